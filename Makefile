@@ -1,0 +1,68 @@
+# Everything a clone needs: `make demo` and `make test` fetch or build what is missing, once.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+LOCK   := requirements/dev.txt
+STAMP  := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## make .venv with the locked dependencies and the headwater command
+
+$(STAMP): pyproject.toml $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Headwater needs Python 3.11 or newer; name one by `make PYTHON=python3.12 ...`")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: toolchain
+toolchain: $(STAMP) ## fetch or build the Pulumi CLI, its plugins and the Kafka broker
+	@$(BIN)/python -m toolchain all
+
+.PHONY: demo
+demo: toolchain ## the whole story on a real Kafka broker
+	@$(BIN)/headwater demo
+
+.PHONY: test
+test: toolchain ## every test but the soak ones
+	$(PYTEST) -m "not soak"
+
+.PHONY: check
+check: $(STAMP) ## format, lint, types, boundaries, quick tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -m "not broker and not pulumi and not oracle and not slow and not soak"
+
+.PHONY: bench
+bench: toolchain ## measure against plain programs, side by side
+	$(BIN)/python -m tests.bench
+
+.PHONY: fuzz
+fuzz: toolchain ## the soak tests, with as many examples as you have patience for
+	$(PYTEST) -m soak --timeout=0
+
+.PHONY: format
+format: $(STAMP) ## rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: lock
+lock: ## renew requirements/*.txt from pyproject.toml (needs uv)
+	uv pip compile --quiet $(LOCKING) pyproject.toml --output-file requirements/dev.txt
+	uv pip compile --quiet $(LOCKING) --extra spark --constraint requirements/dev.txt pyproject.toml --output-file requirements/spark.txt
+LOCKING := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group dev
+
+.PHONY: clean
+clean: ## remove .venv and caches of the checkout (the toolchain cache stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
