@@ -1,0 +1,81 @@
+"""A compiled application: every internal topic with its exact name, partition count and config."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from infra.model.nodes import ChangelogKind
+from infra.model.problems import Location, Problem
+from infra.model.topology import Application, Sink
+
+
+class TopicKind(Enum):
+    REPARTITION = "repartition"
+    CHANGELOG = "changelog"
+    FK_SUBSCRIPTION = "fk-subscription"
+
+
+@attrs.frozen
+class InternalTopic:
+    """One internal topic as Kafka Streams would create it.
+
+    `config` has exactly the keys that Kafka Streams sends with its CreateTopics request. `replication_factor` -1 means the
+    broker's default. `node` is the store (changelog) or the sink node (repartition) that it belongs to; `subtopology` is the
+    one that reads (repartition) or owns (changelog) it. `pinned` = the count is explicit in the topology.
+    """
+
+    name: str
+    kind: TopicKind
+    partitions: int
+    config: Mapping[str, str]
+    subtopology: int
+    node: str
+    replication_factor: int = -1
+    pinned: bool = False
+    changelog_kind: ChangelogKind | None = None
+    generated: bool = False
+    at: Location | None = None
+
+
+@attrs.frozen
+class SubTopology:
+    """`sources` and `sinks` are full topic names (patterns resolved), sorted. `tasks` = max partitions of its sources."""
+
+    id: int
+    nodes: tuple[str, ...]
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    repartition_topics: tuple[str, ...]
+    changelog_topics: tuple[str, ...]
+    source_changelogs: tuple[str, ...]
+    stores: tuple[str, ...]
+    tasks: int
+    is_global: bool = False
+    source_patterns: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class CompiledApplication:
+    """The result of compiling one document against the partition counts of its source topics.
+
+    `problems` holds errors (then `internal_topics` lists only those whose count could be decided) and lints.
+    `external_sources` are the user topics read, full names, patterns resolved, sorted; `missing_sources` those without counts.
+    `sinks` are the managed sink topics with their decided count.
+    """
+
+    application: Application
+    subtopologies: tuple[SubTopology, ...]
+    internal_topics: tuple[InternalTopic, ...]
+    external_sources: tuple[str, ...]
+    missing_sources: tuple[str, ...] = ()
+    source_patterns: tuple[str, ...] = ()
+    global_topics: tuple[str, ...] = ()
+    copartition_groups: tuple[tuple[str, ...], ...] = ()
+    sinks: tuple[Sink, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether any sub-topology keeps state (a logged or unlogged store)."""
+        return any(part.stores for part in self.subtopologies if not part.is_global)

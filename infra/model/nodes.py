@@ -1,0 +1,103 @@
+"""The node topology: what Kafka Streams' `InternalTopologyBuilder` holds after a build, before anything is counted.
+
+Both ways in end here (the DSL compiler and the import of a `describe()` text); sub-topologies, `describe()` out, partition
+counts and configs start from it. Topic names of internal topics are UNDECORATED (no application id prefix).
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from infra.model.problems import Location, Problem
+
+
+@attrs.frozen
+class SourceNode:
+    """A source node; exactly one of `topics` (declared order) and `pattern` (Java regular expression) is set."""
+
+    name: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    at: Location | None = None
+
+
+@attrs.frozen
+class ProcessorNode:
+    """A processor with its `parents` in declared order and the names of the `stores` connected to it."""
+
+    name: str
+    parents: tuple[str, ...]
+    stores: tuple[str, ...] = ()
+    at: Location | None = None
+
+
+@attrs.frozen
+class SinkNode:
+    """A sink to `topic`, or a dynamic one: `extractor` is the text that its extractor prints."""
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | None = None
+    extractor: str | None = None
+    at: Location | None = None
+
+
+Node = SourceNode | ProcessorNode | SinkNode
+
+
+class ChangelogKind(Enum):
+    """How a changelog topic is configured (facts section 5.2)."""
+
+    KEY_VALUE = "key-value"
+    WINDOWED = "windowed"
+    WINDOWED_DUPLICATES = "windowed, duplicates retained"
+    VERSIONED = "versioned"
+
+
+@attrs.frozen
+class StateStore:
+    """A store that at least one processor uses, or that was added and never connected (then it has no changelog).
+
+    `base_ms` is what the changelog's retention (windowed) or compaction lag (versioned) is computed from (facts 5.3).
+    `changelog_topic` names a user topic that serves as changelog instead of an internal one.
+    """
+
+    name: str
+    kind: ChangelogKind
+    logged: bool = True
+    overrides: Mapping[str, str] = attrs.field(factory=dict)
+    base_ms: int | None = None
+    changelog_topic: str | None = None
+    is_global: bool = False
+    at: Location | None = None
+
+
+@attrs.frozen
+class RepartitionTopic:
+    """An internal topic between a sink and a source node. `partitions` is set for an explicit count only."""
+
+    name: str
+    is_foreign_key: bool = False
+    partitions: int | None = None
+    at: Location | None = None
+
+
+@attrs.frozen
+class NodeTopology:
+    """`nodes` in declaration order (it decides sub-topology ids and the text of `describe()`).
+
+    `copartition_groups` hold source node names, in the order in which they were registered; names of nodes that do not
+    exist are kept: Kafka Streams drops them silently and a lint tells. `problems` are those found while building.
+    """
+
+    nodes: tuple[Node, ...]
+    stores: tuple[StateStore, ...] = ()
+    global_nodes: frozenset[str] = frozenset()
+    repartition_topics: tuple[RepartitionTopic, ...] = ()
+    copartition_groups: tuple[frozenset[str], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    generated_names: frozenset[str] = frozenset()
+    """Topic prefixes and store names that carry a generated index and so shift when the topology changes."""
+    listing: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = attrs.field(factory=dict)
+    """Imported texts only: node → its `-->` and `<--` lists in the order of the text."""

@@ -1,0 +1,110 @@
+"""One frozen class for each call of the Kafka Streams DSL and of the Processor API, fields as the call's options.
+
+`name` is always what the user passed as `Named`, `Grouped`, `Joined`, `Repartitioned`, `Consumed.as`…; None = not given.
+Expressions and Python classes are text for the runtime: a topology without them still plans.
+"""
+
+from infra.model.operators.grouping import (
+    Aggregate,
+    Cogroup,
+    Count,
+    GroupBy,
+    GroupByKey,
+    Reduce,
+    Suppress,
+    WindowedBy,
+)
+from infra.model.operators.joins import Join, JoinType
+from infra.model.operators.processor_api import (
+    AddProcessor,
+    AddSink,
+    AddSource,
+    ConnectStores,
+)
+from infra.model.operators.sources import (
+    AddGlobalStore,
+    AddStateStore,
+    GlobalTable,
+    ReadStream,
+    ReadTable,
+    Topics,
+)
+from infra.model.operators.streams import (
+    Branch,
+    Merge,
+    Process,
+    ProcessValues,
+    Repartition,
+    Split,
+    To,
+    Transform,
+    TransformKind,
+)
+from infra.model.operators.tables import ToStream, ToTable, TransformValues
+
+Operator = (
+    ReadStream
+    | ReadTable
+    | GlobalTable
+    | AddGlobalStore
+    | AddStateStore
+    | Transform
+    | Process
+    | ProcessValues
+    | Merge
+    | Split
+    | To
+    | Repartition
+    | GroupByKey
+    | GroupBy
+    | WindowedBy
+    | Cogroup
+    | Count
+    | Reduce
+    | Aggregate
+    | Suppress
+    | Join
+    | ToTable
+    | ToStream
+    | TransformValues
+    | AddSource
+    | AddProcessor
+    | AddSink
+    | ConnectStores
+)
+
+__all__ = [
+    "AddGlobalStore",
+    "AddProcessor",
+    "AddSink",
+    "AddSource",
+    "AddStateStore",
+    "Aggregate",
+    "Branch",
+    "Cogroup",
+    "ConnectStores",
+    "Count",
+    "GlobalTable",
+    "GroupBy",
+    "GroupByKey",
+    "Join",
+    "JoinType",
+    "Merge",
+    "Operator",
+    "Process",
+    "ProcessValues",
+    "ReadStream",
+    "ReadTable",
+    "Reduce",
+    "Repartition",
+    "Split",
+    "Suppress",
+    "To",
+    "ToStream",
+    "ToTable",
+    "Topics",
+    "Transform",
+    "TransformKind",
+    "TransformValues",
+    "WindowedBy",
+]

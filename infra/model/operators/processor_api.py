@@ -1,0 +1,47 @@
+"""Calls on a `Topology` (Processor API). They may follow DSL calls, as on the result of `StreamsBuilder#build`."""
+
+import attrs
+
+from infra.model.operators.sources import Topics
+from infra.model.stores import Serdes, StoreBuilder
+
+
+@attrs.frozen
+class AddSource:
+    """`addSource(name, topics | pattern)`."""
+
+    name: str
+    topics: Topics
+    offset_reset: str | None = None
+    serdes: Serdes | None = None
+    timestamp: str | None = None
+
+
+@attrs.frozen
+class AddProcessor:
+    """`addProcessor(name, supplier, parents…)`; `connected` are the builders of the supplier's own `stores()`."""
+
+    name: str
+    parents: tuple[str, ...]
+    connected: tuple[StoreBuilder, ...] = ()
+    processor_class: str | None = None
+
+
+@attrs.frozen
+class AddSink:
+    """`addSink(name, topic | extractor, parents…)`."""
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | None = None
+    extractor: str | None = None
+    serdes: Serdes | None = None
+    partitioner: str | None = None
+
+
+@attrs.frozen
+class ConnectStores:
+    """`connectProcessorAndStateStores(processor, stores…)`."""
+
+    processor: str
+    stores: tuple[str, ...]

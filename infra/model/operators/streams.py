@@ -1,0 +1,118 @@
+"""Calls on a `KStream` that keep it a stream, and its sinks."""
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import attrs
+
+from infra.model.stores import Materialized, Serdes, StoreBuilder
+
+if TYPE_CHECKING:
+    from infra.model.topology import Step
+
+
+class TransformKind(Enum):
+    """The record-by-record operators that differ in name prefix and in whether they change key or value.
+
+    FILTER, FILTER_NOT and MAP_VALUES also exist on a `KTable` (then `Transform.materialized` may be given).
+    """
+
+    FILTER = "filter"
+    FILTER_NOT = "filterNot"
+    MAP = "map"
+    MAP_VALUES = "mapValues"
+    FLAT_MAP = "flatMap"
+    FLAT_MAP_VALUES = "flatMapValues"
+    SELECT_KEY = "selectKey"
+    PEEK = "peek"
+    FOREACH = "foreach"
+    PRINT = "print"
+
+
+@attrs.frozen
+class Transform:
+    """One of `TransformKind`. `key`, `value` and `where` are Spark SQL expressions, `each` one that yields an array."""
+
+    kind: TransformKind
+    name: str | None = None
+    key: str | None = None
+    value: str | None = None
+    where: str | None = None
+    each: str | None = None
+    materialized: Materialized | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class Process:
+    """`process(supplier, Named, stores…)`; `connected` are the builders of the supplier's own `stores()`."""
+
+    name: str | None = None
+    stores: tuple[str, ...] = ()
+    connected: tuple[StoreBuilder, ...] = ()
+    processor_class: str | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class ProcessValues:
+    """`processValues(supplier, Named, stores…)`."""
+
+    name: str | None = None
+    stores: tuple[str, ...] = ()
+    connected: tuple[StoreBuilder, ...] = ()
+    processor_class: str | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class Merge:
+    """`merge(other, Named)`; `other` is a handle."""
+
+    other: str
+    name: str | None = None
+
+
+@attrs.frozen
+class Branch:
+    """`branch(predicate, Branched)`; `then` are the calls of `Branched.withFunction`/`withConsumer`, run at once.
+
+    `alias` is the handle of the branch (with `then`: of what its last call returns).
+    """
+
+    name: str | None = None
+    alias: str | None = None
+    where: str | None = None
+    then: "tuple[Step, ...]" = ()
+
+
+@attrs.frozen
+class Split:
+    """`split(Named)`, its branches in order, then `defaultBranch` or, when `default` is None, `noDefaultBranch`."""
+
+    name: str | None = None
+    branches: tuple[Branch, ...] = ()
+    default: Branch | None = None
+
+
+@attrs.frozen
+class Repartition:
+    """`repartition(Repartitioned)`."""
+
+    name: str | None = None
+    partitions: int | None = None
+    serdes: Serdes | None = None
+    partitioner: str | None = None
+
+
+@attrs.frozen
+class To:
+    """`to(topic | TopicNameExtractor, Produced)`; `extractor` is the text its `toString()` prints."""
+
+    topic: str | None = None
+    extractor: str | None = None
+    name: str | None = None
+    serdes: Serdes | None = None
+    partitioner: str | None = None
+
+

@@ -1,0 +1,90 @@
+"""State stores as users declare them: `Materialized`, store suppliers and store builders."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+
+class StoreKind(Enum):
+    """What a store is to its changelog: each kind has its own topic settings (facts section 5.2)."""
+
+    KEY_VALUE = "keyValue"
+    TIMESTAMPED_KEY_VALUE = "timestampedKeyValue"
+    VERSIONED_KEY_VALUE = "versionedKeyValue"
+    WINDOW = "window"
+    TIMESTAMPED_WINDOW = "timestampedWindow"
+    SESSION = "session"
+
+
+class StoreType(Enum):
+    """`Materialized.withStoreType`; both are logged alike."""
+
+    ROCKS_DB = "rocksDB"
+    IN_MEMORY = "in-memory"
+
+
+@attrs.frozen
+class Logging:
+    """`withLoggingEnabled(overrides)` or, with `enabled=False`, `withLoggingDisabled()`."""
+
+    enabled: bool = True
+    overrides: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class StoreSupplier:
+    """A store supplier handed to `Materialized.as(supplier)`, `StreamJoined.withThisStoreSupplier` or a store builder.
+
+    `retention_ms` is the supplier's own retention (window, session) or history retention (versioned).
+    """
+
+    name: str
+    kind: StoreKind
+    type: StoreType = StoreType.ROCKS_DB
+    retention_ms: int | None = None
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+
+
+@attrs.frozen
+class Materialized:
+    """`Materialized`, given (even without a name: Kafka Streams counts indices differently when one is given).
+
+    A `supplier` carries its own name, then `store` is None.
+    """
+
+    store: str | None = None
+    supplier: StoreSupplier | None = None
+    type: StoreType | None = None
+    retention_ms: int | None = None
+    logging: Logging | None = None
+    caching: bool | None = None
+    serdes: "Serdes | None" = None
+
+    @property
+    def store_name(self) -> str | None:
+        """The user's name of the store, None when Kafka Streams must generate one (`storeName()`)."""
+        return self.supplier.name if self.supplier is not None else self.store
+
+
+@attrs.frozen
+class StoreBuilder:
+    """`Stores.…StoreBuilder(supplier, …)` as added by `addStateStore` or by a processor supplier."""
+
+    supplier: StoreSupplier
+    logging: Logging = Logging()
+    caching: bool | None = None
+    serdes: "Serdes | None" = None
+
+    @property
+    def name(self) -> str:
+        return self.supplier.name
+
+
+@attrs.frozen
+class Serdes:
+    """Key and value formats by name (`string`, `long`, `json`…). The planner never reads them, the runtime does."""
+
+    key: str | None = None
+    value: str | None = None

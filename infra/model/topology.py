@@ -1,0 +1,110 @@
+"""A topology document, checked and typed: one application and what its topology is made of."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from infra.model.nodes import NodeTopology
+from infra.model.operators import Operator
+from infra.model.problems import Location
+
+
+class Protocol(Enum):
+    """The consumer group protocol that decides the counts: the group leader's assignor, or the broker (KIP-1071)."""
+
+    CLASSIC = "classic"
+    STREAMS = "streams"
+
+
+class Lifecycle(Enum):
+    """Where an application stands. RELEASED: topics stay, record dropped. RETIRED: first of two steps to deletion."""
+
+    ACTIVE = "active"
+    RELEASED = "released"
+    RETIRED = "retired"
+
+
+@attrs.frozen
+class Step:
+    """One DSL call: `operator` applied to the handle `input` (None: the preceding step's result), result named `alias`."""
+
+    operator: Operator
+    at: Location
+    input: str | None = None
+    alias: str | None = None
+
+
+@attrs.frozen
+class Sink:
+    """A sink topic declared `managed`: `partitions` None = follow the sub-topology that writes it."""
+
+    topic: str
+    partitions: int | None
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    replication_factor: int | None = None
+
+
+@attrs.frozen
+class Setup:
+    """How this run may set up the application (KIP-698 `InitParameters`, explicit re-initialisation, adoption)."""
+
+    if_incomplete: bool = False
+    """`setupInternalTopicsIfIncomplete`: create the missing ones of an incomplete set."""
+    adopt: bool = False
+    """Take over internal topics that exist although Headwater never set them up (`manual` only needs to say so)."""
+    reinitialize: bool = False
+    """Create lost internal topics anew, accepting that their data is gone."""
+    timeout_ms: int = 60_000
+    """Milliseconds that planning may take."""
+    allow_unsafe_expansion: bool = False
+    """Acknowledges that keys move when a stateful, not statically partitioned application is expanded (KIP-878)."""
+
+
+@attrs.frozen
+class StoreDetail:
+    """What `describe()` does not print about a store."""
+
+    kind: str = "timestampedKeyValue"
+    retention_ms: int | None = None
+    retain_duplicates: bool = False
+    logging: bool = True
+    overrides: Mapping[str, str] = attrs.field(factory=dict)
+    source_topic: str | None = None
+    """The topic that serves as changelog (`reuse.ktable.source.topics`)."""
+
+
+@attrs.frozen
+class DescribedTopology:
+    """What a `Topology#describe()` text says (`nodes`), with what such a text lacks."""
+
+    nodes: NodeTopology
+    at: Location
+    repartition_partitions: Mapping[str, int] = attrs.field(factory=dict)
+    """Undecorated repartition topic → explicit count."""
+    stores: Mapping[str, StoreDetail] = attrs.field(factory=dict)
+    copartitioned: tuple[tuple[str, ...], ...] = ()
+    """Groups of undecorated topic names beyond those that the text implies."""
+
+
+@attrs.frozen
+class Application:
+    """`config` holds Kafka Streams' own keys, values as text, exactly as they would stand in a properties file."""
+
+    id: str
+    at: Location
+    protocol: Protocol = Protocol.CLASSIC
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    lifecycle: Lifecycle = Lifecycle.ACTIVE
+    setup: Setup = Setup()
+    renamed_from: str | None = None
+
+
+@attrs.frozen
+class TopologyDocument:
+    """One application: its `steps` (DSL and Processor API calls in order) or its `described` text, never both."""
+
+    application: Application
+    steps: tuple[Step, ...] = ()
+    described: DescribedTopology | None = None
+    sinks: tuple[Sink, ...] = ()

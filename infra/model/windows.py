@@ -1,0 +1,55 @@
+"""Windows of the DSL. All durations are milliseconds; `grace` counts from the window's end (stream time)."""
+
+import attrs
+
+
+@attrs.frozen
+class TumblingWindow:
+    """`TimeWindows.ofSizeAndGrace(size, grace)`."""
+
+    size_ms: int
+    grace_ms: int = 0
+
+
+@attrs.frozen
+class HoppingWindow:
+    """`TimeWindows.ofSizeAndGrace(size, grace).advanceBy(advance)`."""
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int = 0
+
+
+@attrs.frozen
+class SlidingWindow:
+    """`SlidingWindows.ofTimeDifferenceAndGrace(difference, grace)`."""
+
+    difference_ms: int
+    grace_ms: int = 0
+
+
+@attrs.frozen
+class SessionWindow:
+    """`SessionWindows.ofInactivityGapAndGrace(gap, grace)`."""
+
+    gap_ms: int
+    grace_ms: int = 0
+
+
+@attrs.frozen
+class UnlimitedWindow:
+    """`UnlimitedWindows.of()`, optionally `startOn(start)` (milliseconds since the epoch)."""
+
+    start_ms: int = 0
+
+
+Window = TumblingWindow | HoppingWindow | SlidingWindow | SessionWindow | UnlimitedWindow
+
+
+@attrs.frozen
+class JoinWindow:
+    """`JoinWindows`: a partner may be `before_ms` earlier or `after_ms` later."""
+
+    before_ms: int
+    after_ms: int
+    grace_ms: int = 0
