@@ -1,0 +1,41 @@
+"""The picture of ARCHITECTURE.md, held by machine: who may import whom, and that pure packages stay pure."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PURE = ("infra/model", "infra/compiler", "infra/describe", "infra/planner")
+IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
+
+MODULES = sorted(
+    path for package in ("infra", "toolchain", "spark_jobs") for path in (ROOT / package).rglob("*.py")
+)
+
+
+def test_imports_keep_to_the_layers() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    result = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.relative_to(ROOT).as_posix().startswith(PURE)], ids=str)
+def test_pure_modules_call_no_impure_builtin(path: Path) -> None:
+    """import-linter sees imports; `open()` and its like need none."""
+    tree = ast.parse(path.read_text())
+    called = {
+        node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not called & IMPURE_BUILTINS
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert not [path for path in MODULES if path.stem in VAGUE_NAMES]
+
+
+def test_the_composition_root_stays_small() -> None:
+    assert len((ROOT / "__main__.py").read_text().splitlines()) < 40
