@@ -36,7 +36,10 @@ class LiveGroup:
 @attrs.frozen
 class ClusterSnapshot:
     """Topics and groups by name. `topics` covers all topics of the cluster (names and counts); configs, replication factor
-    and ids are read for the topics that were asked for and are present in `described`."""
+    and ids are read for the topics that were asked for and are present in `described`.
+
+    `topic_defaults` holds, for topic config keys, the value that applies where a topic sets none (broker settings).
+    """
 
     cluster_id: str
     brokers: int
@@ -45,6 +48,7 @@ class ClusterSnapshot:
     described: frozenset[str] = frozenset()
     default_replication_factor: int | None = None
     default_min_insync_replicas: int | None = None
+    topic_defaults: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def partitions(self) -> Mapping[str, int]:

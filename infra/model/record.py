@@ -7,11 +7,16 @@ import attrs
 
 @attrs.frozen
 class RecordedTopic:
-    """An internal topic that was set up: `topic_id` is the cluster's, `partitions` the count then."""
+    """A topic that was set up: `topic_id` is the cluster's, `partitions` the count then.
+
+    In a plan `topic_id` is empty for a topic that the run creates: it is looked up afterwards.
+    """
 
     name: str
     topic_id: str
     partitions: int
+    is_sink: bool = False
+    """A managed sink topic: it belongs to its readers too and is never deleted."""
 
 
 @attrs.frozen
@@ -23,3 +28,5 @@ class SetupRecord:
     initial_processors: int
     generated: frozenset[str] = frozenset()
     """Names that carried a generated index when recorded (for the renumbering hint)."""
+    retired: bool = False
+    """The first of the two steps to deletion is done: once the document is gone too, the internal topics are deleted."""

@@ -1,0 +1,36 @@
+"""What can be asked of a cluster, independent of the client that asks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot
+
+
+@attrs.frozen(kw_only=True)
+class SnapshotRequest:
+    """Which topics and groups to read closely; names and partition counts of all topics come anyway.
+
+    A topic is described (id, replication factor, settings) when its name starts with one of `prefixes`, is one of `names`,
+    is recorded, or fully matches one of `patterns` (Python `re`). `recorded` is topic name → id recorded: where the live
+    id differs, the reader finds out whether the topic is empty.
+    """
+
+    prefixes: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+    groups: tuple[str, ...] = ()
+    recorded: Mapping[str, str] = attrs.field(factory=dict)
+    patterns: tuple[str, ...] = ()
+
+
+class ClusterReader(Protocol):
+    """Reads a cluster. Both methods raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized)."""
+
+    def read(self, request: SnapshotRequest) -> ClusterSnapshot:
+        """Return all of it at one time, in a number of requests that does not grow with the topics (chunks apart)."""
+        ...
+
+    def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return topic name → id for those of `names` that exist."""
+        ...

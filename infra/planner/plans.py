@@ -1,0 +1,64 @@
+"""A plan: the value that apply, texts and reports read alike. There is no dry run: a preview shows this very value."""
+
+from collections.abc import Iterator
+
+import attrs
+
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Problem, errors
+from infra.model.record import SetupRecord
+from infra.planner.actions import TopicAction
+
+
+@attrs.frozen
+class PlanPolicy:
+    """Limits that hold for every application of a stack. None = no limit."""
+
+    cluster_id: str | None = None
+    """The cluster that this stack belongs to; another one is an error."""
+    max_new_topics: int | None = None
+    """Topics that one run may create."""
+    max_added_partitions: int | None = None
+    """Partitions that one run may add, those of new topics included."""
+
+
+@attrs.frozen
+class ApplicationPlan:
+    """One application's part: `actions` sorted by wave, then name.
+
+    `compiled` is None for an application whose document is gone. `record` is what to write after the run (topic ids of new
+    topics still empty), None when nothing shall be remembered. `notes` are sentences for the operator.
+    """
+
+    application_id: str
+    compiled: CompiledApplication | None
+    actions: tuple[TopicAction, ...]
+    record: SetupRecord | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_changes(self) -> bool:
+        return any(action.is_change for action in self.actions)
+
+
+@attrs.frozen
+class Plan:
+    """What a run does to the cluster `cluster_id`, and every problem found. With an error among them it does nothing."""
+
+    applications: tuple[ApplicationPlan, ...]
+    problems: tuple[Problem, ...]
+    cluster_id: str
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether the actions may be applied: no error at all."""
+        return not errors(self.problems)
+
+    @property
+    def has_changes(self) -> bool:
+        return any(application.has_changes for application in self.applications)
+
+    @property
+    def actions(self) -> Iterator[TopicAction]:
+        """All actions, application by application."""
+        return (action for application in self.applications for action in application.actions)
