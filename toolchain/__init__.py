@@ -1,0 +1,11 @@
+"""How the programs that Headwater runs are obtained: the Pulumi CLI with its plugins, and a Kafka broker.
+
+Each is fetched or built once, into a cache folder keyed by version and content, and found there in
+milliseconds later.
+"""
+
+from toolchain.errors import ToolchainError
+from toolchain.kafka import KafkaDistribution, ensure_kafka
+from toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi
+
+__all__ = ["KafkaDistribution", "PulumiToolchain", "ToolchainError", "ensure_kafka", "ensure_pulumi"]

@@ -1,0 +1,46 @@
+"""`python -m toolchain`: make ready, ahead of time, what the demo and the tests run."""
+
+import sys
+
+import click
+
+from toolchain import kafka, machine, pulumi_cli
+from toolchain.cache import Cache
+from toolchain.errors import ToolchainError
+from toolchain.progress import Progress
+
+_PARTS = ("kafka", "pulumi", "all")
+
+
+@click.command()
+@click.argument("part", type=click.Choice((*_PARTS, "doctor")), default="all")
+def main(part: str) -> None:
+    """Fetch or build PART into the cache folder; `doctor` tells which programs this machine has."""
+    try:
+        if part == "doctor":
+            doctor()
+        else:
+            ensure(_PARTS[:2] if part == "all" else (part,))
+    except ToolchainError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+
+
+def ensure(parts: tuple[str, ...]) -> None:
+    cache, progress = Cache(), Progress()
+    modules = {"kafka": kafka, "pulumi": pulumi_cli}
+    # Everything missing is told at once, before minutes of building.
+    machine.require(program for part in parts for program in modules[part].needed_programs(cache))
+    if "kafka" in parts:
+        kafka.ensure_kafka(cache, progress)
+    if "pulumi" in parts:
+        pulumi_cli.ensure_pulumi(cache, progress)
+
+
+def doctor() -> None:
+    for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE):
+        click.echo(machine.inspect(program).describe())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The Kafka provider plugin: the user's, else the published one, else built from `go/provider`."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from toolchain.cache import Cache, fingerprint
+from toolchain.go_modules import GoModule
+from toolchain.progress import Progress
+
+PLUGIN_VERSION = "3.13.3"
+_NAME = f"resource-kafka-v{PLUGIN_VERSION}"
+_BRIDGE = GoModule(
+    name="provider",
+    title=f"Pulumi's Kafka plugin {PLUGIN_VERSION}",
+    packages=".",
+    variables={"main.version": PLUGIN_VERSION},
+)
+_DOWNLOAD_SECONDS = 120
+
+
+def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
+    """Return a Pulumi home that holds the plugin; raises `ToolchainError` if there is no way to it."""
+
+    def fill(home: Path, progress: Progress) -> None:
+        if (own := _users_home() / "plugins" / _NAME).is_dir():
+            shutil.copytree(own, home / "plugins" / _NAME)
+        elif not _download(cli, home, progress):
+            _build(cli, home, cache, progress)
+
+    return cache.ensure(f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}", fill, progress)
+
+
+def _users_home() -> Path:
+    return Path(os.environ.get("PULUMI_HOME") or "~/.pulumi").expanduser()
+
+
+def _download(cli: Path, home: Path, progress: Progress) -> bool:
+    with progress.step(f"{_BRIDGE.title}: asking for the published one"):
+        try:
+            _install(cli, home, timeout=_DOWNLOAD_SECONDS)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            shutil.rmtree(home / "plugins", ignore_errors=True)
+            return False
+    return True
+
+
+def _build(cli: Path, home: Path, cache: Cache, progress: Progress) -> None:
+    with tempfile.TemporaryDirectory() as built:
+        _BRIDGE.build(Path(built), cache, progress)
+        # `go install` names a program after its module.
+        plugin = Path(built, "provider").rename(Path(built, "pulumi-resource-kafka"))
+        _install(cli, home, "--file", plugin)
+
+
+def _install(cli: Path, home: Path, *options: str | Path, timeout: float | None = None) -> None:
+    subprocess.run(
+        [cli, "plugin", "install", "resource", "kafka", PLUGIN_VERSION, *options],
+        env={**os.environ, "PULUMI_HOME": str(home), "PULUMI_SKIP_UPDATE_CHECK": "true"},
+        capture_output=True,
+        timeout=timeout,
+        check=True,
+    )

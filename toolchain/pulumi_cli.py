@@ -1,0 +1,102 @@
+"""The Pulumi CLI with its Python language host and the Kafka provider plugin."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import attrs
+
+from toolchain import kafka_plugin, machine
+from toolchain.cache import Cache, fingerprint
+from toolchain.go_modules import GoModule
+from toolchain.progress import Progress
+
+CLI_VERSION = "3.250.0"
+_BELOW = (4,)
+
+_ON_PATH = machine.Program(
+    title="Pulumi",
+    executable="pulumi",
+    version_command=("version",),
+    version_pattern=r"v(\d+\.\d+\.\d+)",
+    minimum=(3, 250),
+    purpose="previews and applies plans",
+    remedy="https://www.pulumi.com/docs/install",
+)
+_CLI = GoModule(
+    name="cli",
+    title=f"Pulumi CLI {CLI_VERSION}",
+    packages="tool",
+    variables={"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": f"v{CLI_VERSION}"},
+)
+_LANGUAGE_HOST = GoModule(name="language", title="Pulumi's Python language host", packages="tool")
+_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
+_EXECUTOR = "pulumi-language-python-exec"
+
+
+@attrs.frozen
+class PulumiToolchain:
+    """A Pulumi that can be run: the CLI, and a Pulumi home of our own that holds the Kafka plugin."""
+
+    cli: Path
+    home: Path
+
+    def environment(
+        self, base: Mapping[str, str] | None = None, *, home: Path | None = None
+    ) -> dict[str, str]:
+        """Return the variables to run the CLI with, on top of `base` (default: those of this process).
+
+        Backend and passphrase are the caller's. `home` keeps the CLI's own notes (selected stacks,
+        credentials) in another folder, which gets the same plugins.
+        """
+        base = os.environ if base is None else base
+        if home is not None and not (plugins := home / "plugins").exists():
+            home.mkdir(parents=True, exist_ok=True)
+            plugins.symlink_to(self.home / "plugins", target_is_directory=True)
+        # The language host runs the first `python3` on PATH, whatever virtual environment the project names.
+        path = [str(Path(sys.prefix) / "bin"), str(self.cli.parent), base.get("PATH", os.defpath)]
+        return {
+            **base,
+            "PATH": os.pathsep.join(path),
+            "PULUMI_HOME": str(home or self.home),
+            "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+        }
+
+
+def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
+    return () if cache.find(_entry()) or _compatible_on_path() else (machine.GO,)
+
+
+def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) -> PulumiToolchain:
+    """Return a usable Pulumi, built if need be; raises `ToolchainError`, naming every missing program."""
+    cache, progress = cache or Cache(), progress or Progress()
+    cli = _compatible_on_path() or cache.ensure(_entry(), _build(cache), progress) / "pulumi"
+    return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress))
+
+
+def _compatible_on_path() -> Path | None:
+    """Return the user's own CLI if it is new enough and came with a Python language host."""
+    found = machine.inspect(_ON_PATH)
+    if found.executable is None or not found.sufficient or found.version is None or found.version >= _BELOW:
+        return None
+    beside = found.executable.resolve().parent / "pulumi-language-python"
+    return found.executable if beside.exists() else None
+
+
+def _entry() -> str:
+    return f"pulumi-{CLI_VERSION}-{fingerprint(_CLI.fingerprint, _LANGUAGE_HOST.fingerprint)}"
+
+
+def _build(cache: Cache) -> Callable[[Path, Progress], None]:
+    def build(folder: Path, progress: Progress) -> None:
+        _CLI.build(folder, cache, progress)
+        _LANGUAGE_HOST.build(folder, cache, progress)
+        # The newest host that can be built alone is older than the CLI; its executor must fit the Python SDK.
+        shutil.copy(_CLI.source_of(_SDK_MODULE) / "python" / "cmd" / _EXECUTOR, folder)
+        (folder / _EXECUTOR).chmod(0o755)
+
+    return build
