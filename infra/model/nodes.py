@@ -60,7 +60,9 @@ class StateStore:
     """A store that at least one processor uses, or that was added and never connected (then it has no changelog).
 
     `base_ms` is what the changelog's retention (windowed) or compaction lag (versioned) is computed from (facts 5.3).
-    `changelog_topic` names a user topic that serves as changelog instead of an internal one.
+    `changelog_topic` names a user topic that serves as changelog instead of an internal one. `connections` holds a set of
+    processors for each time the store was added, in order: Kafka Streams forgets the processors of an earlier builder, so
+    each set forms a sub-topology of its own and the last one owns the changelog. Empty = all that name it form one set.
     """
 
     name: str
@@ -70,6 +72,7 @@ class StateStore:
     base_ms: int | None = None
     changelog_topic: str | None = None
     is_global: bool = False
+    connections: tuple[frozenset[str], ...] = ()
     at: Location | None = None
 
 
@@ -101,3 +104,7 @@ class NodeTopology:
     """Topic prefixes and store names that carry a generated index and so shift when the topology changes."""
     listing: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = attrs.field(factory=dict)
     """Imported texts only: node → its `-->` and `<--` lists in the order of the text."""
+    printed_groups: Mapping[str, int] = attrs.field(factory=dict)
+    """Imported texts only: node → the sub-topology that the text lists it in."""
+    name: str | None = None
+    """The named topology that this is; its name stands between the application id and the names of internal topics."""
