@@ -1,0 +1,72 @@
+"""Start Kafka's own programs in a JVM."""
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from toolchain.broker.settings import SaslUser
+from toolchain.errors import ToolchainError
+from toolchain.kafka import KafkaDistribution
+
+# A broker lives for seconds to hours and shares the machine: little memory, quick to start.
+_LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+# What only writes a few files need not be compiled well.
+_BRIEF_JVM = (*_LEAN_JVM, "-Xmx128m", "-XX:TieredStopAtLevel=1")
+
+
+def random_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def stored_cluster_id(folder: Path) -> str | None:
+    """Return the cluster id that the data in `folder` was formatted with, None if there is no data yet."""
+    try:
+        lines = (folder / "data" / "meta.properties").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    return next((line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None)
+
+
+def format_storage(
+    distribution: KafkaDistribution, properties: Path, cluster_id: str, users: Iterable[SaslUser]
+) -> None:
+    """Prepare the data folder that `properties` names; raises `ToolchainError`."""
+    credentials = [
+        f"{mechanism}=[name={user.name},password={user.password}]"
+        for user in users
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    ]
+    command: list[str | Path] = [
+        *(distribution.java, *_BRIEF_JVM, "-cp", distribution.class_path, "kafka.tools.StorageTool"),
+        *("format", "--cluster-id", cluster_id, "--config", properties),
+        *(argument for credential in credentials for argument in ("--add-scram", credential)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ToolchainError(f"Kafka could not prepare its data folder.\n{done.stdout}{done.stderr}".rstrip())
+
+
+def launch(
+    distribution: KafkaDistribution,
+    properties: Path,
+    heap_mb: int,
+    log: Path,
+    inherited: tuple[int, ...] = (),
+) -> subprocess.Popen[bytes]:
+    """Start the broker in a session of its own, so that Ctrl-C reaches only us, with `inherited` files open."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [
+                *(distribution.java, *_LEAN_JVM, f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m"),
+                f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",
+                *("-cp", distribution.class_path, "kafka.Kafka", properties),
+            ],
+            cwd=properties.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=inherited,
+        )

@@ -1,0 +1,173 @@
+"""One broker process and everything that can be done to it."""
+
+import signal
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from toolchain.broker.guard import Guard
+from toolchain.broker.launch import format_storage, launch, random_cluster_id, stored_cluster_id
+from toolchain.broker.ports import HOST, free_ports, is_free
+from toolchain.broker.readiness import serves, until
+from toolchain.broker.settings import Settings, write_files
+from toolchain.errors import ToolchainError
+from toolchain.kafka import KafkaDistribution
+
+_START_SECONDS = 60
+_STOP_SECONDS = 20
+_ATTEMPTS = 3
+_PORT_TAKEN = "Address already in use"
+_TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
+_SHOWN_LINES = 8
+
+
+class Broker:
+    """A broker with its data and log in `folder`; ends with this process unless `inherited` files are given.
+
+    `port` is that of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
+    ones, kept over restarts. Used as a context manager it is started, and stopped whatever happens.
+    """
+
+    def __init__(
+        self,
+        distribution: KafkaDistribution,
+        folder: Path,
+        settings: Settings | None = None,
+        *,
+        port: int | None = None,
+        inherited: tuple[int, ...] = (),
+    ) -> None:
+        self._distribution = distribution
+        self.folder = folder
+        self.settings = settings or Settings()
+        self.log = folder / "broker.log"
+        self.cluster_id = stored_cluster_id(folder) or random_cluster_id()
+        self._chosen_port = port
+        self._ports: dict[str, int] = {}
+        self._inherited = inherited
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: Guard | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.address("PLAINTEXT")
+
+    def address(self, protocol: str) -> str:
+        """Return `host:port` of the listener for PLAINTEXT, SASL_PLAINTEXT, SSL or SASL_SSL."""
+        return f"{HOST}:{self._ports[protocol]}"
+
+    def start(self) -> None:
+        """Return when the broker can be used; raises `ToolchainError` with the reason and leaves nothing."""
+        if self.is_running:
+            return
+        if self._chosen_port and not is_free(self._chosen_port):
+            raise ToolchainError(
+                f"Port {self._chosen_port} is taken: another program listens there.\n"
+                "  Stop that program, choose another port, or 0 for any free one."
+            )
+        for attempt in range(1, _ATTEMPTS + 1):
+            if not self._ports:
+                self._ports = self._choose_ports()
+            failure = self._attempt()
+            if failure is None:
+                return
+            if _PORT_TAKEN not in failure or attempt == _ATTEMPTS:
+                raise ToolchainError(failure)
+            self._ports = {}  # somebody took one between choosing and listening
+
+    def stop(self) -> None:
+        """End the broker in good order, by force if it does not comply."""
+        if self.is_running:
+            self.resume()
+            self._running().terminate()
+            until(lambda: not self.is_running, _STOP_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the broker as a power cut would."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        if self._guard:
+            self._guard.dismiss()
+            self._guard = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Let the broker hang: connections stay, nothing is answered."""
+        self._running().send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._running().send_signal(signal.SIGCONT)
+
+    def release(self) -> None:
+        """Leave the broker running when this process ends."""
+        self._running().returncode = 0  # no longer ours to wait for; Popen would warn of it
+        self._process = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            raise ToolchainError(f"The broker is not running. Its log: {self.log}")
+        return self._process
+
+    def _choose_ports(self) -> dict[str, int]:
+        names = (*self.settings.protocols, "CONTROLLER")
+        chosen = {"PLAINTEXT": self._chosen_port} if self._chosen_port else {}
+        return {**dict(zip(names, free_ports(len(names)), strict=True)), **chosen}
+
+    def _attempt(self) -> str | None:
+        """Start once; return why it failed, None if it did not."""
+        properties = write_files(self.settings, self._ports, self.folder)
+        if stored_cluster_id(self.folder) is None:
+            format_storage(self._distribution, properties, self.cluster_id, self.settings.sasl_users)
+        log_start = self.log.stat().st_size if self.log.exists() else 0
+        self._launch(properties)
+        try:
+            until(lambda: not self.is_running or self._is_ready(), _START_SECONDS)
+        except BaseException:
+            self.kill()
+            raise
+        if self.is_running and self._is_ready():
+            return None
+        reason = "ended while starting" if not self.is_running else f"was not ready after {_START_SECONDS} s"
+        self.kill()
+        written = self.log.read_bytes()[log_start:].decode(errors="replace")
+        telling = [line for line in written.splitlines() if any(word in line for word in _TELLING)]
+        shown = "\n".join(f"    {line}" for line in telling[:_SHOWN_LINES])
+        return f"The Kafka broker {reason}.\n{shown}\n  Its log: {self.log}"
+
+    def _launch(self, properties: Path) -> None:
+        self._guard = None if self._inherited else Guard()
+        self._process = launch(
+            self._distribution, properties, self.settings.heap_mb, self.log, self._inherited
+        )
+        if self._guard:
+            self._guard.watch(self._process.pid)
+
+    def _is_ready(self) -> bool:
+        return serves(self._ports["PLAINTEXT"], self.cluster_id)
