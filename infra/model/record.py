@@ -9,7 +9,8 @@ import attrs
 class RecordedTopic:
     """A topic that was set up: `topic_id` is the cluster's, `partitions` the count then.
 
-    In a plan `topic_id` is empty for a topic that the run creates: it is looked up afterwards.
+    `topic_id` is empty in a plan for a topic that the run creates (it is looked up afterwards), and in a record for a
+    topic of a run that was interrupted before it could look: such a topic counts as ours, its absence as no loss.
     """
 
     name: str
@@ -29,4 +30,6 @@ class SetupRecord:
     generated: frozenset[str] = frozenset()
     """Names that carried a generated index when recorded (for the renumbering hint)."""
     retired: bool = False
-    """The first of the two steps to deletion is done: once the document is gone too, the internal topics are deleted."""
+    """The first of the two steps to deletion is done: without its document the internal topics go."""
+    unfinished: bool = False
+    """The first run was interrupted: what exists now was made by it, what is missing is still to be made."""

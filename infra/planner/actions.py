@@ -68,5 +68,5 @@ class TopicAction:
 
     @property
     def is_change(self) -> bool:
-        """Whether the cluster or the record differs after the run."""
-        return self.kind not in (ActionKind.KEEP, ActionKind.RETIRE) or bool(self.changes)
+        """Whether this does anything at all."""
+        return self.kind not in (ActionKind.KEEP, ActionKind.RETIRE)

@@ -1,11 +1,24 @@
 """From compiled applications, one cluster snapshot and the recorded setups to a plan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
 
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
+from infra.model.problems import Problem
 from infra.model.record import SetupRecord
-from infra.planner.plans import Plan, PlanPolicy
+from infra.model.topology import Lifecycle
+from infra.planner.actions import ActionKind, TopicAction
+from infra.planner.lifecycle import delete, release, retire
+from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from infra.planner.recording import record_after
+from infra.planner.rules import APPLICATION_RULES, RUN_RULES
+from infra.planner.run import Run
+from infra.planner.situation import Situation
+from infra.planner.topic_actions import topic_actions
+from infra.planner.waves import waves
+from infra.planner.wording import counted
 
 
 def plan(
@@ -19,4 +32,82 @@ def plan(
 
     `records` is application id → recorded setup. `elapsed_ms` is the time that loading and reading have taken so far.
     """
-    raise NotImplementedError
+    ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
+    active = tuple(
+        Situation(
+            application,
+            snapshot,
+            records.get(application.application.id),
+            records.get(application.application.renamed_from or ""),
+            elapsed_ms,
+        )
+        for application in ordered
+        if application.application.lifecycle is Lifecycle.ACTIVE
+    )
+    actions = _in_waves(active)
+    run = Run(
+        ordered, active, snapshot, records, policy, tuple(action for part in actions for action in part)
+    )
+    applications = (*_active_plans(active, actions), *_ending_plans(run))
+    return Plan(
+        applications=tuple(sorted(applications, key=lambda application: application.application_id)),
+        problems=tuple(_problems(run)),
+        cluster_id=snapshot.cluster_id,
+    )
+
+
+def _in_waves(active: Sequence[Situation]) -> list[tuple[TopicAction, ...]]:
+    """Each application's actions, additions of partitions numbered across all applications."""
+    actions = [topic_actions(situation) for situation in active]
+    growing = {action.name for part in actions for action in part if action.added_partitions}
+    numbers = waves((situation.compiled for situation in active), growing)
+    return [
+        tuple(
+            sorted(
+                (attrs.evolve(action, wave=numbers.get(action.name, 0)) for action in part),
+                key=lambda action: (action.wave, action.name),
+            )
+        )
+        for part in actions
+    ]
+
+
+def _active_plans(
+    active: Sequence[Situation], actions: Sequence[tuple[TopicAction, ...]]
+) -> Iterator[ApplicationPlan]:
+    for situation, part in zip(active, actions, strict=True):
+        yield ApplicationPlan(
+            application_id=situation.id,
+            compiled=situation.compiled,
+            actions=part,
+            record=record_after(situation, part),
+            recorded=situation.record,
+            notes=tuple(_notes(situation, part)),
+        )
+
+
+def _notes(situation: Situation, actions: Sequence[TopicAction]) -> Iterator[str]:
+    if situation.record is None:
+        yield f"first set-up ({situation.mode.value})"
+    adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
+    if adopted:
+        yield f"{counted(adopted, 'topic')} that Headwater did not create: taken over"
+
+
+def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
+    documents = {application.application.id: application for application in run.compiled}
+    for record in run.released:
+        yield release(record, documents.get(record.application_id), run.snapshot)
+    for record in run.retiring:
+        yield retire(record, documents.get(record.application_id), run.snapshot)
+    for record in run.deleted:
+        yield delete(record, run.snapshot)
+
+
+def _problems(run: Run) -> Iterator[Problem]:
+    for rule in RUN_RULES:
+        yield from rule(run)
+    for situation in run.active:
+        yield from situation.compiled.problems
+        for application_rule in APPLICATION_RULES:
+            yield from application_rule(situation)

@@ -26,19 +26,21 @@ class PlanPolicy:
 class ApplicationPlan:
     """One application's part: `actions` sorted by wave, then name.
 
-    `compiled` is None for an application whose document is gone. `record` is what to write after the run (topic ids of new
-    topics still empty), None when nothing shall be remembered. `notes` are sentences for the operator.
+    `compiled` is None for an application whose document is gone. `recorded` is the setup found, `record` what to write after
+    the run (topic ids of new topics still empty); None = nothing. `notes` are sentences for the operator.
     """
 
     application_id: str
     compiled: CompiledApplication | None
     actions: tuple[TopicAction, ...]
     record: SetupRecord | None
+    recorded: SetupRecord | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def has_changes(self) -> bool:
-        return any(action.is_change for action in self.actions)
+        """Whether the cluster or the record differs after the run."""
+        return self.record != self.recorded or any(action.is_change for action in self.actions)
 
 
 @attrs.frozen

@@ -1,0 +1,60 @@
+"""The end of an application: let go of, or deleted in two steps. The record alone says which topics that concerns."""
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.record import RecordedTopic, SetupRecord
+from infra.planner.actions import ActionKind
+from infra.planner.plans import ApplicationPlan
+from infra.planner.topic_actions import untouched
+from infra.planner.wording import counted
+
+
+def release(
+    record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
+) -> ApplicationPlan:
+    """Forget the application; all its topics stay."""
+    actions = tuple(untouched(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _topics(record))
+    note = f"released: {counted(len(actions), 'topic')} stay and are no longer looked after"
+    return ApplicationPlan(
+        record.application_id, compiled, actions, record=None, recorded=record, notes=(note,)
+    )
+
+
+def retire(
+    record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
+) -> ApplicationPlan:
+    """Announce the deletion: internal topics lose their protection, sinks are released."""
+    actions = tuple(
+        untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
+        if topic.is_sink
+        else untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
+        for topic in _topics(record)
+    )
+    internal = {topic.name: topic for topic in _topics(record) if not topic.is_sink}
+    note = (
+        f"retired, step 1 of 2: nothing is deleted yet. Remove the document and run again to delete "
+        f"{counted(len(internal), 'internal topic')}"
+    )
+    after = attrs.evolve(record, topics=internal, retired=True)
+    return ApplicationPlan(
+        record.application_id, compiled, actions, record=after, recorded=record, notes=(note,)
+    )
+
+
+def delete(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
+    """Delete the internal topics of an application that was retired before."""
+    actions = tuple(
+        untouched(
+            topic, snapshot, ActionKind.RELEASE if topic.is_sink else ActionKind.DELETE, "it was retired"
+        )
+        for topic in _topics(record)
+    )
+    deleted = sum(action.kind is ActionKind.DELETE for action in actions)
+    note = f"retired, step 2 of 2: {counted(deleted, 'internal topic')} deleted"
+    return ApplicationPlan(record.application_id, None, actions, record=None, recorded=record, notes=(note,))
+
+
+def _topics(record: SetupRecord) -> list[RecordedTopic]:
+    return sorted(record.topics.values(), key=lambda topic: topic.name)

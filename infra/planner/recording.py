@@ -1,0 +1,42 @@
+"""What to remember of an active application after a run."""
+
+from collections.abc import Iterable
+
+from infra.model.record import RecordedTopic, SetupRecord
+from infra.model.topology import Sink
+from infra.planner.actions import ActionKind, TopicAction
+from infra.planner.situation import Situation
+
+
+def record_after(situation: Situation, actions: Iterable[TopicAction]) -> SetupRecord:
+    """Return the record to write. Ids of topics that the run creates are empty until they are looked up."""
+    before = situation.record or situation.predecessor
+    return SetupRecord(
+        application_id=situation.id,
+        topics={
+            action.name: RecordedTopic(
+                name=action.name,
+                topic_id=action.live.topic_id if action.live else "",
+                partitions=action.partitions,
+                is_sink=_is_sink(situation, action),
+            )
+            for action in sorted(actions, key=lambda action: action.name)
+            if action.kind is not ActionKind.RELEASE
+        },
+        initial_processors=(before.initial_processors if before else 0) or _processors(situation),
+        generated=frozenset(topic.name for topic in situation.compiled.internal_topics if topic.generated),
+    )
+
+
+def _processors(situation: Situation) -> int:
+    """One processor for each task of the widest sub-topology."""
+    return (
+        max((part.tasks for part in situation.compiled.subtopologies if not part.is_global), default=0) or 1
+    )
+
+
+def _is_sink(situation: Situation, action: TopicAction) -> bool:
+    if action.topic is not None:
+        return isinstance(action.topic, Sink)
+    recorded = situation.record.topics.get(action.name) if situation.record else None
+    return recorded is not None and recorded.is_sink

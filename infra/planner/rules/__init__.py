@@ -1,0 +1,53 @@
+"""The refusal rules, one a file. Each looks at a situation and returns problems; none knows of another.
+
+`APPLICATION_RULES` look at one active application, `RUN_RULES` at the whole run. Their order is the order of the texts.
+"""
+
+from collections.abc import Callable, Iterable
+
+from infra.model.problems import Problem
+from infra.planner.rules.already_set_up import already_set_up
+from infra.planner.rules.application_removed import application_removed
+from infra.planner.rules.blast_radius import blast_radius
+from infra.planner.rules.group_active import group_active
+from infra.planner.rules.incomplete_setup import incomplete_setup
+from infra.planner.rules.lost_topics import lost_topics
+from infra.planner.rules.misconfigured import misconfigured
+from infra.planner.rules.missing_source import missing_source
+from infra.planner.rules.over_partitioned import over_partitioned
+from infra.planner.rules.reinitialize_stays_on import reinitialize_stays_on
+from infra.planner.rules.replaced_topics import replaced_topics
+from infra.planner.rules.replication import replication
+from infra.planner.rules.source_topics_expanded import source_topics_expanded
+from infra.planner.rules.timeout import timeout
+from infra.planner.rules.twice_managed import twice_managed
+from infra.planner.rules.unsafe_expansion import unsafe_expansion
+from infra.planner.rules.wrong_cluster import wrong_cluster
+from infra.planner.run import Run
+from infra.planner.situation import Situation
+
+ApplicationRule = Callable[[Situation], Iterable[Problem]]
+RunRule = Callable[[Run], Iterable[Problem]]
+
+APPLICATION_RULES: tuple[ApplicationRule, ...] = (
+    missing_source,
+    already_set_up,
+    incomplete_setup,
+    lost_topics,
+    replaced_topics,
+    source_topics_expanded,
+    over_partitioned,
+    unsafe_expansion,
+    misconfigured,
+    replication,
+    reinitialize_stays_on,
+    timeout,
+)
+
+RUN_RULES: tuple[RunRule, ...] = (
+    wrong_cluster,
+    application_removed,
+    group_active,
+    twice_managed,
+    blast_radius,
+)

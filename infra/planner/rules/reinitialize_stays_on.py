@@ -1,0 +1,22 @@
+"""`setup.reinitialize` is still set although there is nothing to re-initialise."""
+
+from collections.abc import Iterator
+
+from infra.model.problems import Problem, ProblemCode, Severity
+from infra.planner.situation import Situation
+
+
+def reinitialize_stays_on(situation: Situation) -> Iterator[Problem]:
+    """Left on it would let the next loss of a topic pass without an error."""
+    if not situation.compiled.application.setup.reinitialize or situation.record is None:
+        return
+    if not any(state.is_lost or state.is_emptied for state in situation.internal):
+        yield situation.problem(
+            ProblemCode.CONFIG_HAS_NO_EFFECT,
+            f"{situation.id} has `setup.reinitialize: true` and no lost topic to re-initialise.",
+            expected="`setup.reinitialize` only for the one run that needs it",
+            found="no lost topic",
+            why="Left on, it lets the next loss of an internal topic pass: the topic would be created anew, empty.",
+            fix="Remove `setup.reinitialize` from the document.",
+            severity=Severity.WARNING,
+        )

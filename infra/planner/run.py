@@ -1,0 +1,63 @@
+"""What the rules for a whole run look at."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.record import SetupRecord
+from infra.model.topology import Lifecycle
+from infra.planner.actions import TopicAction
+from infra.planner.plans import PlanPolicy
+from infra.planner.situation import Situation
+
+
+@attrs.frozen
+class Run:
+    """All applications of a run, each kind in order of ids; `actions` are those of the active ones."""
+
+    compiled: tuple[CompiledApplication, ...]
+    active: tuple[Situation, ...]
+    snapshot: ClusterSnapshot
+    records: Mapping[str, SetupRecord]
+    policy: PlanPolicy
+    actions: tuple[TopicAction, ...] = ()
+
+    @cached_property
+    def released(self) -> tuple[SetupRecord, ...]:
+        """Records to let go of: documents that say so, and ids that were given up for another one."""
+        former = self._former_ids - {compiled.application.id for compiled in self.compiled}
+        return self._recorded(former | self._ids(Lifecycle.RELEASED))
+
+    @cached_property
+    def retired(self) -> tuple[SetupRecord, ...]:
+        """Records in the first or the second step to deletion."""
+        return (*self.retiring, *self.deleted)
+
+    @cached_property
+    def retiring(self) -> tuple[SetupRecord, ...]:
+        """First step: the document says `retired`."""
+        return self._recorded(self._ids(Lifecycle.RETIRED))
+
+    @cached_property
+    def deleted(self) -> tuple[SetupRecord, ...]:
+        """Second step: the document is gone after the first."""
+        return tuple(record for record in self.removed if record.retired)
+
+    @cached_property
+    def removed(self) -> tuple[SetupRecord, ...]:
+        """Records without a document."""
+        documents = {compiled.application.id for compiled in self.compiled}
+        return self._recorded(self.records.keys() - documents - self._former_ids)
+
+    @property
+    def _former_ids(self) -> set[str]:
+        return {c.application.renamed_from for c in self.compiled if c.application.renamed_from is not None}
+
+    def _ids(self, lifecycle: Lifecycle) -> set[str]:
+        return {c.application.id for c in self.compiled if c.application.lifecycle is lifecycle}
+
+    def _recorded(self, ids: set[str]) -> tuple[SetupRecord, ...]:
+        return tuple(self.records[id_] for id_ in sorted(ids) if id_ in self.records)

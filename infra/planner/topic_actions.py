@@ -1,0 +1,124 @@
+"""What a run does with each topic of an active application. Whether it may is for the rules."""
+
+from collections.abc import Mapping
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import InternalTopic
+from infra.model.record import RecordedTopic
+from infra.planner.actions import ActionKind, ConfigChange, TopicAction
+from infra.planner.settings import Settings, differences, foreign, misconfigurations
+from infra.planner.situation import Situation, TopicState
+
+
+def topic_actions(situation: Situation) -> tuple[TopicAction, ...]:
+    """Return an action for each topic that the topology wants and each that it no longer has but that was set up."""
+    wanted = [
+        _create(situation, state) if state.live is None else _look_after(situation, state)
+        for state in situation.topics
+    ]
+    return (*wanted, *_left_behind(situation))
+
+
+def _create(situation: Situation, state: TopicState) -> TopicAction:
+    return TopicAction(
+        kind=ActionKind.RECREATE if state.is_lost else ActionKind.CREATE,
+        name=state.name,
+        topic=state.wanted,
+        partitions=state.partitions,
+        config=state.wanted.config,
+        replication_factor=replication_factor(state, situation.snapshot),
+        note="it was set up before and is gone: what it held is lost" if state.is_lost else "",
+    )
+
+
+def _look_after(situation: Situation, state: TopicState) -> TopicAction:
+    live = state.live
+    if live is None:
+        raise ValueError(state.name)
+    grows = state.lacking > 0 and (situation.autoscales or not state.is_internal)
+    changes, drift = _config_changes(situation, state, Settings(live, situation.snapshot.topic_defaults))
+    return TopicAction(
+        kind=_kind(state, grows=grows, changes=bool(changes)),
+        name=state.name,
+        topic=state.wanted,
+        live=live,
+        partitions=state.partitions if grows else live.partitions,
+        config=_changed(live.config, changes),
+        replication_factor=live.replication_factor,
+        changes=changes,
+        drift=drift,
+        note="it was deleted and created anew since it was set up" if state.is_replaced else "",
+    )
+
+
+def _kind(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:
+    if not state.is_ours:
+        return ActionKind.ADOPT
+    if grows:
+        return ActionKind.EXPAND
+    return ActionKind.RECTIFY if changes else ActionKind.KEEP
+
+
+def _config_changes(
+    situation: Situation, state: TopicState, settings: Settings
+) -> tuple[tuple[ConfigChange, ...], tuple[ConfigChange, ...]]:
+    """Return what is changed and what stays different: `automatic` puts right, `manual` shows."""
+    wanted = state.wanted
+    wrong = misconfigurations(wanted, settings) if isinstance(wanted, InternalTopic) else ()
+    changes = {change.key: change for change in differences(wanted.config, settings)}
+    changes |= {fault.change.key: fault.change for fault in wrong}
+    others = {change.key: change for change in foreign(wanted.config, settings.live)}
+    if situation.is_manual:
+        return (), _sorted(others | changes)
+    return _sorted(changes), _sorted({key: change for key, change in others.items() if key not in changes})
+
+
+def _sorted(changes: Mapping[str, ConfigChange]) -> tuple[ConfigChange, ...]:
+    return tuple(changes[key] for key in sorted(changes))
+
+
+def _changed(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Mapping[str, str]:
+    changed = dict(config)
+    for change in changes:
+        if change.wanted is None:
+            changed.pop(change.key, None)
+        else:
+            changed[change.key] = change.wanted
+    return changed
+
+
+def _left_behind(situation: Situation) -> list[TopicAction]:
+    """Topics that were set up and that the topology no longer has: they stay as long as they exist."""
+    if situation.record is None or not situation.is_decided:
+        return []
+    wanted = {state.name for state in situation.topics}
+    gone = (topic for topic in situation.record.topics.values() if topic.name not in wanted)
+    return [untouched(topic, situation.snapshot, ActionKind.KEEP, _ORPHANED) for topic in gone]
+
+
+_ORPHANED = "the topology no longer has it; it stays until you delete it"
+_FORGOTTEN = "gone from the cluster: forgotten"
+
+
+def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKind, note: str) -> TopicAction:
+    """Return an action that leaves a recorded topic as it is; when it no longer exists, it is released."""
+    live = snapshot.topics.get(recorded.name)
+    if live is None:
+        kind, note = ActionKind.RELEASE, _FORGOTTEN
+    return TopicAction(
+        kind=kind,
+        name=recorded.name,
+        live=live,
+        partitions=live.partitions if live else recorded.partitions,
+        config=live.config if live else {},
+        replication_factor=live.replication_factor if live else -1,
+        note=note,
+    )
+
+
+def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
+    """Return the factor that a new topic gets: -1, the broker's default, is resolved when the default is known."""
+    factor = state.wanted.replication_factor
+    if factor is None or factor < 1:
+        return snapshot.default_replication_factor or -1
+    return factor

@@ -1,0 +1,26 @@
+"""Words that several texts share."""
+
+from collections.abc import Iterable
+
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 topic`, `2 topics`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return all the names, sorted."""
+    return ", ".join(sorted(names))
+
+
+def duration(milliseconds: str) -> str:
+    """Return a setting's milliseconds with their meaning, `90000000 (25 hours)`; -1 means for ever."""
+    number = int(milliseconds)
+    if number < 0:
+        return f"{milliseconds} (for ever)"
+    for size, noun in _UNITS:
+        if number >= size and number % size == 0:
+            return f"{milliseconds} ({counted(number // size, noun)})"
+    return milliseconds
