@@ -1,0 +1,115 @@
+"""A document that fits the schema → the model's `TopologyDocument`."""
+
+from typing import Any
+
+from infra.model.operators import Branch, Split
+from infra.model.problems import Location, Problem
+from infra.model.topology import (
+    Application,
+    Lifecycle,
+    Protocol,
+    Setup,
+    Sink,
+    Step,
+    TopologyDocument,
+)
+from infra.spec.build_operators import BUILDERS
+from infra.spec.build_stores import Options, config
+from infra.spec.described import described_topology
+from infra.spec.durations import milliseconds
+from infra.spec.places import PathPart, Place, RawDocument, pointer
+
+
+def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
+    """The typed document, None when its described text cannot be read."""
+    data: dict[str, Any] = raw.data
+    application = _application(raw, data["application"])
+    sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
+    if "topology" in data:
+        children: Any = raw.place.children
+        steps = _Steps(raw.file).steps(data["topology"], children["topology"] if children else Place(), ("topology",))
+        return TopologyDocument(application, steps=steps, sinks=sinks), ()
+    described, problems = described_topology(raw, data["describe"])
+    if described is None:
+        return None, problems
+    return TopologyDocument(application, described=described, sinks=sinks), problems
+
+
+def _application(raw: RawDocument, options: Options) -> Application:
+    return Application(
+        id=options["id"],
+        at=raw.location(("application", "id")) or Location(raw.file),
+        protocol=Protocol(options.get("protocol", Protocol.CLASSIC)),
+        config=config(options.get("config")),
+        lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
+        setup=_setup(options.get("setup", {})),
+        renamed_from=options.get("renamedFrom"),
+    )
+
+
+def _setup(options: Options) -> Setup:
+    default = Setup()
+    return Setup(
+        if_incomplete=options.get("ifIncomplete", default.if_incomplete),
+        adopt=options.get("adopt", default.adopt),
+        reinitialize=options.get("reinitialize", default.reinitialize),
+        timeout_ms=milliseconds(options.get("timeout", default.timeout_ms)),
+        allow_unsafe_expansion=options.get("allowUnsafeExpansion", default.allow_unsafe_expansion),
+    )
+
+
+def _sink(topic: str, options: Options) -> Sink:
+    partitions = options.get("partitions", "follow")
+    return Sink(
+        topic,
+        partitions=None if partitions == "follow" else partitions,
+        config=config(options.get("config")),
+        replication_factor=options.get("replicationFactor"),
+    )
+
+
+class _Steps:
+    """Builds steps with their places; walks values and places side by side, as paths would be looked up too often."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def steps(self, data: list[dict[str, Any]], place: Place, path: tuple[PathPart, ...]) -> tuple[Step, ...]:
+        children = place.children or [Place()] * len(data)
+        return tuple(self._step(step, children[index], (*path, index)) for index, step in enumerate(data))  # type: ignore[index]
+
+    def _step(self, data: dict[str, Any], place: Place, path: tuple[PathPart, ...]) -> Step:
+        ((name, options),) = data.items()
+        options = options or {}
+        inner = _inner(place, name)
+        path = (*path, name)
+        operator = self._split(options, inner, path) if name == "split" else BUILDERS[name](options)
+        at = Location(self.file, inner.key_line, inner.key_column, pointer(path))
+        return Step(operator, at, input=options.get("from"), alias=options.get("as"))
+
+    def _split(self, options: Options, place: Place, path: tuple[PathPart, ...]) -> Split:
+        branches = options.get("branches", [])
+        default = options.get("default", False)
+        inner = _inner(place, "branches")
+        places: Any = inner.children or [Place()] * len(branches)
+        return Split(
+            name=options.get("name"),
+            branches=tuple(
+                self._branch(branch, places[index], (*path, "branches", index)) for index, branch in enumerate(branches)
+            ),
+            default=None
+            if default is False
+            else self._branch({} if default is True else default, _inner(place, "default"), (*path, "default")),
+        )
+
+    def _branch(self, options: Options, place: Place, path: tuple[PathPart, ...]) -> Branch:
+        return Branch(
+            name=options.get("name"),
+            alias=options.get("as"),
+            where=options.get("where"),
+            then=self.steps(options["then"], _inner(place, "then"), (*path, "then")) if "then" in options else (),
+        )
+
+
+def _inner(place: Place, key: str) -> Place:
+    return place.children.get(key, place) if isinstance(place.children, dict) else place

@@ -1,0 +1,96 @@
+"""Store options → the model's stores. All input fits the schema."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from infra.model.stores import (
+    Logging,
+    Materialized,
+    Serdes,
+    StoreBuilder,
+    StoreKind,
+    StoreSupplier,
+    StoreType,
+)
+from infra.spec.durations import milliseconds
+from infra.spec.scalars import config_text
+
+Options = Mapping[str, Any]
+
+
+def config(options: Options | None) -> dict[str, str]:
+    return {key: config_text(value) for key, value in (options or {}).items()}
+
+
+def duration(options: Options, key: str) -> int | None:
+    return milliseconds(options[key]) if key in options else None
+
+
+def serdes(options: Options) -> Serdes | None:
+    return Serdes(**options["serdes"]) if "serdes" in options else None
+
+
+def logging(options: Options) -> Logging | None:
+    """`false`, `true` or the overrides."""
+    match options.get("logging"):
+        case None:
+            return None
+        case bool(enabled):
+            return Logging(enabled=enabled)
+        case overrides:
+            return Logging(overrides=config(overrides))
+
+
+def materialized(options: Options) -> Materialized | None:
+    given = options.get("materialized")
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return Materialized(store=given)
+    return Materialized(
+        store=given.get("store"),
+        supplier=supplier(given["supplier"]) if "supplier" in given else None,
+        type=StoreType(given["type"]) if "type" in given else None,
+        retention_ms=duration(given, "retention"),
+        logging=logging(given),
+        caching=given.get("caching"),
+        serdes=serdes(given),
+    )
+
+
+def supplier(options: Options, kind: StoreKind = StoreKind.KEY_VALUE, *, duplicates: bool = False) -> StoreSupplier:
+    """`kind` and `duplicates` are the defaults where the document says nothing."""
+    return StoreSupplier(
+        name=options["name"],
+        kind=StoreKind(options["kind"]) if "kind" in options else kind,
+        type=StoreType(options.get("type", StoreType.ROCKS_DB)),
+        retention_ms=duration(options, "retention"),
+        window_size_ms=duration(options, "windowSize"),
+        retain_duplicates=options.get("retainDuplicates", duplicates),
+    )
+
+
+def join_supplier(options: Options, key: str) -> StoreSupplier | None:
+    return supplier(options[key], StoreKind.WINDOW, duplicates=True) if key in options else None
+
+
+def builder(options: Options) -> StoreBuilder:
+    return StoreBuilder(
+        supplier=supplier(options),
+        logging=logging(options) or Logging(),
+        caching=options.get("caching"),
+        serdes=serdes(options),
+    )
+
+
+def named_or_builder(store: str | Options) -> StoreBuilder:
+    """A store given by its name alone is a key-value store."""
+    return builder({"name": store} if isinstance(store, str) else store)
+
+
+def named(stores: list[Any]) -> tuple[str, ...]:
+    return tuple(store for store in stores if isinstance(store, str))
+
+
+def inline(stores: list[Any]) -> tuple[StoreBuilder, ...]:
+    return tuple(builder(store) for store in stores if not isinstance(store, str))

@@ -1,0 +1,90 @@
+"""Config keys that Kafka Streams would pass over in silence: told with the nearest spelling."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+from infra.model.problems import Problem, ProblemCode, Severity
+from infra.spec.places import RawDocument
+from infra.spec.schema import document_schema
+from infra.spec.spelling import nearest
+
+_CLIENTS = {
+    "consumer.": "consumer",
+    "main.consumer.": "consumer",
+    "restore.consumer.": "consumer",
+    "global.consumer.": "consumer",
+    "producer.": "producer",
+    "admin.": "admin",
+}
+_FREE = ("client.tag.", "metrics.context.", "__", "internal.")
+"""Prefixes after which any word may stand, and Kafka's own undocumented keys."""
+
+
+def config_problems(raw: RawDocument) -> Iterator[Problem]:
+    """Warnings about keys near a known one, notes about keys that only an extension of yours can know."""
+    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    config = application.get("config") if isinstance(application, dict) else None
+    if not (isinstance(application, dict) and isinstance(config, dict)):
+        return
+    for key in config:
+        if key == "application.id" and config[key] != application.get("id"):
+            yield _other_id(raw, key, str(config[key]), str(application.get("id")))
+        elif not _is_known(key):
+            yield _unknown(raw, key)
+
+
+def _is_known(key: str) -> bool:
+    return key in _keys() or key.startswith(_FREE)
+
+
+def _unknown(raw: RawDocument, key: str) -> Problem:
+    meant = nearest(key, _keys())
+    if meant is None:
+        return Problem(
+            code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+            summary=f"Kafka Streams has no config `{key}`.",
+            expected="a key of Kafka Streams or of its clients",
+            found=f"`{key}`",
+            why="Only a class of yours (an interceptor, a serde, a handler) could read it.",
+            fix="Leave it if such a class does, else remove it.",
+            location=raw.location(("application", "config", key), at_key=True),
+            severity=Severity.INFO,
+        )
+    return Problem(
+        code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+        summary=f"Kafka Streams has no config `{key}`.",
+        expected=f"`{meant}`",
+        found=f"`{key}`",
+        why="Kafka Streams passes over keys that it does not know, so it would have no effect.",
+        fix=f"Did you mean `{meant}`?",
+        location=raw.location(("application", "config", key), at_key=True),
+        severity=Severity.WARNING,
+    )
+
+
+def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary="`application.id` contradicts the application's `id`.",
+        expected=f"`{expected}`",
+        found=f"`{found}`",
+        why="All names of internal topics begin with the application id; there can be only one.",
+        fix="Remove `application.id` from `config`.",
+        location=raw.location(("application", "config", key)),
+    )
+
+
+@cache
+def _keys() -> frozenset[str]:
+    """Every key that means something: of Streams, of its clients with and without prefix, of topics, and our own."""
+    names: dict[str, list[str]] = json.loads(
+        files("infra.spec").joinpath("kafka_config_names.json").read_text(encoding="utf-8")
+    )
+    shared = names["every client"]
+    known = {*names["streams"], *shared, *names["consumer"], *names["producer"], *names["admin"]}
+    known.update(prefix + name for prefix, client in _CLIENTS.items() for name in (*shared, *names[client]))
+    known.update("topic." + name for name in names["topic"])
+    known.update(document_schema()["$defs"]["config"]["properties"])
+    return frozenset(known)

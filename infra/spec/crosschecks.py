@@ -1,0 +1,82 @@
+"""What can only be wrong between documents: application ids that are equal or that overlap."""
+
+from collections.abc import Iterator, Sequence
+
+from infra.model.problems import Location, Problem, ProblemCode, Severity
+from infra.spec.places import RawDocument
+
+
+def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
+    """Documents with one id, and ids that are another's beginning up to a hyphen."""
+    first: dict[str, RawDocument] = {}
+    problems: list[Problem] = []
+    for raw in documents:
+        application_id = _id(raw)
+        if application_id is None:
+            continue
+        if application_id in first:
+            problems.append(_duplicate(application_id, first[application_id], raw))
+        else:
+            first[application_id] = raw
+    for application_id, raw in first.items():
+        problems.extend(
+            _overlap(shorter, first[shorter], application_id, raw)
+            for shorter in _beginnings(application_id)
+            if shorter in first
+        )
+    return tuple(problems)
+
+
+def _id(raw: RawDocument) -> str | None:
+    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    found = application.get("id") if isinstance(application, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _beginnings(application_id: str) -> Iterator[str]:
+    for index, character in enumerate(application_id):
+        if character == "-" and index:
+            yield application_id[:index]
+
+
+def _duplicate(application_id: str, first: RawDocument, second: RawDocument) -> Problem:
+    return Problem(
+        code=ProblemCode.DUPLICATE_APPLICATION,
+        summary=f"Two documents declare the application `{application_id}`.",
+        application=application_id,
+        expected="one document an application",
+        found=f"{_place(first)} and {_place(second)}",
+        why="Both would own the same internal topics, each with its own idea of their partitions.",
+        fix="Remove one of the documents, or give one of the applications another id.",
+        location=_at(second),
+    )
+
+
+def _overlap(shorter: str, short: RawDocument, longer: str, long: RawDocument) -> Problem:
+    rest = longer.removeprefix(shorter + "-")
+    acknowledged = any(_acknowledges(raw) for raw in (short, long))
+    return Problem(
+        code=ProblemCode.APPLICATION_ID_OVERLAP,
+        summary=f"The internal topics of `{longer}` look like those of `{shorter}`.",
+        application=longer,
+        expected=f"an id that does not begin with `{shorter}-`",
+        found=f"`{shorter}` ({_place(short)}) and `{longer}` ({_place(long)})",
+        why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have one changelog topic, and Kafka's reset tool, run "
+        f"for `{shorter}`, deletes the topics of `{longer}` too.",
+        fix="Rename one of them; or, if both run already, acknowledge it by `application.setup.allowIdOverlap: true`.",
+        location=_at(long),
+        severity=Severity.WARNING if acknowledged else Severity.ERROR,
+    )
+
+
+def _acknowledges(raw: RawDocument) -> bool:
+    setup = raw.data["application"].get("setup")
+    return isinstance(setup, dict) and setup.get("allowIdOverlap") is True
+
+
+def _at(raw: RawDocument) -> Location | None:
+    return raw.location(("application", "id"))
+
+
+def _place(raw: RawDocument) -> str:
+    return str(_at(raw) or raw.file)

@@ -1,0 +1,70 @@
+"""Documents that hold the text of a running application (`describe`) in place of calls."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.topology import DescribedTopology, StoreDetail
+from infra.spec.build_stores import Options, config, duration
+from infra.spec.files import read
+from infra.spec.places import RawDocument
+
+
+def described_topology(raw: RawDocument, given: str | Options) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
+    """The described topology; a file is looked for below the document's own folder only."""
+    options: Options = {"file": given} if isinstance(given, str) else given
+    path = ("describe",) if isinstance(given, str) else ("describe", "file" if "file" in options else "text")
+    at = raw.location(path) or Location(raw.file)
+    text, file = options.get("text", ""), raw.file
+    if "file" in options:
+        found = _file(raw, options["file"], at)
+        content = found if isinstance(found, Problem) else read(found, ProblemCode.UNREADABLE_DESCRIBE)
+        if isinstance(content, Problem):
+            return None, (attrs.evolve(content, location=at),)
+        text, file = content, str(found)
+    from infra.describe import read_description  # noqa: PLC0415
+
+    nodes, problems = read_description(text, file)
+    described = DescribedTopology(
+        nodes,
+        at=at,
+        repartition_partitions=dict(options.get("repartitions", {})),
+        stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
+        copartitioned=tuple(tuple(group) for group in options.get("copartitioned", ())),
+    )
+    return described, problems
+
+
+def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
+    folder = Path(os.path.realpath(Path(raw.file).parent))
+    try:
+        file = Path(os.path.realpath(folder / name))
+    except ValueError:  # a null character
+        file = Path("/")
+    if file.is_relative_to(folder) and file != folder:
+        return Path(raw.file).parent / name
+    return Problem(
+        code=ProblemCode.UNREADABLE_DESCRIBE,
+        summary="`file` leads out of the document's folder.",
+        expected="a file in or below the document's folder",
+        found=f"`{name}`",
+        why="A document from elsewhere must not be able to have any file of this machine read.",
+        fix="Put the text beside the document, or into it by `text: |`.",
+        location=at,
+    )
+
+
+def _detail(options: dict[str, Any]) -> StoreDetail:
+    default = StoreDetail()
+    return StoreDetail(
+        kind=options.get("kind", default.kind),
+        retention_ms=duration(options, "retention"),
+        retain_duplicates=options.get("retainDuplicates", default.retain_duplicates),
+        logging=options.get("logging", default.logging),
+        overrides=config(options.get("overrides")),
+        source_topic=options.get("sourceTopic"),
+    )

@@ -1,0 +1,103 @@
+"""Topology documents from files or text: read, checked, typed, with every problem collected."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+import attrs
+
+from infra.model.problems import Location, Problem, ProblemCode, errors
+from infra.model.topology import TopologyDocument
+from infra.spec.build_document import build_document
+from infra.spec.config_keys import config_problems
+from infra.spec.crosschecks import id_problems
+from infra.spec.files import find, read
+from infra.spec.handles import handle_problems
+from infra.spec.places import NOWHERE, Place, RawDocument
+from infra.spec.violations import violations
+from infra.spec.yaml_text import read_yaml
+
+
+@attrs.frozen
+class Documents:
+    """`documents` are those without an error of their own, in the order of reading; `problems` those of all."""
+
+    documents: tuple[TopologyDocument, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def load_documents(paths: Sequence[Path]) -> Documents:
+    """Load files, folders (all *.yaml, *.yml, *.json below) and glob patterns. Never raises for bad input."""
+    files, problems = find(paths)
+    raws: list[RawDocument] = []
+    found = list(problems)
+    for file in files:
+        text = read(file)
+        if isinstance(text, Problem):
+            found.append(text)
+        else:
+            documents, faults = _raw_documents(text, str(file))
+            raws += documents
+            found += faults
+    return _checked(raws, found)
+
+
+def load_text(text: str, file: str) -> Documents:
+    """Load YAML or JSON text. `file` stands in places, and `describe.file` is looked for beside it."""
+    raws, problems = _raw_documents(text, file)
+    return _checked(raws, problems)
+
+
+def parse_document(data: Mapping[str, object], positions: Place = NOWHERE, file: str = "") -> Documents:
+    """Check and type one document that is in memory already.
+
+    Raises:
+        TypeError, ValueError: `data` holds what JSON cannot.
+    """
+    return _checked([RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), positions)], ())
+
+
+def _raw_documents(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Problem, ...]]:
+    raws, problems = read_yaml(text, file)
+    if not raws and not problems:
+        return (), (_empty(file),)
+    return raws, problems
+
+
+def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Documents:
+    reading = tuple(problems)
+    broken = {problem.location.file for problem in reading if problem.location is not None}
+    documents: list[TopologyDocument] = []
+    found: list[Problem] = []
+    for raw in raws:
+        faults = tuple(chain(violations(raw), handle_problems(raw), config_problems(raw)))
+        found += faults
+        if not errors(faults) and raw.file not in broken:
+            document, faults = build_document(raw)
+            found += faults
+            if document is not None and not errors(faults):
+                documents.append(document)
+    return Documents(tuple(documents), _ordered((*reading, *found, *id_problems(raws))))
+
+
+def _ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """By place within a file, files in the order of reading."""
+    files: dict[str, int] = {}
+    placed = [(problem.location or Location(""), problem) for problem in problems]
+    for location, _ in placed:
+        files.setdefault(location.file, len(files))
+    placed.sort(key=lambda pair: (files[pair[0].file], pair[0].line, pair[0].column))
+    return tuple(problem for _, problem in placed)
+
+
+def _empty(file: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary="The file holds no document.",
+        expected="a topology document",
+        found="nothing but blanks and comments",
+        why="An application whose document is empty would look as if it had been removed.",
+        fix="Declare the application, or remove the file.",
+        location=Location(file),
+    )

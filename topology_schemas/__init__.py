@@ -1,0 +1,1 @@
+"""The published JSON Schema of topology documents and the examples; data only."""
