@@ -14,6 +14,7 @@ from toolchain.kafka import KafkaDistribution
 _LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 # What only writes a few files need not be compiled well.
 _BRIEF_JVM = (*_LEAN_JVM, "-Xmx128m", "-XX:TieredStopAtLevel=1")
+_TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
 
 
 def random_cluster_id() -> str:
@@ -45,7 +46,15 @@ def format_storage(
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ToolchainError(f"Kafka could not prepare its data folder.\n{done.stdout}{done.stderr}".rstrip())
+        raise ToolchainError(
+            f"Kafka could not prepare its data folder.\n{reasons(done.stdout + done.stderr)}"
+        )
+
+
+def reasons(output: str) -> str:
+    """Return the lines of a JVM's output that tell why it ended, without its stack traces."""
+    telling = [line for line in output.splitlines() if any(mark in line for mark in _TELLING)]
+    return "\n".join(f"    {line}" for line in telling if not line.startswith("\tat "))
 
 
 def launch(
@@ -55,7 +64,7 @@ def launch(
     log: Path,
     inherited: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start the broker in a session of its own, so that Ctrl-C reaches only us, with `inherited` files open."""
+    """Start the broker, with `inherited` files open, in a session of its own: Ctrl-C is for us to handle."""
     with log.open("ab") as output:
         return subprocess.Popen(
             [

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from toolchain.broker.guard import Guard
-from toolchain.broker.launch import format_storage, launch, random_cluster_id, stored_cluster_id
+from toolchain.broker.launch import format_storage, launch, random_cluster_id, reasons, stored_cluster_id
 from toolchain.broker.ports import HOST, free_ports, is_free
 from toolchain.broker.readiness import serves, until
 from toolchain.broker.settings import Settings, write_files
@@ -18,12 +18,10 @@ _START_SECONDS = 60
 _STOP_SECONDS = 20
 _ATTEMPTS = 3
 _PORT_TAKEN = "Address already in use"
-_TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
-_SHOWN_LINES = 8
 
 
 class Broker:
-    """A broker with its data and log in `folder`; ends with this process unless `inherited` files are given.
+    """A broker with its data and log in `folder`.
 
     `port` is that of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
     ones, kept over restarts. Used as a context manager it is started, and stopped whatever happens.
@@ -36,7 +34,6 @@ class Broker:
         settings: Settings | None = None,
         *,
         port: int | None = None,
-        inherited: tuple[int, ...] = (),
     ) -> None:
         self._distribution = distribution
         self.folder = folder
@@ -45,7 +42,6 @@ class Broker:
         self.cluster_id = stored_cluster_id(folder) or random_cluster_id()
         self._chosen_port = port
         self._ports: dict[str, int] = {}
-        self._inherited = inherited
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
@@ -65,8 +61,11 @@ class Broker:
         """Return `host:port` of the listener for PLAINTEXT, SASL_PLAINTEXT, SSL or SASL_SSL."""
         return f"{HOST}:{self._ports[protocol]}"
 
-    def start(self) -> None:
-        """Return when the broker can be used; raises `ToolchainError` with the reason and leaves nothing."""
+    def start(self, inherited: tuple[int, ...] = ()) -> None:
+        """Return when the broker can be used; raises `ToolchainError` with the reason and leaves nothing.
+
+        The broker ends with this process, unless it is given `inherited` files to keep open and is released.
+        """
         if self.is_running:
             return
         if self._chosen_port and not is_free(self._chosen_port):
@@ -77,7 +76,7 @@ class Broker:
         for attempt in range(1, _ATTEMPTS + 1):
             if not self._ports:
                 self._ports = self._choose_ports()
-            failure = self._attempt()
+            failure = self._attempt(inherited)
             if failure is None:
                 return
             if _PORT_TAKEN not in failure or attempt == _ATTEMPTS:
@@ -140,13 +139,13 @@ class Broker:
         chosen = {"PLAINTEXT": self._chosen_port} if self._chosen_port else {}
         return {**dict(zip(names, free_ports(len(names)), strict=True)), **chosen}
 
-    def _attempt(self) -> str | None:
+    def _attempt(self, inherited: tuple[int, ...]) -> str | None:
         """Start once; return why it failed, None if it did not."""
         properties = write_files(self.settings, self._ports, self.folder)
         if stored_cluster_id(self.folder) is None:
             format_storage(self._distribution, properties, self.cluster_id, self.settings.sasl_users)
         log_start = self.log.stat().st_size if self.log.exists() else 0
-        self._launch(properties)
+        self._launch(properties, inherited)
         try:
             until(lambda: not self.is_running or self._is_ready(), _START_SECONDS)
         except BaseException:
@@ -157,17 +156,13 @@ class Broker:
         reason = "ended while starting" if not self.is_running else f"was not ready after {_START_SECONDS} s"
         self.kill()
         written = self.log.read_bytes()[log_start:].decode(errors="replace")
-        telling = [line for line in written.splitlines() if any(word in line for word in _TELLING)]
-        shown = "\n".join(f"    {line}" for line in telling[:_SHOWN_LINES])
-        return f"The Kafka broker {reason}.\n{shown}\n  Its log: {self.log}"
+        return f"The Kafka broker {reason}.\n{reasons(written)}\n  Its log: {self.log}"
 
-    def _launch(self, properties: Path) -> None:
-        self._guard = None if self._inherited else Guard()
-        self._process = launch(
-            self._distribution, properties, self.settings.heap_mb, self.log, self._inherited
-        )
+    def _launch(self, properties: Path, inherited: tuple[int, ...]) -> None:
+        self._guard = None if inherited else Guard("kill", "-KILL")
+        self._process = launch(self._distribution, properties, self.settings.heap_mb, self.log, inherited)
         if self._guard:
-            self._guard.watch(self._process.pid)
+            self._guard.watch(str(self._process.pid))
 
     def _is_ready(self) -> bool:
         return serves(self._ports["PLAINTEXT"], self.cluster_id)

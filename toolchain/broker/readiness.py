@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -11,15 +12,15 @@ from toolchain.broker.ports import HOST
 
 _PAUSE_SECONDS = 0.02
 
+T = TypeVar("T")
 
-def until(condition: Callable[[], bool], timeout: float) -> bool:
-    """Return whether `condition` came true within `timeout` seconds."""
+
+def until(condition: Callable[[], T], timeout: float) -> T:
+    """Return the first true result of `condition`, or its last one when `timeout` seconds have passed."""
     deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() >= deadline:
-            return False
+    while not (result := condition()) and time.monotonic() < deadline:
         time.sleep(_PAUSE_SECONDS)
-    return True
+    return result
 
 
 def listens(port: int) -> bool:

@@ -1,0 +1,89 @@
+"""What is started once in a test run and shared by all tests, also by those in other xdist workers."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import trustme
+
+from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi
+from toolchain.broker import Broker, Settings, local
+from toolchain.broker.guard import Guard
+
+_END_BROKER = """
+import pathlib, sys
+from toolchain.broker import local
+local.down(pathlib.Path(sys.argv[1]), delete_data=True)
+"""
+_GUARD = pytest.StashKey[Guard]()
+
+
+@pytest.fixture(scope="session")
+def kafka_distribution() -> KafkaDistribution:
+    return ensure_kafka()
+
+
+@pytest.fixture(scope="session")
+def pulumi_toolchain() -> PulumiToolchain:
+    return ensure_pulumi()
+
+
+@pytest.fixture(scope="session")
+def kafka(kafka_distribution: KafkaDistribution) -> local.LocalBroker:
+    """A broker for all tests of the run: name things by `unique`, and do it no harm."""
+    return local.up(kafka_distribution, _shared_broker_folder(), port=0)
+
+
+@pytest.fixture(scope="session")
+def own_broker(
+    kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Broker]:
+    """Make a broker that a test may pause, kill or secure: `with own_broker(Settings(...)) as broker:`."""
+
+    def make(settings: Settings | None = None) -> Broker:
+        return Broker(kafka_distribution, tmp_path_factory.mktemp("kafka"), settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def certificate_authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="session")
+def unique() -> Callable[[str], str]:
+    """Make names that no other test uses: `unique("orders")`."""
+    return lambda prefix: f"{prefix}-{uuid4().hex[:10]}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_worker():
+        return
+    config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKER)
+    config.stash[_GUARD].watch(str(_shared_broker_folder()))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _is_worker():
+        return
+    folder = _shared_broker_folder()
+    if folder.exists():
+        local.down(folder)
+        shutil.copy(folder / "broker.log", config.rootpath / ".pytest_cache" / "kafka.log")
+        shutil.rmtree(folder)
+    config.stash[_GUARD].dismiss()
+
+
+def _is_worker() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+def _shared_broker_folder() -> Path:
+    """Return one folder for a test run: named after the process that the run began with."""
+    return Path(tempfile.gettempdir(), f"headwater-tests-{os.getppid() if _is_worker() else os.getpid()}")

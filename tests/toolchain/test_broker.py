@@ -1,0 +1,187 @@
+"""The broker itself, on a real one."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from cryptography.hazmat.primitives import serialization
+
+from toolchain import KafkaDistribution, ToolchainError
+from toolchain.broker import Broker, SaslUser, Settings, Tls, process
+from toolchain.broker.ports import HOST, free_ports
+from toolchain.broker.readiness import serves, until
+
+pytestmark = pytest.mark.broker
+
+MakeBroker = Callable[..., Broker]
+
+
+def admin(broker: Broker, protocol: str = "PLAINTEXT", **settings: str) -> AdminClient:
+    return AdminClient(
+        {
+            "bootstrap.servers": broker.address(protocol),
+            "security.protocol": protocol,
+            "log_level": 0,
+            "socket.timeout.ms": 5000,
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+    )
+
+
+def topics(client: AdminClient) -> set[str]:
+    return set(client.list_topics(timeout=5).topics)
+
+
+def create(client: AdminClient, name: str) -> None:
+    client.create_topics([NewTopic(name, num_partitions=1)])[name].result()
+    assert until(lambda: name in topics(client), 10), "the broker learns of it a moment after the controller"
+
+
+def port_of(broker: Broker) -> int:
+    return int(broker.bootstrap_servers.rpartition(":")[2])
+
+
+def test_topics_survive_a_restart_and_a_power_cut_at_the_same_address(own_broker: MakeBroker) -> None:
+    with own_broker() as broker:
+        address = broker.bootstrap_servers
+        create(admin(broker), "kept")
+        broker.restart()
+        assert topics(admin(broker)) == {"kept"}
+        broker.kill()
+        assert not broker.is_running
+        broker.start()
+        assert topics(admin(broker)) == {"kept"}
+        assert broker.bootstrap_servers == address
+    assert not broker.is_running
+
+
+def test_a_paused_broker_answers_nobody_until_it_is_resumed(own_broker: MakeBroker) -> None:
+    with own_broker() as broker:
+        broker.pause()
+        assert not serves(port_of(broker), broker.cluster_id)
+        broker.resume()
+        assert until(lambda: serves(port_of(broker), broker.cluster_id), 20)
+        broker.pause()
+    assert not broker.is_running, "stopping must not need the broker's cooperation"
+
+
+def test_overrides_reach_the_broker(own_broker: MakeBroker) -> None:
+    with own_broker(Settings(overrides={"num.partitions": "7"})) as broker:
+        client = admin(broker)
+        client.create_topics([NewTopic("defaulted")])["defaulted"].result()
+        assert until(lambda: "defaulted" in topics(client), 10)
+        assert len(client.list_topics(timeout=5).topics["defaulted"].partitions) == 7
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_sasl_users_are_let_in_and_others_are_not(secured: Broker, mechanism: str) -> None:
+    login = {"sasl_mechanism": mechanism, "sasl_username": "writer"}
+    assert isinstance(topics(admin(secured, "SASL_PLAINTEXT", sasl_password="right", **login)), set)
+    with pytest.raises(KafkaException):
+        topics(admin(secured, "SASL_PLAINTEXT", sasl_password="wrong", **login))
+
+
+def test_the_authorizer_refuses_what_no_acl_allows(secured: Broker) -> None:
+    user = admin(
+        secured, "SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="writer", sasl_password="right"
+    )
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        create(user, "refused")
+    create(admin(secured), "allowed")
+    assert "allowed" in topics(admin(secured))
+
+
+def test_tls_is_spoken_and_needs_the_authority(
+    secured: Broker, certificate_authority: trustme.CA, tmp_path: Path
+) -> None:
+    authority = tmp_path / "ca.pem"
+    certificate_authority.cert_pem.write_to_path(authority)
+    assert "__consumer_offsets" not in topics(admin(secured, "SSL", ssl_ca_location=str(authority)))
+    trustme.CA().cert_pem.write_to_path(authority)
+    with pytest.raises(KafkaException):
+        topics(admin(secured, "SSL", ssl_ca_location=str(authority)))
+
+
+def test_it_ends_with_the_process_that_started_it(
+    kafka_distribution: KafkaDistribution, tmp_path: Path
+) -> None:
+    program = f"""
+import pathlib, signal
+from toolchain import KafkaDistribution
+from toolchain.broker import Broker
+paths = map(pathlib.Path, {[str(kafka_distribution.java), str(kafka_distribution.jars)]!r})
+broker = Broker(KafkaDistribution(*paths), pathlib.Path({str(tmp_path)!r}))
+broker.start()
+print(broker.pid, flush=True)
+signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        pid = int(owner.stdout.readline())
+        assert lives(pid)
+        owner.kill()
+    assert until(lambda: not lives(pid), 20)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("log.retention.ms", "soon", "Invalid value soon for configuration log.retention.ms"),
+        ("authorizer.class.name", "no.such.Authorizer", r"(?s)no\.such\.Authorizer.*Its log: .*broker\.log"),
+    ],
+)
+def test_a_start_that_fails_tells_why_and_leaves_nothing(
+    own_broker: MakeBroker, key: str, value: str, told: str
+) -> None:
+    broker = own_broker(Settings(overrides={key: value}))
+    with pytest.raises(ToolchainError, match=told) as failure:
+        broker.start()
+    assert "\tat " not in str(failure.value)
+    assert not broker.is_running
+
+
+def test_a_chosen_port_that_is_taken_is_told(kafka_distribution: KafkaDistribution, tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ToolchainError, match=f"Port {port} is taken"):
+            Broker(kafka_distribution, tmp_path, port=port).start()
+
+
+def test_free_ports_that_are_lost_to_others_are_chosen_anew(
+    own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server((HOST, 0)) as other:
+        taken = other.getsockname()[1]
+        choices = iter([(taken, free_ports(1)[0]), free_ports(2)])
+        monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
+        with own_broker() as broker:
+            assert port_of(broker) != taken
+
+
+def lives(pid: int) -> bool:
+    """Tell whether the process is there and not merely unburied."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(state.stdout.strip()) and "Z" not in state.stdout
+
+
+@pytest.fixture(scope="module")
+def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterator[Broker]:
+    leaf = certificate_authority.issue_cert("127.0.0.1", "localhost")
+    key = serialization.load_pem_private_key(leaf.private_key_pem.bytes(), password=None)
+    tls = Tls(
+        certificate_chain="".join(part.bytes().decode() for part in leaf.cert_chain_pems),
+        key=key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode(),
+        authority=certificate_authority.cert_pem.bytes().decode(),
+    )
+    users = (SaslUser("writer", "right"), SaslUser("reader", "also"))
+    with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True)) as broker:
+        yield broker

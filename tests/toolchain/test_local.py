@@ -1,0 +1,130 @@
+"""`headwater local`, on a real broker in a folder of the test's own."""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from infra.cli.local import local as command
+from toolchain import KafkaDistribution, ToolchainError
+from toolchain.broker import local
+from toolchain.broker.ports import HOST, free_ports
+from toolchain.broker.readiness import until
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    yield lambda *arguments: CliRunner().invoke(command, list(arguments))
+    local.down()
+
+
+@pytest.mark.broker
+def test_up_status_down(run: Run) -> None:
+    port = free_ports(1)[0]
+    started = run("up", "--port", str(port))
+    assert started.exit_code == 0, started.output
+    assert f"Kafka at {HOST}:{port}" in started.output
+    told = json.loads(run("status", "--format", "json").output)
+    assert told["ready"]
+    assert told["bootstrapServers"] == f"{HOST}:{port}"
+    assert run("up", "--port", str(port)).output == started.output, "a second up finds the first one's broker"
+    other = run("up", "--port", str(port + 1))
+    assert other.exit_code == 1
+    assert "already runs" in other.output
+    assert "headwater local down" in other.output
+    assert "is stopped" in run("down").output
+    assert run("status").exit_code == 1
+    assert run("down").exit_code == 0
+
+
+@pytest.mark.broker
+def test_topics_are_kept_until_the_data_is_deleted(run: Run, kafka_distribution: KafkaDistribution) -> None:
+    first = local.up(kafka_distribution, port=0)
+    client = AdminClient({"bootstrap.servers": first.bootstrap_servers})
+    client.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result()
+    run("down")
+    second = local.up(kafka_distribution, port=0)
+    assert second.cluster_id == first.cluster_id
+    topics = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=5).topics
+    assert "kept" in topics
+    assert "deleted" in run("down", "--delete-data").output
+    assert not local.default_folder().exists()
+
+
+@pytest.mark.broker
+def test_a_killed_broker_is_told_as_lost_and_starts_again(
+    run: Run, kafka_distribution: KafkaDistribution
+) -> None:
+    first = local.up(kafka_distribution, port=0)
+    os.kill(first.pid, signal.SIGKILL)
+    assert until(lambda: local.status() is None, 10)
+    told = run("status")
+    assert told.exit_code == 1
+    assert f"process {first.pid}" in told.output
+    assert "headwater local up" in told.output
+    assert local.up(kafka_distribution, port=0).pid != first.pid
+
+
+@pytest.mark.broker
+def test_two_ups_at_once_share_one_broker(run: Run, kafka_distribution: KafkaDistribution) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: local.up(kafka_distribution, port=0), range(2))
+    assert first == second
+    assert first.is_ready
+    assert "is stopped" in run("down").output
+
+
+def test_a_state_file_of_another_life_stops_nobody(run: Run) -> None:
+    folder = local.default_folder()
+    folder.mkdir(parents=True)
+    state = {"pid": os.getpid(), "port": 1, "cluster_id": "x", "folder": str(folder)}
+    (folder / "state.json").write_text(json.dumps(state))
+    assert run("status").exit_code == 1
+    assert "No local broker was running" in run("down").output  # and we live to see it
+
+
+def test_status_without_any_broker_says_how_to_start_one(run: Run) -> None:
+    told = run("status")
+    assert told.exit_code == 1
+    assert "headwater local up" in told.output
+    assert json.loads(run("status", "--format", "json").output) == {"running": False, "ready": False}
+
+
+def test_a_taken_port_is_told_with_the_remedy(run: Run) -> None:
+    with socket.create_server((HOST, 0)) as other:
+        told = run("up", "--port", str(other.getsockname()[1]))
+    assert told.exit_code == 1
+    assert "is taken" in told.output
+    assert "choose another port" in told.output
+
+
+def test_a_machine_without_java_is_told_how_to_get_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    told = run("up")
+    assert told.exit_code == 1
+    assert "Java 17 or newer is missing" in told.output
+    assert "install:" in told.output
+
+
+def test_a_broker_that_cannot_be_started_leaves_the_folder_usable(
+    run: Run, tmp_path: Path, kafka_distribution: KafkaDistribution
+) -> None:
+    no_java = KafkaDistribution(tmp_path / "java", kafka_distribution.jars)
+    with pytest.raises((ToolchainError, OSError)):
+        local.up(no_java, port=0)
+    assert local.status() is None
+    assert run("status").exit_code == 1
