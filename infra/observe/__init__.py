@@ -4,6 +4,7 @@ Belongs here: how to connect (`Connection`), what to ask (`SnapshotRequest`), th
 """
 
 from infra.observe.connection import Connection
+from infra.observe.kafka_reader import KafkaClusterReader
 from infra.observe.reader import ClusterReader, SnapshotRequest
 
-__all__ = ["ClusterReader", "Connection", "SnapshotRequest"]
+__all__ = ["ClusterReader", "Connection", "KafkaClusterReader", "SnapshotRequest"]

@@ -5,6 +5,12 @@ from typing import Any
 
 import attrs
 
+from infra.model.problems import ProblemsError
+from infra.observe import client_settings
+from infra.observe.connection_checks import connection_problems
+from infra.observe.environment import environment_fields
+from infra.observe.java_properties import properties_fields
+
 
 def _hidden(value: object) -> str:
     return "None" if value is None else "***"
@@ -12,10 +18,12 @@ def _hidden(value: object) -> str:
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """Addresses and security settings, named as in Kafka's client properties. Secrets never show in `repr`.
+    """Addresses and security settings. Secrets never show in `repr` or `str`.
 
-    `protocol` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; `mechanism` PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or
-    AWS_MSK_IAM. `ca`, `certificate` and `key` are PEM texts.
+    `protocol` and `mechanism` are spelled as in Kafka's client properties (see `connection_checks`). `ca`,
+    `certificate` (with its chain) and `key` are PEM texts. For OAUTHBEARER, `username` and `password` are the client's
+    id and secret at `token_url`. `skip_tls_verify` trusts any server certificate; `verify_hostname` off trusts one of
+    any host, which the provider can only do by trusting any certificate.
     """
 
     bootstrap_servers: tuple[str, ...]
@@ -23,29 +31,45 @@ class Connection:
     mechanism: str | None = None
     username: str | None = None
     password: str | None = attrs.field(default=None, repr=_hidden)
-    ca: str | None = None
-    certificate: str | None = None
+    ca: str | None = attrs.field(default=None, repr=_hidden)
+    certificate: str | None = attrs.field(default=None, repr=_hidden)
     key: str | None = attrs.field(default=None, repr=_hidden)
     key_password: str | None = attrs.field(default=None, repr=_hidden)
     skip_tls_verify: bool = False
+    verify_hostname: bool = True
     token_url: str | None = None
     oauth_scopes: tuple[str, ...] = ()
     aws_region: str | None = None
 
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol.startswith("SASL_")
+
+    def checked(self) -> "Connection":
+        """Return itself; raises `ProblemsError` (InvalidConfig) with everything that is wrong or lacks."""
+        problems = connection_problems(self)
+        if problems:
+            raise ProblemsError(problems)
+        return self
+
     def confluent(self) -> dict[str, Any]:
-        """Return the librdkafka settings."""
-        raise NotImplementedError
+        """Return librdkafka's settings; raises `ProblemsError`."""
+        return client_settings.confluent(self.checked())
 
     def provider(self) -> dict[str, Any]:
-        """Return the arguments of `pulumi_kafka.Provider`."""
-        raise NotImplementedError
+        """Return the arguments of `pulumi_kafka.Provider`, secrets in the clear; raises `ProblemsError`."""
+        return client_settings.provider(self.checked())
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Connection":
-        """Read `KAFKA_*` and `HEADWATER_*` variables; raises `ProblemsError`."""
-        raise NotImplementedError
+        """Read `HEADWATER_*` variables, else `KAFKA_*` ones (see `environment`); raises `ProblemsError`."""
+        return cls(**environment_fields(environment)).checked()
 
     @classmethod
     def from_properties(cls, text: str) -> "Connection":
-        """Read the text of a Java `client.properties`; raises `ProblemsError`."""
-        raise NotImplementedError
+        """Read the text of a Java `client.properties` file; raises `ProblemsError`."""
+        return cls(**properties_fields(text)).checked()

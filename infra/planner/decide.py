@@ -88,7 +88,7 @@ def _active_plans(
 
 def _notes(situation: Situation, actions: Sequence[TopicAction]) -> Iterator[str]:
     if situation.record is None:
-        yield f"first set-up ({situation.mode.value})"
+        yield f"first set-up ({situation.config.setup_mode.value})"
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
         yield f"{counted(adopted, 'topic')} that Headwater did not create: taken over"
@@ -108,6 +108,7 @@ def _problems(run: Run) -> Iterator[Problem]:
     for rule in RUN_RULES:
         yield from rule(run)
     for situation in run.active:
-        yield from situation.compiled.problems
+        for problem in situation.compiled.problems:
+            yield attrs.evolve(problem, application=problem.application or situation.id)
         for application_rule in APPLICATION_RULES:
             yield from application_rule(situation)

@@ -1,22 +1,15 @@
 """What the rules look at: one application, its topics as wanted, live and recorded."""
 
-from enum import Enum
 from functools import cached_property
 
 import attrs
 
+from infra.compiler.streams_config import SetupMode, StreamsConfig
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Sink
-
-
-class SetupMode(Enum):
-    """`internal.topics.setup` (KIP-698)."""
-
-    AUTOMATIC = "automatic"
-    MANUAL = "manual"
 
 
 @attrs.frozen
@@ -82,22 +75,12 @@ class Situation:
         return self.compiled.application.id
 
     @cached_property
-    def mode(self) -> SetupMode:
-        return SetupMode(self.compiled.application.config.get("internal.topics.setup", "automatic"))
+    def config(self) -> StreamsConfig:
+        return StreamsConfig.of(self.compiled.application)
 
     @property
     def is_manual(self) -> bool:
-        return self.mode is SetupMode.MANUAL
-
-    @property
-    def autoscales(self) -> bool:
-        return (
-            self.compiled.application.config.get("partition.autoscaling.enabled", "false").lower() == "true"
-        )
-
-    @property
-    def is_statically_partitioned(self) -> bool:
-        return bool(self.compiled.application.config.get("static.partitioner.class"))
+        return self.config.setup_mode is SetupMode.MANUAL
 
     @property
     def is_decided(self) -> bool:

@@ -35,7 +35,7 @@ def _look_after(situation: Situation, state: TopicState) -> TopicAction:
     live = state.live
     if live is None:
         raise ValueError(state.name)
-    grows = state.lacking > 0 and (situation.autoscales or not state.is_internal)
+    grows = state.lacking > 0 and (situation.config.autoscaling or not state.is_internal)
     changes, drift = _config_changes(situation, state, Settings(live, situation.snapshot.topic_defaults))
     return TopicAction(
         kind=_kind(state, grows=grows, changes=bool(changes)),

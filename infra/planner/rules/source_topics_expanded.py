@@ -9,7 +9,7 @@ from infra.planner.situation import Situation
 
 def source_topics_expanded(situation: Situation) -> Iterator[Problem]:
     """KIP-878 with the feature off: INCOMPLETE_SOURCE_TOPIC_METADATA, the application stops."""
-    if situation.autoscales:
+    if situation.config.autoscaling:
         return
     for state in situation.internal:
         if state.live is None or not state.lacking:

@@ -9,10 +9,10 @@ from infra.planner.wording import counted, listed
 
 def unsafe_expansion(situation: Situation) -> Iterator[Problem]:
     """KIP-878, motivation: autoscaling is for stateless and statically partitioned applications."""
-    if situation.is_statically_partitioned or situation.compiled.application.setup.allow_unsafe_expansion:
+    if situation.config.static_partitioner or situation.compiled.application.setup.allow_unsafe_expansion:
         return
     growing = [state.name for state in situation.internal if state.lacking]
-    if not growing or not situation.autoscales or not situation.compiled.is_stateful:
+    if not growing or not situation.config.autoscaling or not situation.compiled.is_stateful:
         return
     yield situation.problem(
         ProblemCode.UNSAFE_EXPANSION,

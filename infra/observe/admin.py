@@ -1,0 +1,125 @@
+"""The Kafka admin client with counted requests, bounded waits and problems for errors."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AdminClient,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    ConsumerGroupDescription,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    ResourceType,
+    TopicDescription,
+)
+
+from infra.model.problems import Problem, ProblemsError
+from infra.observe.connection import Connection
+from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, is_final, unreachable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_POLL_SECONDS = 0.02
+# A refused connection may be a broker that is just starting: librdkafka tries again meanwhile.
+_PATIENCE_SECONDS = 3.0
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Admin:
+    """One admin client. `requests` counts the calls made, each a batch whatever the number of topics in it.
+
+    Answers are by name; a part of a batch that fails is its `KafkaError`. Every method raises `ProblemsError` when the
+    cluster does not answer in time, and within seconds when it cannot be reached or does not let us in.
+    """
+
+    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        self._servers = connection.bootstrap_servers
+        self._timeout = timeout_seconds
+        self._errors: deque[KafkaError] = deque(maxlen=20)
+        self.requests = 0
+        # A logger of its own, outside the hierarchy: without one librdkafka writes to stderr.
+        logger = logging.Logger("librdkafka")  # noqa: LOG001
+        logger.addHandler(logging.NullHandler())
+        settings: dict[str, Any] = {
+            **connection.confluent(),
+            "client.id": "headwater",
+            "error_cb": self._errors.append,
+            "socket.connection.setup.timeout.ms": int(min(timeout_seconds, 10) * 1000),
+            "reconnect.backoff.max.ms": 500,
+        }
+        self._client = AdminClient(settings, logger=logger)
+
+    def connect(self) -> str:
+        """Return the cluster's id."""
+        answer = self._answers({"": self._client.describe_cluster(request_timeout=self._timeout)})[""]
+        if isinstance(answer, KafkaError):
+            raise ProblemsError([self._unreachable(answer)])
+        return str(answer.cluster_id)
+
+    def metadata(self) -> ClusterMetadata:
+        """Return names and partitions of all topics that the user may see."""
+        self.requests += 1
+        try:
+            return self._client.list_topics(timeout=self._timeout)
+        except KafkaException as error:
+            raise ProblemsError([self._unreachable(error.args[0])]) from None
+
+    def topics(self, names: Sequence[str]) -> Mapping[str, TopicDescription | KafkaError]:
+        return self._answers(
+            self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+        )
+
+    def configs(
+        self, kind: ResourceType, names: Iterable[str]
+    ) -> Mapping[str, Mapping[str, ConfigEntry] | KafkaError]:
+        resources = [ConfigResource(kind, name) for name in names]
+        answers = self._answers(self._client.describe_configs(resources, request_timeout=self._timeout))
+        return {resource.name: answer for resource, answer in answers.items()}
+
+    def groups(self, ids: Sequence[str]) -> Mapping[str, ConsumerGroupDescription | KafkaError]:
+        return self._answers(self._client.describe_consumer_groups(list(ids), request_timeout=self._timeout))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ListOffsetsResultInfo | KafkaError]:
+        latest = {partition: OffsetSpec.latest() for partition in partitions}  # type: ignore[no-untyped-call]
+        return self._answers(self._client.list_offsets(latest, request_timeout=self._timeout))
+
+    def _answers(self, futures: "Mapping[K, Future[V]]") -> dict[K, V | KafkaError]:
+        self.requests += 1
+        self._wait(futures.values())
+        return {key: self._answer(future) for key, future in futures.items()}
+
+    def _wait(self, futures: "Iterable[Future[V]]") -> None:
+        start = time.monotonic()
+        pending = list(futures)
+        while pending := [future for future in pending if not future.done()]:
+            self._client.poll(_POLL_SECONDS)
+            waited = time.monotonic() - start
+            is_refused = any(is_final(error) for error in self._errors)
+            is_down = waited > _PATIENCE_SECONDS and any(e.code() == ALL_BROKERS_DOWN for e in self._errors)
+            if is_refused or is_down or waited > self._timeout + 1:
+                raise ProblemsError([self._unreachable(None)])
+
+    def _answer(self, future: "Future[Any]") -> Any:  # noqa: ANN401 - what the future was made for
+        try:
+            return future.result()
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            if reason.code() in NO_ANSWER:
+                raise ProblemsError([self._unreachable(reason)]) from None
+            return reason
+
+    def _unreachable(self, reason: KafkaError | None) -> Problem:
+        """Errors told on the way say more than the time-out that they end in."""
+        telling = [error for error in self._errors if error.code() != ALL_BROKERS_DOWN]
+        return unreachable(self._servers, telling or ([reason] if reason else []), self._timeout)
