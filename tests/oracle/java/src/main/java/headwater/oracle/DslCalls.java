@@ -1,0 +1,463 @@
+package headwater.oracle;
+
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.AutoOffsetReset;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.Aggregator;
+import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.BranchedKStream;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.GlobalKTable;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Initializer;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KGroupedTable;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Merger;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Predicate;
+import org.apache.kafka.streams.kstream.Printed;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Reducer;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.SessionWindowedCogroupedKStream;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TimeWindowedCogroupedKStream;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
+import org.apache.kafka.streams.kstream.ValueMapper;
+import org.apache.kafka.streams.kstream.Windows;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.WindowStore;
+
+import java.time.Duration;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
+
+/** The DSL part of a document: each step is one call on the object that its handle names. Functions do nothing. */
+@SuppressWarnings({"rawtypes", "unchecked"})
+final class DslCalls {
+    static final Initializer INITIALIZER = () -> null;
+    static final Aggregator AGGREGATOR = (key, value, aggregate) -> aggregate;
+    static final Reducer REDUCER = (left, right) -> left;
+    static final Merger MERGER = (key, left, right) -> left;
+    private static final Predicate PREDICATE = (key, value) -> true;
+    private static final KeyValueMapper KEY_MAPPER = (key, value) -> key;
+    private static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(key, value);
+    private static final KeyValueMapper PAIRS_MAPPER = (key, value) -> List.of();
+    private static final ValueMapper VALUE_MAPPER = value -> value;
+    private static final ValueMapper VALUES_MAPPER = value -> List.of();
+
+    private final StreamsBuilder builder;
+    private final Map<String, Object> handles = new HashMap<>();
+
+    DslCalls(final StreamsBuilder builder) {
+        this.builder = builder;
+    }
+
+    /** Makes the calls of `steps` in order; returns the result of the last. */
+    Object run(final List<Object> steps, final Object start) {
+        Object result = start;
+        for (final Object step : steps) {
+            final Call call = Call.of(Call.mapping(step));
+            final Object input = call.has("from") ? handle(call.text("from")) : result;
+            result = apply(call, input);
+            if (call.has("as")) {
+                handles.put(call.text("as"), result);
+            }
+        }
+        return result;
+    }
+
+    private Object handle(final String name) {
+        return Optional.ofNullable(handles.get(name))
+            .orElseThrow(() -> new Call.BadRequest("no handle named " + name));
+    }
+
+    private Object apply(final Call call, final Object input) {
+        switch (call.operator()) {
+            case "stream": return stream(call);
+            case "table": return table(call);
+            case "globalTable": return globalTable(call);
+            case "addStateStore": builder.addStateStore(StoreOptions.builder(call)); return null;
+            case "addGlobalStore":
+                builder.addGlobalStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("topic"), consumed(call),
+                    Processors.supplier(List.of()));
+                return null;
+            case "groupByKey": return groupByKey(call, (KStream) input);
+            case "groupBy": return groupBy(call, input);
+            case "windowedBy": return windowedBy(call, input);
+            case "cogroup":
+                return call.has("with")
+                    ? ((CogroupedKStream) input).cogroup((KGroupedStream) handle(call.text("with")), AGGREGATOR)
+                    : ((KGroupedStream) input).cogroup(AGGREGATOR);
+            case "count": return count(call, input);
+            case "reduce": return reduce(call, input);
+            case "aggregate": return aggregate(call, input);
+            case "suppress": return ((KTable) input).suppress(suppressed(call));
+            case "join":
+            case "leftJoin":
+            case "outerJoin": return new Joins(call, input, handle(call.text("with"))).apply();
+            default: return input instanceof KTable ? onTable(call, (KTable) input) : onStream(call, (KStream) input);
+        }
+    }
+
+    private Object onStream(final Call call, final KStream stream) {
+        final Named named = named(call);
+        switch (call.operator()) {
+            case "filter": return named == null ? stream.filter(PREDICATE) : stream.filter(PREDICATE, named);
+            case "filterNot": return named == null ? stream.filterNot(PREDICATE) : stream.filterNot(PREDICATE, named);
+            case "map": return named == null ? stream.map(PAIR_MAPPER) : stream.map(PAIR_MAPPER, named);
+            case "mapValues": return named == null ? stream.mapValues(VALUE_MAPPER) : stream.mapValues(VALUE_MAPPER, named);
+            case "flatMap": return named == null ? stream.flatMap(PAIRS_MAPPER) : stream.flatMap(PAIRS_MAPPER, named);
+            case "flatMapValues":
+                return named == null ? stream.flatMapValues(VALUES_MAPPER) : stream.flatMapValues(VALUES_MAPPER, named);
+            case "selectKey": return named == null ? stream.selectKey(KEY_MAPPER) : stream.selectKey(KEY_MAPPER, named);
+            case "peek": return named == null ? stream.peek((k, v) -> { }) : stream.peek((k, v) -> { }, named);
+            case "foreach":
+                if (named == null) {
+                    stream.foreach((k, v) -> { });
+                } else {
+                    stream.foreach((k, v) -> { }, named);
+                }
+                return null;
+            case "print":
+                stream.print(call.has("name") ? Printed.toSysOut().withName(call.text("name")) : Printed.toSysOut());
+                return null;
+            case "merge":
+                final KStream other = (KStream) handle(call.text("with"));
+                return named == null ? stream.merge(other) : stream.merge(other, named);
+            case "split": split(call, stream); return stream;
+            case "to": to(call, stream); return null;
+            case "repartition": return call.options().isEmpty() ? stream.repartition() : stream.repartition(repartitioned(call));
+            case "process": return Processors.process(call, stream);
+            case "processValues": return Processors.processValues(call, stream);
+            case "toTable": return toTable(call, stream);
+            default: throw new Call.BadRequest("unknown operator on a stream: " + call.operator());
+        }
+    }
+
+    private Object onTable(final Call call, final KTable table) {
+        final Named named = named(call);
+        final Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = StoreOptions.materialized(call);
+        switch (call.operator()) {
+            case "filter":
+                return store == null ? named == null ? table.filter(PREDICATE) : table.filter(PREDICATE, named)
+                    : named == null ? table.filter(PREDICATE, store) : table.filter(PREDICATE, named, store);
+            case "filterNot":
+                return store == null ? named == null ? table.filterNot(PREDICATE) : table.filterNot(PREDICATE, named)
+                    : named == null ? table.filterNot(PREDICATE, store) : table.filterNot(PREDICATE, named, store);
+            case "mapValues":
+                return store == null ? named == null ? table.mapValues(VALUE_MAPPER) : table.mapValues(VALUE_MAPPER, named)
+                    : named == null ? table.mapValues(VALUE_MAPPER, store) : table.mapValues(VALUE_MAPPER, named, store);
+            case "transformValues": return Processors.transformValues(call, table, store);
+            case "toStream":
+                if (call.has("selectKey")) {
+                    return named == null ? table.toStream(KEY_MAPPER) : table.toStream(KEY_MAPPER, named);
+                }
+                return named == null ? table.toStream() : table.toStream(named);
+            default: throw new Call.BadRequest("unknown operator on a table: " + call.operator());
+        }
+    }
+
+    private KStream stream(final Call call) {
+        final Consumed consumed = consumed(call);
+        if (call.has("pattern")) {
+            return builder.stream(Pattern.compile(call.text("pattern")), consumed);
+        }
+        return call.has("topic") ? builder.stream(call.text("topic"), consumed) : builder.stream(call.texts("topics"), consumed);
+    }
+
+    private KTable table(final Call call) {
+        final Materialized store = StoreOptions.materialized(call);
+        return store == null ? builder.table(call.text("topic"), consumed(call))
+            : builder.table(call.text("topic"), consumed(call), store);
+    }
+
+    private GlobalKTable globalTable(final Call call) {
+        final Materialized store = StoreOptions.materialized(call);
+        return store == null ? builder.globalTable(call.text("topic"), consumed(call))
+            : builder.globalTable(call.text("topic"), consumed(call), store);
+    }
+
+    private static Consumed consumed(final Call call) {
+        Consumed consumed = Consumed.with(null, null);
+        if (call.has("name")) {
+            consumed = consumed.withName(call.text("name"));
+        }
+        if (call.has("offsetReset")) {
+            consumed = consumed.withOffsetResetPolicy(offsetReset(call.text("offsetReset")));
+        }
+        return consumed;
+    }
+
+    static AutoOffsetReset offsetReset(final String policy) {
+        switch (policy) {
+            case "earliest": return AutoOffsetReset.earliest();
+            case "latest": return AutoOffsetReset.latest();
+            case "none": return AutoOffsetReset.none();
+            default: return AutoOffsetReset.byDuration(Duration.parse(policy.replace("by_duration:", "")));
+        }
+    }
+
+    private static KGroupedStream groupByKey(final Call call, final KStream stream) {
+        return call.has("name") ? stream.groupByKey(Grouped.as(call.text("name"))) : stream.groupByKey();
+    }
+
+    private static Object groupBy(final Call call, final Object input) {
+        final Grouped grouped = call.has("name") ? Grouped.as(call.text("name")) : null;
+        if (input instanceof KTable) {
+            final KTable table = (KTable) input;
+            return grouped == null ? table.groupBy(PAIR_MAPPER) : table.groupBy(PAIR_MAPPER, grouped);
+        }
+        final KStream stream = (KStream) input;
+        return grouped == null ? stream.groupBy(KEY_MAPPER) : stream.groupBy(KEY_MAPPER, grouped);
+    }
+
+    private static Object windowedBy(final Call call, final Object input) {
+        if (call.has("sliding")) {
+            final Call window = call.part("sliding");
+            final SlidingWindows windows = SlidingWindows.ofTimeDifferenceAndGrace(window.duration("difference"), grace(window));
+            return input instanceof CogroupedKStream ? ((CogroupedKStream) input).windowedBy(windows)
+                : emitting(call, ((KGroupedStream) input).windowedBy(windows));
+        }
+        if (call.has("session")) {
+            final Call window = call.part("session");
+            final SessionWindows windows = SessionWindows.ofInactivityGapAndGrace(window.duration("gap"), grace(window));
+            return input instanceof CogroupedKStream ? ((CogroupedKStream) input).windowedBy(windows)
+                : emitting(call, ((KGroupedStream) input).windowedBy(windows));
+        }
+        final Windows windows = timeWindows(call);
+        return input instanceof CogroupedKStream ? ((CogroupedKStream) input).windowedBy(windows)
+            : emitting(call, ((KGroupedStream) input).windowedBy(windows));
+    }
+
+    private static Windows timeWindows(final Call call) {
+        if (call.options().containsKey("unlimited")) {
+            final Object given = call.options().get("unlimited");
+            final Long start = given instanceof Map ? call.part("unlimited").number("start") : null;
+            return start == null ? UnlimitedWindows.of() : UnlimitedWindows.of().startOn(Instant.ofEpochMilli(start));
+        }
+        final Call window = call.part(call.has("hopping") ? "hopping" : "tumbling");
+        final TimeWindows windows = TimeWindows.ofSizeAndGrace(window.duration("size"), grace(window));
+        return window.has("advance") ? windows.advanceBy(window.duration("advance")) : windows;
+    }
+
+    static Duration grace(final Call window) {
+        return window.has("grace") ? window.duration("grace") : Duration.ZERO;
+    }
+
+    private static boolean emitsOnClose(final Call call) {
+        return "onWindowClose".equals(call.text("emit"));
+    }
+
+    private static Object emitting(final Call call, final TimeWindowedKStream windowed) {
+        return emitsOnClose(call) ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
+    }
+
+    private static Object emitting(final Call call, final SessionWindowedKStream windowed) {
+        return emitsOnClose(call) ? windowed.emitStrategy(EmitStrategy.onWindowClose()) : windowed;
+    }
+
+    private static KTable count(final Call call, final Object input) {
+        final Named named = named(call);
+        if (input instanceof KGroupedStream) {
+            final KGroupedStream grouped = (KGroupedStream) input;
+            final Materialized<Object, Long, KeyValueStore<Bytes, byte[]>> store = (Materialized) StoreOptions.materialized(call);
+            return store == null ? named == null ? grouped.count() : grouped.count(named)
+                : named == null ? grouped.count(store) : grouped.count(named, store);
+        }
+        if (input instanceof KGroupedTable) {
+            final KGroupedTable grouped = (KGroupedTable) input;
+            final Materialized<Object, Long, KeyValueStore<Bytes, byte[]>> store = (Materialized) StoreOptions.materialized(call);
+            return store == null ? named == null ? grouped.count() : grouped.count(named)
+                : named == null ? grouped.count(store) : grouped.count(named, store);
+        }
+        if (input instanceof TimeWindowedKStream) {
+            final TimeWindowedKStream windowed = (TimeWindowedKStream) input;
+            final Materialized<Object, Long, WindowStore<Bytes, byte[]>> store = (Materialized) StoreOptions.materialized(call);
+            return store == null ? named == null ? windowed.count() : windowed.count(named)
+                : named == null ? windowed.count(store) : windowed.count(named, store);
+        }
+        final SessionWindowedKStream windowed = (SessionWindowedKStream) input;
+        final Materialized<Object, Long, SessionStore<Bytes, byte[]>> store = (Materialized) StoreOptions.materialized(call);
+        return store == null ? named == null ? windowed.count() : windowed.count(named)
+            : named == null ? windowed.count(store) : windowed.count(named, store);
+    }
+
+    private static KTable reduce(final Call call, final Object input) {
+        final Named named = named(call);
+        final Materialized store = StoreOptions.materialized(call);
+        if (input instanceof KGroupedStream) {
+            final KGroupedStream grouped = (KGroupedStream) input;
+            return named == null ? store == null ? grouped.reduce(REDUCER) : grouped.reduce(REDUCER, store)
+                : grouped.reduce(REDUCER, named, orUnnamed(store));
+        }
+        if (input instanceof KGroupedTable) {
+            final KGroupedTable grouped = (KGroupedTable) input;
+            return named == null ? store == null ? grouped.reduce(REDUCER, REDUCER) : grouped.reduce(REDUCER, REDUCER, store)
+                : grouped.reduce(REDUCER, REDUCER, named, orUnnamed(store));
+        }
+        if (input instanceof TimeWindowedKStream) {
+            final TimeWindowedKStream windowed = (TimeWindowedKStream) input;
+            return store == null ? named == null ? windowed.reduce(REDUCER) : windowed.reduce(REDUCER, named)
+                : named == null ? windowed.reduce(REDUCER, store) : windowed.reduce(REDUCER, named, store);
+        }
+        final SessionWindowedKStream windowed = (SessionWindowedKStream) input;
+        return store == null ? named == null ? windowed.reduce(REDUCER) : windowed.reduce(REDUCER, named)
+            : named == null ? windowed.reduce(REDUCER, store) : windowed.reduce(REDUCER, named, store);
+    }
+
+    private static KTable aggregate(final Call call, final Object input) {
+        final Named named = named(call);
+        final Materialized store = StoreOptions.materialized(call);
+        if (input instanceof KGroupedStream) {
+            final KGroupedStream grouped = (KGroupedStream) input;
+            return named == null ? store == null ? grouped.aggregate(INITIALIZER, AGGREGATOR) : grouped.aggregate(INITIALIZER, AGGREGATOR, store)
+                : grouped.aggregate(INITIALIZER, AGGREGATOR, named, orUnnamed(store));
+        }
+        if (input instanceof KGroupedTable) {
+            final KGroupedTable grouped = (KGroupedTable) input;
+            return store == null
+                ? named == null ? grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR) : grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR, named)
+                : named == null ? grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR, store)
+                : grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR, named, store);
+        }
+        if (input instanceof TimeWindowedKStream) {
+            final TimeWindowedKStream windowed = (TimeWindowedKStream) input;
+            return store == null ? named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR) : windowed.aggregate(INITIALIZER, AGGREGATOR, named)
+                : named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR, store) : windowed.aggregate(INITIALIZER, AGGREGATOR, named, store);
+        }
+        if (input instanceof SessionWindowedKStream) {
+            final SessionWindowedKStream windowed = (SessionWindowedKStream) input;
+            return store == null
+                ? named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER) : windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER, named)
+                : named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER, store)
+                : windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER, named, store);
+        }
+        if (input instanceof CogroupedKStream) {
+            final CogroupedKStream cogrouped = (CogroupedKStream) input;
+            return store == null ? named == null ? cogrouped.aggregate(INITIALIZER) : cogrouped.aggregate(INITIALIZER, named)
+                : named == null ? cogrouped.aggregate(INITIALIZER, store) : cogrouped.aggregate(INITIALIZER, named, store);
+        }
+        if (input instanceof TimeWindowedCogroupedKStream) {
+            final TimeWindowedCogroupedKStream cogrouped = (TimeWindowedCogroupedKStream) input;
+            return store == null ? named == null ? cogrouped.aggregate(INITIALIZER) : cogrouped.aggregate(INITIALIZER, named)
+                : named == null ? cogrouped.aggregate(INITIALIZER, store) : cogrouped.aggregate(INITIALIZER, named, store);
+        }
+        final SessionWindowedCogroupedKStream cogrouped = (SessionWindowedCogroupedKStream) input;
+        return store == null ? named == null ? cogrouped.aggregate(INITIALIZER, MERGER) : cogrouped.aggregate(INITIALIZER, MERGER, named)
+            : named == null ? cogrouped.aggregate(INITIALIZER, MERGER, store) : cogrouped.aggregate(INITIALIZER, MERGER, named, store);
+    }
+
+    /** Some overloads take a name only together with a Materialized. */
+    private static Materialized orUnnamed(final Materialized store) {
+        return store == null ? Materialized.with(null, null) : store;
+    }
+
+    private static Suppressed suppressed(final Call call) {
+        final Suppressed suppressed = "windowCloses".equals(call.text("until"))
+            ? Suppressed.untilWindowCloses((Suppressed.StrictBufferConfig) buffer(call, true))
+            : Suppressed.untilTimeLimit(call.duration("timeLimit"), buffer(call, false));
+        return call.has("name") ? suppressed.withName(call.text("name")) : suppressed;
+    }
+
+    private static Suppressed.BufferConfig buffer(final Call call, final boolean strict) {
+        Suppressed.BufferConfig buffer = Suppressed.BufferConfig.unbounded();
+        if (call.has("maxRecords")) {
+            buffer = buffer.withMaxRecords(call.number("maxRecords"));
+        }
+        if (call.has("maxBytes")) {
+            buffer = buffer.withMaxBytes(call.number("maxBytes"));
+        }
+        if (strict || "shutDown".equals(call.text("whenFull"))) {
+            buffer = buffer.shutDownWhenFull();
+        } else if (call.has("maxRecords") || call.has("maxBytes")) {
+            buffer = buffer.emitEarlyWhenFull();
+        }
+        final Map<String, String> overrides = StoreOptions.loggingOverrides(call);
+        if (StoreOptions.isLoggingOff(call)) {
+            return buffer.withLoggingDisabled();
+        }
+        return overrides == null ? buffer : buffer.withLoggingEnabled(overrides);
+    }
+
+    private void split(final Call call, final KStream stream) {
+        final Named named = named(call);
+        BranchedKStream splitter = named == null ? stream.split() : stream.split(named);
+        for (final Object branch : call.list("branches")) {
+            final Branched branched = branched(Call.mapping(branch));
+            splitter = branched == null ? splitter.branch(PREDICATE) : splitter.branch(PREDICATE, branched);
+        }
+        final Object rest = call.options().get("default");
+        if (rest == null || Boolean.FALSE.equals(rest)) {
+            splitter.noDefaultBranch();
+        } else {
+            final Branched branched = branched(Boolean.TRUE.equals(rest) ? Map.of() : Call.mapping(rest));
+            if (branched == null) {
+                splitter.defaultBranch();
+            } else {
+                splitter.defaultBranch(branched);
+            }
+        }
+    }
+
+    /** Null when nothing is said of the branch, so that the overload without a Branched is called. */
+    private Branched branched(final Map<String, Object> options) {
+        final Call branch = new Call("branch", options);
+        final String name = branch.text("name");
+        if (!branch.has("then") && !branch.has("as")) {
+            return name == null ? null : Branched.as(name);
+        }
+        return Branched.withConsumer(child -> {
+            final Object result = run(branch.list("then"), child);
+            if (branch.has("as")) {
+                handles.put(branch.text("as"), result);
+            }
+        }, name);
+    }
+
+    private static void to(final Call call, final KStream stream) {
+        final Produced produced = call.has("name") ? Produced.as(call.text("name")) : Produced.with(null, null);
+        if (call.has("extractor")) {
+            stream.to(Processors.extractor(call.text("extractor")), produced);
+        } else {
+            stream.to(call.text("topic"), produced);
+        }
+    }
+
+    private static Repartitioned repartitioned(final Call call) {
+        Repartitioned repartitioned = Repartitioned.with(null, null);
+        if (call.has("name")) {
+            repartitioned = repartitioned.withName(call.text("name"));
+        }
+        return call.has("partitions") ? repartitioned.withNumberOfPartitions(call.integer("partitions")) : repartitioned;
+    }
+
+    private static KTable toTable(final Call call, final KStream stream) {
+        final Named named = named(call);
+        final Materialized store = StoreOptions.materialized(call);
+        return store == null ? named == null ? stream.toTable() : stream.toTable(named)
+            : named == null ? stream.toTable(store) : stream.toTable(named, store);
+    }
+
+    static Named named(final Call call) {
+        return call.has("name") ? Named.as(call.text("name")) : null;
+    }
+}

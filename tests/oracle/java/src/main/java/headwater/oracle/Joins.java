@@ -1,0 +1,140 @@
+package headwater.oracle;
+
+import org.apache.kafka.streams.kstream.GlobalKTable;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TableJoined;
+import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Function;
+
+/** The five joins; which it is follows from the two sides. */
+@SuppressWarnings({"rawtypes", "unchecked"})
+final class Joins {
+    private static final ValueJoiner JOINER = (left, right) -> left;
+    private static final KeyValueMapper KEY = (key, value) -> key;
+    private static final Function FOREIGN_KEY = value -> value;
+
+    private final Call call;
+    private final Object left;
+    private final Object right;
+    private final boolean isLeft;
+    private final boolean isOuter;
+
+    Joins(final Call call, final Object left, final Object right) {
+        this.call = call;
+        this.left = left;
+        this.right = right;
+        this.isLeft = call.operator().equals("leftJoin");
+        this.isOuter = call.operator().equals("outerJoin");
+    }
+
+    Object apply() {
+        if (left instanceof KTable) {
+            return call.has("foreignKey") ? foreignKey((KTable) left, (KTable) right) : tables((KTable) left, (KTable) right);
+        }
+        if (right instanceof KTable) {
+            return streamTable((KStream) left, (KTable) right);
+        }
+        return right instanceof GlobalKTable ? global((KStream) left, (GlobalKTable) right) : streams((KStream) left, (KStream) right);
+    }
+
+    private KStream streams(final KStream stream, final KStream other) {
+        final JoinWindows windows = windows();
+        final StreamJoined joined = streamJoined();
+        return isOuter ? stream.outerJoin(other, JOINER, windows, joined)
+            : isLeft ? stream.leftJoin(other, JOINER, windows, joined) : stream.join(other, JOINER, windows, joined);
+    }
+
+    private JoinWindows windows() {
+        final Call window = call.part("window");
+        if (window.has("difference")) {
+            return JoinWindows.ofTimeDifferenceAndGrace(window.duration("difference"), DslCalls.grace(window));
+        }
+        final Duration before = window.has("before") ? window.duration("before") : Duration.ZERO;
+        final Duration after = window.has("after") ? window.duration("after") : Duration.ZERO;
+        final JoinWindows windows = JoinWindows.ofTimeDifferenceAndGrace(Duration.ZERO, DslCalls.grace(window));
+        return before.isNegative() ? windows.after(after).before(before) : windows.before(before).after(after);
+    }
+
+    private StreamJoined streamJoined() {
+        StreamJoined joined = StreamJoined.with(null, null, null);
+        if (call.has("name")) {
+            joined = joined.withName(call.text("name"));
+        }
+        if (call.has("storeName")) {
+            joined = joined.withStoreName(call.text("storeName"));
+        }
+        if (call.has("thisStore")) {
+            joined = joined.withThisStoreSupplier((WindowBytesStoreSupplier) StoreOptions.supplier(window("thisStore")));
+        }
+        if (call.has("otherStore")) {
+            joined = joined.withOtherStoreSupplier((WindowBytesStoreSupplier) StoreOptions.supplier(window("otherStore")));
+        }
+        final Map<String, String> overrides = StoreOptions.loggingOverrides(call);
+        if (StoreOptions.isLoggingOff(call)) {
+            return joined.withLoggingDisabled();
+        }
+        return overrides == null ? joined : joined.withLoggingEnabled(overrides);
+    }
+
+    private Call window(final String side) {
+        final Call options = call.part(side);
+        final Map<String, Object> completed = new HashMap<>(options.options());
+        completed.putIfAbsent("kind", "window");
+        completed.putIfAbsent("retainDuplicates", true);
+        return new Call(side, completed);
+    }
+
+    private KStream streamTable(final KStream stream, final KTable table) {
+        Joined joined = call.has("name") ? Joined.as(call.text("name")) : Joined.with(null, null, null);
+        if (call.has("grace")) {
+            joined = joined.withGracePeriod(call.duration("grace"));
+        }
+        return isLeft ? stream.leftJoin(table, JOINER, joined) : stream.join(table, JOINER, joined);
+    }
+
+    private KStream global(final KStream stream, final GlobalKTable table) {
+        final Named named = DslCalls.named(call);
+        if (named == null) {
+            return isLeft ? stream.leftJoin(table, KEY, JOINER) : stream.join(table, KEY, JOINER);
+        }
+        return isLeft ? stream.leftJoin(table, KEY, JOINER, named) : stream.join(table, KEY, JOINER, named);
+    }
+
+    private KTable tables(final KTable table, final KTable other) {
+        final Named named = DslCalls.named(call);
+        final Materialized store = StoreOptions.materialized(call);
+        if (isOuter) {
+            return store == null ? named == null ? table.outerJoin(other, JOINER) : table.outerJoin(other, JOINER, named)
+                : named == null ? table.outerJoin(other, JOINER, store) : table.outerJoin(other, JOINER, named, store);
+        }
+        if (isLeft) {
+            return store == null ? named == null ? table.leftJoin(other, JOINER) : table.leftJoin(other, JOINER, named)
+                : named == null ? table.leftJoin(other, JOINER, store) : table.leftJoin(other, JOINER, named, store);
+        }
+        return store == null ? named == null ? table.join(other, JOINER) : table.join(other, JOINER, named)
+            : named == null ? table.join(other, JOINER, store) : table.join(other, JOINER, named, store);
+    }
+
+    private KTable foreignKey(final KTable table, final KTable other) {
+        final TableJoined joined = call.has("name") ? TableJoined.as(call.text("name")) : null;
+        final Materialized store = StoreOptions.materialized(call);
+        if (isLeft) {
+            return store == null ? joined == null ? table.leftJoin(other, FOREIGN_KEY, JOINER) : table.leftJoin(other, FOREIGN_KEY, JOINER, joined)
+                : joined == null ? table.leftJoin(other, FOREIGN_KEY, JOINER, store) : table.leftJoin(other, FOREIGN_KEY, JOINER, joined, store);
+        }
+        return store == null ? joined == null ? table.join(other, FOREIGN_KEY, JOINER) : table.join(other, FOREIGN_KEY, JOINER, joined)
+            : joined == null ? table.join(other, FOREIGN_KEY, JOINER, store) : table.join(other, FOREIGN_KEY, JOINER, joined, store);
+    }
+}

@@ -1,0 +1,134 @@
+package headwater.oracle;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyConfig;
+import org.apache.kafka.streams.TopologyInsides;
+import org.apache.kafka.streams.processor.internals.StartedTopology;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.Callable;
+
+/**
+ * Builds topologies by the real Kafka Streams and says what they are.
+ *
+ * <p>Each line of standard input is a request, each line of standard output its answer, both JSON:
+ * {@code {"document": …, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
+ * is answered by {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}. What Kafka Streams throws stands as
+ * {@code "error": {"class", "message", "stage"}} in the place of what could not be made.
+ */
+public final class Oracle {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private Oracle() {
+    }
+
+    public static void main(final String[] arguments) throws Exception {
+        final BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        final PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        System.setOut(System.err);
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            answers.println(JSON.writeValueAsString(answer(Call.mapping(JSON.readValue(line, Map.class)))));
+        }
+    }
+
+    private static Map<String, Object> answer(final Map<String, Object> request) {
+        final Map<String, Object> document = Call.mapping(request.get("document"));
+        final String applicationId = String.valueOf(Call.mapping(document.get("application")).get("id"));
+        final Map<String, Object> answer = new HashMap<>();
+        guarded(answer, "build", () -> {
+            answer.put("describe", build(document, applicationId).describe().toString());
+            return null;
+        });
+        if (!answer.containsKey("error")) {
+            guarded(answer, "start", () -> {
+                answer.put("insides", start(document, applicationId, Map.of()).insides());
+                return null;
+            });
+        }
+        final List<Object> runs = new ArrayList<>();
+        for (final Object run : new Call("runs", request).list("runs")) {
+            runs.add(run(document, new Call("run", Call.mapping(run))));
+        }
+        answer.put("runs", runs);
+        return answer;
+    }
+
+    private static Map<String, Object> run(final Map<String, Object> document, final Call run) {
+        final Map<String, Integer> partitions = new HashMap<>();
+        Call.mapping(run.options().get("partitions")).forEach((topic, count) -> partitions.put(topic, ((Number) count).intValue()));
+        final Map<String, Object> answer = new HashMap<>();
+        guarded(answer, "start", () -> {
+            final StartedTopology started = start(document, run.text("applicationId"), partitions);
+            guarded(answer, "assign", () -> {
+                answer.putAll("streams".equals(run.text("protocol"))
+                    ? Broker.counts(started.sentToBroker(), partitions) : started.countsOfClassicLeader(partitions));
+                return null;
+            });
+            return null;
+        });
+        return answer;
+    }
+
+    private static StartedTopology start(
+        final Map<String, Object> document, final String applicationId, final Map<String, Integer> partitions
+    ) {
+        final StartedTopology started = new StartedTopology(
+            TopologyInsides.builderOf(build(document, applicationId)), new StreamsConfig(properties(document, applicationId)));
+        started.subscribe(partitions.keySet());
+        return started;
+    }
+
+    private static Topology build(final Map<String, Object> document, final String applicationId) {
+        final Properties properties = properties(document, applicationId);
+        final StreamsBuilder builder = new StreamsBuilder(new TopologyConfig(new StreamsConfig(properties)));
+        final List<Object> dsl = new ArrayList<>();
+        final List<Call> processorApi = new ArrayList<>();
+        for (final Object step : new Call("document", document).list("topology")) {
+            final Call call = Call.of(Call.mapping(step));
+            if (ProcessorApiCalls.owns(call)) {
+                processorApi.add(call);
+            } else if (call.operator().equals("addStateStore") && !processorApi.isEmpty()) {
+                processorApi.add(call);
+            } else {
+                dsl.add(step);
+            }
+        }
+        new DslCalls(builder).run(dsl, null);
+        final Topology topology = builder.build(properties);
+        final ProcessorApiCalls calls = new ProcessorApiCalls(topology);
+        processorApi.forEach(calls::apply);
+        return topology;
+    }
+
+    private static Properties properties(final Map<String, Object> document, final String applicationId) {
+        final Properties properties = new Properties();
+        properties.putAll(Call.configs(Call.mapping(document.get("application")).get("config")));
+        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, applicationId);
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:1");
+        return properties;
+    }
+
+    private static void guarded(final Map<String, Object> answer, final String stage, final Callable<Void> work) {
+        try {
+            work.call();
+        } catch (final Exception | StackOverflowError error) {
+            final Map<String, Object> told = new HashMap<>();
+            told.put("class", error.getClass().getName());
+            told.put("message", error.getMessage());
+            told.put("stage", error instanceof Call.BadRequest || error instanceof ClassCastException ? "request" : stage);
+            answer.put("error", told);
+        }
+    }
+}

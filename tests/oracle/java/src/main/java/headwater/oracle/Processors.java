@@ -1,0 +1,148 @@
+package headwater.oracle;
+
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKeySupplier;
+import org.apache.kafka.streams.processor.ProcessorContext;
+import org.apache.kafka.streams.processor.RecordContext;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.StoreBuilder;
+
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Processors that do nothing, a new one at each call because Kafka Streams checks that. In a list of `stores` a text names a store to connect, a mapping is the supplier's own.
+ */
+@SuppressWarnings({"rawtypes", "unchecked"})
+final class Processors {
+    private Processors() {
+    }
+
+    static Object process(final Call call, final KStream stream) {
+        final Named named = DslCalls.named(call);
+        final ProcessorSupplier supplier = supplier(call.list("stores"));
+        return named == null ? stream.process(supplier, names(call)) : stream.process(supplier, named, names(call));
+    }
+
+    static Object processValues(final Call call, final KStream stream) {
+        final Named named = DslCalls.named(call);
+        final Set<StoreBuilder<?>> own = builders(call.list("stores"));
+        final FixedKeyProcessorSupplier supplier = new FixedKeyProcessorSupplier() {
+            @Override
+            public FixedKeyProcessor get() {
+                return new FixedKeyProcessor() {
+                    @Override
+                    public void process(final FixedKeyRecord record) {
+                    }
+                };
+            }
+
+            @Override
+            public Set<StoreBuilder<?>> stores() {
+                return own;
+            }
+        };
+        return named == null ? stream.processValues(supplier, names(call)) : stream.processValues(supplier, named, names(call));
+    }
+
+    static Object transformValues(final Call call, final KTable table, final Materialized store) {
+        final Named named = DslCalls.named(call);
+        final Set<StoreBuilder<?>> own = builders(call.list("stores"));
+        final ValueTransformerWithKeySupplier supplier = new ValueTransformerWithKeySupplier() {
+            @Override
+            public ValueTransformerWithKey get() {
+                return new Transformer();
+            }
+
+            @Override
+            public Set<StoreBuilder<?>> stores() {
+                return own;
+            }
+        };
+        if (store == null) {
+            return named == null ? table.transformValues(supplier, names(call)) : table.transformValues(supplier, named, names(call));
+        }
+        return named == null ? table.transformValues(supplier, store, names(call)) : table.transformValues(supplier, store, named, names(call));
+    }
+
+    static ProcessorSupplier supplier(final List<Object> stores) {
+        final Set<StoreBuilder<?>> own = builders(stores);
+        return new ProcessorSupplier() {
+            @Override
+            public Processor get() {
+                return new Processor() {
+                    @Override
+                    public void process(final Record record) {
+                    }
+                };
+            }
+
+            @Override
+            public Set<StoreBuilder<?>> stores() {
+                return own;
+            }
+        };
+    }
+
+    static TopicNameExtractor extractor(final String text) {
+        return new TopicNameExtractor() {
+            @Override
+            public String extract(final Object key, final Object value, final RecordContext context) {
+                return "anywhere";
+            }
+
+            @Override
+            public String toString() {
+                return text;
+            }
+        };
+    }
+
+    static String[] names(final Call call) {
+        final List<String> names = new ArrayList<>();
+        for (final Object store : call.list("stores")) {
+            if (store instanceof String) {
+                names.add((String) store);
+            }
+        }
+        return names.toArray(new String[0]);
+    }
+
+    /** Null, as suppliers without stores return, when there are none. */
+    private static Set<StoreBuilder<?>> builders(final List<Object> stores) {
+        final Set<StoreBuilder<?>> builders = new LinkedHashSet<>();
+        for (final Object store : stores) {
+            if (!(store instanceof String)) {
+                builders.add(StoreOptions.builder(new Call("store", Call.mapping(store))));
+            }
+        }
+        return builders.isEmpty() ? null : builders;
+    }
+
+    private static final class Transformer implements ValueTransformerWithKey {
+        @Override
+        public void init(final ProcessorContext context) {
+        }
+
+        @Override
+        public Object transform(final Object key, final Object value) {
+            return value;
+        }
+
+        @Override
+        public void close() {
+        }
+    }
+}
