@@ -33,7 +33,7 @@ demo: toolchain ## the whole story on a real Kafka broker
 
 .PHONY: test
 test: toolchain ## every test but the soak ones
-	$(PYTEST) -m "not soak"
+	$(PYTEST) -m "not soak" --numprocesses auto --dist loadscope
 
 .PHONY: check
 check: $(STAMP) ## format, lint, types, boundaries, quick tests

@@ -18,7 +18,7 @@ def main(part: str) -> None:
     """Fetch or build PART into the cache folder; `doctor` tells which programs this machine has."""
     try:
         if part == "doctor":
-            doctor()
+            sys.exit(0 if doctor() else 1)
         else:
             ensure(_PARTS[:2] if part == "all" else (part,))
     except ToolchainError as error:
@@ -37,9 +37,14 @@ def ensure(parts: tuple[str, ...]) -> None:
         pulumi_cli.ensure_pulumi(cache, progress)
 
 
-def doctor() -> None:
-    for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE):
-        click.echo(machine.inspect(program).describe())
+def doctor() -> bool:
+    """Print what the machine has and lacks; return whether it lacks nothing."""
+    findings = [
+        machine.inspect(program) for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE)
+    ]
+    for finding in findings:
+        click.echo(finding.describe())
+    return all(finding.sufficient for finding in findings)
 
 
 if __name__ == "__main__":

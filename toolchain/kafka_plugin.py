@@ -28,6 +28,7 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
         if (own := _users_home() / "plugins" / _NAME).is_dir():
             shutil.copytree(own, home / "plugins" / _NAME)
         elif not _download(cli, home, progress):
+            progress.note(f"{_BRIDGE.title}: not to be downloaded here")
             _build(cli, home, cache, progress)
 
     return cache.ensure(f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}", fill, progress)
@@ -38,13 +39,13 @@ def _users_home() -> Path:
 
 
 def _download(cli: Path, home: Path, progress: Progress) -> bool:
-    with progress.step(f"{_BRIDGE.title}: asking for the published one"):
+    with progress.step(f"{_BRIDGE.title}: looking for the published one"):
         try:
             _install(cli, home, timeout=_DOWNLOAD_SECONDS)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             shutil.rmtree(home / "plugins", ignore_errors=True)
             return False
-    return True
+        return True
 
 
 def _build(cli: Path, home: Path, cache: Cache, progress: Progress) -> None:

@@ -23,7 +23,7 @@ class Program:
     version_pattern: str
     minimum: tuple[int, ...]
     purpose: str
-    remedy: str
+    remedies: tuple[str, ...]
 
     def locate(self) -> Path | None:
         """Return the executable, from `home_variable` if that is set, else from PATH."""
@@ -54,8 +54,12 @@ JAVA = Program(
     version_pattern=r'version "(\d+(?:\.\d+)*)',
     minimum=(17,),
     purpose="runs the Kafka broker",
-    remedy="apt install openjdk-17-jre-headless | dnf install java-17-openjdk-headless"
-    " | brew install openjdk@17 | https://adoptium.net",
+    remedies=(
+        "apt install openjdk-17-jre-headless",
+        "dnf install java-17-openjdk-headless",
+        "brew install openjdk@17",
+        "https://adoptium.net",
+    ),
 )
 MAVEN = Program(
     title="Maven",
@@ -64,7 +68,12 @@ MAVEN = Program(
     version_pattern=r"Apache Maven (\d+(?:\.\d+)*)",
     minimum=(3, 6),
     purpose="fetches the Kafka broker",
-    remedy="apt install maven | dnf install maven | brew install maven | https://maven.apache.org/install.html",
+    remedies=(
+        "apt install maven",
+        "dnf install maven",
+        "brew install maven",
+        "https://maven.apache.org/install.html",
+    ),
 )
 GO = Program(
     title="Go",
@@ -73,8 +82,11 @@ GO = Program(
     version_pattern=r"go(\d+(?:\.\d+)*)",
     minimum=(1, 24),
     purpose="builds the Pulumi CLI and its Kafka plugin where they cannot be downloaded",
-    remedy="https://go.dev/dl | brew install go | snap install go --classic;"
-    " or install the Pulumi CLI instead: https://www.pulumi.com/docs/install",
+    remedies=(
+        "https://go.dev/dl",
+        "brew install go",
+        "the Pulumi CLI instead: https://www.pulumi.com/docs/install",
+    ),
 )
 MAKE = Program(
     title="make",
@@ -83,7 +95,7 @@ MAKE = Program(
     version_pattern=r"Make (\d+(?:\.\d+)*)",
     minimum=(3, 81),
     purpose="runs `make demo` and `make test`",
-    remedy="apt install make | dnf install make | xcode-select --install",
+    remedies=("apt install make", "dnf install make", "xcode-select --install"),
 )
 
 
@@ -109,7 +121,8 @@ class Finding:
             state = f"is missing: {self.executable} does not tell its version"
         else:
             state = f"is needed: {self.executable} is version {_dotted(self.version)}"
-        return f"{wanted} {state}\n    it {self.program.purpose}\n    install: {self.program.remedy}"
+        remedies = "\n      or ".join(self.program.remedies)
+        return f"{wanted} {state}.\n    It {self.program.purpose}. Install it by one of\n         {remedies}"
 
 
 def inspect(program: Program) -> Finding:

@@ -19,6 +19,9 @@ class Progress:
 
     console: Console = attrs.field(factory=lambda: Console(stderr=True, highlight=False))
 
+    def note(self, what: str) -> None:
+        self.console.print(what, markup=False)
+
     @contextmanager
     def step(self, what: str) -> Iterator[Callable[[str], None]]:
         """Announce `what`; the yielded function shows a detail, such as a line of output, beside it."""
@@ -27,9 +30,9 @@ class Progress:
             with self.console.status(escape(what)) as status:
                 yield lambda line: status.update(f"{escape(what)}  [dim]{escape(_shortened(line))}[/dim]")
         else:
-            self.console.print(f"{what} …", markup=False)
+            self.note(f"{what} …")
             yield _no_detail
-        self.console.print(f"{what}: done in {_duration(time.monotonic() - started)}", markup=False)
+        self.note(f"{what}: done in {_duration(time.monotonic() - started)}")
 
 
 def _shortened(line: str, width: int = 60) -> str:

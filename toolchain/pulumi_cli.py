@@ -23,7 +23,7 @@ _ON_PATH = machine.Program(
     version_pattern=r"v(\d+\.\d+\.\d+)",
     minimum=(3, 250),
     purpose="previews and applies plans",
-    remedy="https://www.pulumi.com/docs/install",
+    remedies=("https://www.pulumi.com/docs/install",),
 )
 _CLI = GoModule(
     name="cli",

@@ -117,7 +117,7 @@ def test_a_machine_without_java_is_told_how_to_get_it(
     told = run("up")
     assert told.exit_code == 1
     assert "Java 17 or newer is missing" in told.output
-    assert "install:" in told.output
+    assert "Install it by" in told.output
 
 
 def test_a_broker_that_cannot_be_started_leaves_the_folder_usable(

@@ -1,0 +1,88 @@
+"""Fetching and building for real, and when nothing has to be."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from toolchain import KafkaDistribution, PulumiToolchain, ToolchainError, ensure_pulumi
+from toolchain.cache import Cache
+from toolchain.kafka import verify
+from toolchain.kafka_plugin import PLUGIN_VERSION
+from toolchain.pulumi_cli import needed_programs
+
+_PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_fetch_the_broker_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "HEADWATER_CACHE": str(tmp_path)}
+    command = [sys.executable, "-m", "toolchain", "kafka"]
+    runs = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], told
+    assert sum("fetching by Maven: done" in text for text in told) == 1, told
+    assert [entry.name for entry in tmp_path.glob("kafka-*")]
+
+
+def test_other_jars_than_the_locked_ones_are_refused(
+    kafka_distribution: KafkaDistribution, tmp_path: Path
+) -> None:
+    jar = next(kafka_distribution.jars.glob("kafka-clients-*.jar"))
+    (tmp_path / jar.name).write_bytes(jar.read_bytes() + b"!")
+    (tmp_path / "surplus.jar").touch()
+    with pytest.raises(ToolchainError, match=rf"absent\.jar, {jar.name}, surplus\.jar"):
+        verify(tmp_path, f"{'0' * 64}  {jar.name}\n{'0' * 64}  absent.jar\n")
+
+
+def users_pulumi(folder: Path, version: str, *, language_host: bool = True) -> Path:
+    folder.mkdir()
+    cli = folder / "pulumi"
+    cli.write_text(f"#!/bin/sh\necho v{version}\n")
+    cli.chmod(0o755)
+    if language_host:
+        (folder / "pulumi-language-python").touch()
+    return cli
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a PATH entry that is still absent, an empty cache and a Pulumi home that has the Kafka plugin."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    plugin = tmp_path / "home" / "plugins" / _PLUGIN / "pulumi-resource-kafka"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("the user's own")
+    return tmp_path
+
+
+def test_a_compatible_pulumi_on_path_and_an_installed_plugin_are_used(bare: Path) -> None:
+    cli = users_pulumi(bare / "bin", "3.260.1")
+    toolchain = ensure_pulumi(Cache(bare / "cache"))
+    assert toolchain.cli == cli
+    assert (toolchain.home / "plugins" / _PLUGIN / "pulumi-resource-kafka").read_text() == "the user's own"
+    assert toolchain.home.is_relative_to(bare / "cache"), "the user's Pulumi home stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("version", "language_host"), [("3.100.0", True), ("4.0.0", True), ("3.260.1", False)]
+)
+def test_any_other_pulumi_on_path_is_left_alone(bare: Path, version: str, *, language_host: bool) -> None:
+    users_pulumi(bare / "bin", version, language_host=language_host)
+    assert [program.title for program in needed_programs(Cache(bare / "cache"))] == ["Go"]
+
+
+def test_the_environment_to_run_pulumi_in(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    (shared / "plugins").mkdir(parents=True)
+    toolchain = PulumiToolchain(tmp_path / "bin" / "pulumi", shared)
+    environment = toolchain.environment({"PATH": "/usr/bin", "KEPT": "yes"}, home=tmp_path / "own")
+    assert environment["PATH"] == f"{sysconfig.get_path('scripts')}:{tmp_path}/bin:/usr/bin"
+    assert environment["KEPT"] == "yes"
+    assert environment["PULUMI_HOME"] == str(tmp_path / "own")
+    assert (tmp_path / "own" / "plugins").resolve() == shared / "plugins"
+    assert toolchain.environment({})["PULUMI_HOME"] == str(shared)
+    assert environment["PULUMI_SKIP_UPDATE_CHECK"] == environment["PULUMI_IGNORE_AMBIENT_PLUGINS"] == "true"

@@ -1,0 +1,48 @@
+"""What must agree with each other, and what must not be recorded, in the files that pin versions."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchain.kafka import KAFKA_VERSION
+from toolchain.kafka_plugin import PLUGIN_VERSION
+from toolchain.pulumi_cli import CLI_VERSION
+
+_ROOT = Path(__file__).parents[2]
+_LOCKS = sorted((_ROOT / "requirements").glob("*.txt"))
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((_ROOT / "pyproject.toml").read_text())
+
+
+@pytest.mark.parametrize("lock", _LOCKS, ids=lambda path: path.name)
+def test_locks_hold_hashes_and_no_registry(lock: Path) -> None:
+    text = lock.read_text()
+    assert "://" not in text
+    assert "index-url" not in text
+    for requirement in re.split(r"\n(?=\S)", text.strip()):
+        assert re.match(r"[a-z0-9._-]+==\S+", requirement), requirement
+        assert "--hash=sha256:" in requirement, requirement
+
+
+def test_every_direct_dependency_is_pinned_and_locked_as_pinned() -> None:
+    locked = set(re.findall(r"^(\S+==\S+)", (_ROOT / "requirements" / "dev.txt").read_text(), re.MULTILINE))
+    groups = project()["dependency-groups"]
+    pins = [*project()["project"]["dependencies"], *groups["build"], *project()["build-system"]["requires"]]
+    pins += [pin for pin in groups["dev"] if isinstance(pin, str)]
+    assert {re.sub(r"\[.*]", "", pin) for pin in pins} <= locked
+
+
+def test_the_plugin_is_that_of_the_sdk() -> None:
+    assert f"pulumi-kafka=={PLUGIN_VERSION}" in project()["project"]["dependencies"]
+
+
+def test_the_go_and_maven_files_name_the_versions_we_tell() -> None:
+    toolchain = _ROOT / "toolchain"
+    assert f"github.com/pulumi/pulumi/pkg/v3 v{CLI_VERSION} " in (toolchain / "go/cli/go.mod").read_text()
+    assert f"<version>{KAFKA_VERSION}</version>" in (toolchain / "maven/pom.xml").read_text()
+    assert f" kafka_2.13-{KAFKA_VERSION}.jar\n" in (toolchain / "maven/kafka.sha256").read_text()

@@ -1,0 +1,81 @@
+"""What a person reads when the machine lacks something."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from toolchain.__main__ import main
+
+_GOLDEN = Path(__file__).parent / "golden"
+Install = Callable[[str, str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Make a machine with nothing on PATH but what is installed by `install(program, what it prints)`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+
+    def put(program: str, printed: str) -> None:
+        (folder / program).write_text(f"#!/bin/sh\necho '{printed}'\n")
+        (folder / program).chmod(0o755)
+
+    return put
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.usefixtures("install")
+def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+    told = run("all")
+    assert told.exit_code == 1
+    assert told.output == (_GOLDEN / "nothing_installed.txt").read_text()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_too_old_and_broken_programs_are_told_with_what_was_found(install: Install, tmp_path: Path) -> None:
+    install("java", 'openjdk version "11.0.2" 2019-01-15')
+    install("go", "go1.22.3")
+    install("mvn", "no such luck")
+    told = run("all")
+    assert told.exit_code == 1
+    text = told.output.replace(str(tmp_path), "")
+    assert text == (_GOLDEN / "too_old.txt").read_text()
+
+
+def test_only_what_is_needed_is_asked_for(install: Install) -> None:
+    install("java", 'openjdk version "21.0.2" 2024-01-16')
+    install("mvn", "Apache Maven 3.9.6")
+    told = run("pulumi")
+    assert told.exit_code == 1
+    assert "Go 1.24 or newer is missing" in told.output
+    assert "Java" not in told.output
+
+
+def test_java_home_comes_before_path(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("java", 'openjdk version "11.0.2" 2019-01-15')
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text("#!/bin/sh\necho 'openjdk version \"17\" 2021-09-14' >&2\n")
+    (home / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert f"Java 17 ({home}/bin/java)" in run("doctor").output
+
+
+def test_the_doctor_tells_each_program(install: Install) -> None:
+    install("java", 'openjdk version "21.0.2" 2024-01-16')
+    install("make", "GNU Make 4.3")
+    told = run("doctor")
+    assert "Java 21.0.2" in told.output
+    assert "make 4.3" in told.output
+    assert "Maven 3.6 or newer is missing" in told.output
+    assert told.exit_code == 1
