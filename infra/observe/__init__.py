@@ -6,5 +6,6 @@ Belongs here: how to connect (`Connection`), what to ask (`SnapshotRequest`), th
 from infra.observe.connection import Connection
 from infra.observe.kafka_reader import KafkaClusterReader
 from infra.observe.reader import ClusterReader, SnapshotRequest
+from infra.observe.request import snapshot_request
 
-__all__ = ["ClusterReader", "Connection", "KafkaClusterReader", "SnapshotRequest"]
+__all__ = ["ClusterReader", "Connection", "KafkaClusterReader", "SnapshotRequest", "snapshot_request"]

@@ -1,0 +1,50 @@
+"""What has to be known of a cluster to plan for documents and for what is recorded."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from infra.model.nodes import SourceNode
+from infra.model.operators import AddGlobalStore, AddSource, GlobalTable, ReadStream, ReadTable
+from infra.model.record import SetupRecord
+from infra.model.topology import Application, TopologyDocument
+from infra.observe.reader import SnapshotRequest
+
+_PREFIX_CONFIG = "__internal.override.topic.prefix__"
+
+
+def snapshot_request(
+    documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord]
+) -> SnapshotRequest:
+    """Return the request; `records` is application id → recorded setup.
+
+    Source topics are asked for by name: one that the user may not see is then told from one that does not exist.
+    """
+    recorded = {topic.name: topic.topic_id for record in records.values() for topic in record.topics.values()}
+    sinks = {sink.topic for document in documents for sink in document.sinks}
+    sources = {topic for document in documents for topic in _sources(document)}
+    applications = [document.application for document in documents]
+    return SnapshotRequest(
+        prefixes=tuple(sorted({prefix for application in applications for prefix in _prefixes(application)})),
+        names=frozenset(sinks | sources | recorded.keys()),
+        groups=tuple(sorted({application.id for application in applications} | records.keys())),
+        recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
+    )
+
+
+def _prefixes(application: Application) -> Iterable[str]:
+    return {f"{application.id}-", f"{application.config.get(_PREFIX_CONFIG) or application.id}-"}
+
+
+def _sources(document: TopologyDocument) -> Iterator[str]:
+    """User topics that are read; an imported text names internal ones, too, without their prefix: they are left out."""
+    for step in document.steps:
+        match step.operator:
+            case ReadStream(topics=topics) | AddSource(topics=topics):
+                yield from topics.names
+            case ReadTable(topic=topic) | GlobalTable(topic=topic) | AddGlobalStore(topic=topic):
+                yield topic
+    if document.described is not None:
+        nodes = document.described.nodes
+        internal = {topic.name for topic in nodes.repartition_topics}
+        for node in nodes.nodes:
+            if isinstance(node, SourceNode):
+                yield from set(node.topics) - internal
