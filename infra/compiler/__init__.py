@@ -1,0 +1,7 @@
+"""PURE. Compiles topology documents: Kafka Streams' exact internal topic names, sub-topology ids, partition counts and configs."""
+
+from infra.compiler.follow import compile_document, compile_documents
+from infra.compiler.pipeline import PASSES, build_nodes
+from infra.compiler.streams_config import StreamsConfig
+
+__all__ = ["PASSES", "StreamsConfig", "build_nodes", "compile_document", "compile_documents"]

@@ -1,0 +1,129 @@
+"""PURE. Partition counts by the group coordinator (KIP-1071, facts 4.6): `group.protocol=streams`.
+
+The broker goes through the sub-topologies in the order of a Java hash map of their ids, so counts do not depend on the
+application id; co-partitioning is always enforced.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from infra.compiler.java_collections import string_set_order
+from infra.compiler.repartition_counts import Wiring
+from infra.compiler.topic_groups import TopicGroup
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Problem, ProblemCode
+
+
+def broker_order(groups: Iterable[TopicGroup]) -> tuple[TopicGroup, ...]:
+    """The order of the ids as strings in a hash map."""
+    by_id = {str(group.id): group for group in groups}
+    return tuple(by_id[id_] for id_ in string_set_order(sorted(by_id)))
+
+
+def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
+    """Counts of all external and repartition topics: an undecided topic takes the largest count known to its *first* writer."""
+    counts = dict(wiring.known)
+    peak = {
+        group.id: max((counts[source] for source in group.sources if source in counts), default=0) for group in order
+    }
+    pending = [group.id for group in order if wiring.writes[group.id]]
+    progress = True
+    while pending and progress:
+        progress = False
+        for group in pending:
+            for topic in string_set_order(wiring.writes[group]) if peak[group] else ():
+                if topic not in counts:
+                    progress = True
+                    counts[topic] = peak[group]
+                    for reader in wiring.readers.get(topic, ()):
+                        peak[reader] = max(peak[reader], peak[group])
+        pending = [group for group in pending if not peak[group]]
+    return counts
+
+
+def refused_by_client(
+    topology: NodeTopology, groups: Iterable[TopicGroup], copartitioned: Iterable[frozenset[str]]
+) -> tuple[Problem, ...]:
+    """What the client refuses before it joins: patterns, named topologies, co-partition groups over several sub-topologies."""
+    sources = [frozenset(group.sources) for group in groups]
+    problems = [
+        _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
+        for group in groups
+        for node in (n.name for n in group.nodes.nodes if getattr(n, "pattern", None) is not None)
+    ]
+    if topology.name is not None:
+        problems.append(_unsupported(f"the named topology {topology.name}", "Build the topology without a name", None))
+    problems += [_scattered(group) for group in copartitioned if not any(group <= read for read in sources)]
+    return tuple(problems)
+
+
+def fixed_counts_clash(
+    copartitioned: Iterable[frozenset[str]], wiring: Wiring
+) -> tuple[int | None, tuple[Problem, ...]]:
+    """The broker's known fault: a group of repartition topics only is held against *all* explicit counts of the topology.
+
+    Returns the count that such groups take (None: nothing is explicit) and the refusal if the explicit counts differ.
+    """
+    fixed = {topic: wiring.known[topic] for topic in sorted(wiring.writers) if topic in wiring.known}
+    if not fixed:
+        return None, ()
+    affected = sorted(min(group) for group in copartitioned if group and group <= wiring.writers.keys())
+    if affected and len(set(fixed.values())) > 1:
+        return None, (_fixed_anywhere(affected[0], fixed),)
+    return next(iter(fixed.values())), ()
+
+
+def status_text(problem_code: ProblemCode) -> str:
+    """What happens to the application in 4.1, by the status that the broker answers with."""
+    status = {
+        ProblemCode.MISSING_SOURCE_TOPIC: "status 1, MISSING_SOURCE_TOPICS",
+        ProblemCode.NOT_COPARTITIONED: "status 2, INCORRECTLY_PARTITIONED_TOPICS",
+        ProblemCode.CONFLICTING_PARTITIONS: "status 2, INCORRECTLY_PARTITIONED_TOPICS",
+        ProblemCode.UNDECIDABLE_PARTITIONS: "STREAMS_INVALID_TOPOLOGY",
+    }[problem_code]
+    if problem_code is ProblemCode.UNDECIDABLE_PARTITIONS:
+        return f"The broker refuses the topology ({status})."
+    return f"The broker answers with {status}; a 4.1 client only logs that, reports RUNNING and gets no task."
+
+
+def _unsupported(what: str, remedy: str, node: str | None) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=f"The streams protocol does not support {what}.",
+        node=node,
+        expected="sources with topic names in an unnamed topology",
+        found=what,
+        why="Kafka Streams throws UnsupportedOperationException when the application is constructed.",
+        fix=f"{remedy}, or use `protocol: classic`.",
+    )
+
+
+def _scattered(group: frozenset[str]) -> Problem:
+    topics = ", ".join(sorted(group))
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=f"The topics {topics} must be co-partitioned but are read by different sub-topologies.",
+        topic=min(group),
+        expected="a co-partition group within one sub-topology",
+        found=topics,
+        why=(
+            'Kafka Streams throws IllegalStateException ("Not all copartition groups were converted to broker topology") '
+            "when the application is constructed; cogroup() over repartitioned inputs does this."
+        ),
+        fix="Group the inputs without a key change, or use `protocol: classic`.",
+    )
+
+
+def _fixed_anywhere(topic: str, fixed: Mapping[str, int]) -> Problem:
+    counts = ", ".join(f"{name}={count}" for name, count in fixed.items())
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=f"The broker refuses the join over {topic}: explicit counts of other repartition topics differ ({counts}).",
+        topic=topic,
+        expected="equal explicit counts throughout the topology",
+        found=counts,
+        why=(
+            "Brokers up to 4.3.1 hold a join of repartition topics against all explicit counts of the topology, unrelated "
+            f"ones too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+        ),
+        fix="Give all repartition() calls the same numberOfPartitions, or use `protocol: classic`.",
+    )

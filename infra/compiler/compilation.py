@@ -1,0 +1,55 @@
+"""PURE. What the passes hand to each other."""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from infra.compiler.repartition_counts import Wiring
+from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.topic_groups import Naming, Sources, TopicGroup
+from infra.model.nodes import NodeTopology, RepartitionTopic
+from infra.model.problems import Problem
+from infra.model.topology import Application, Sink
+
+EMPTY_WIRING = Wiring.of((), {})
+
+
+@attrs.frozen
+class Compilation:
+    """One application on its way: each pass returns a copy that knows more.
+
+    `partitions` are the counts of the cluster's topics, `counts` those of all topics that the application reads (repartition
+    topics included) as far as they are decided, `tasks` those of the sub-topologies.
+    """
+
+    application: Application
+    config: StreamsConfig
+    topology: NodeTopology
+    naming: Naming
+    partitions: Mapping[str, int]
+    managed: tuple[Sink, ...] = ()
+    sources: Sources = Sources({})
+    groups: tuple[TopicGroup, ...] = ()
+    copartitioned: tuple[frozenset[str], ...] = ()
+    wiring: Wiring = EMPTY_WIRING
+    counts: Mapping[str, int] = attrs.field(factory=dict)
+    tasks: Mapping[int, int] = attrs.field(factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def repartition(self) -> Mapping[str, RepartitionTopic]:
+        """Full name → details of the repartition topics that are read."""
+        return {topic: details for group in self.wiring.groups for topic, details in group.repartition.items()}
+
+    def but(self, problems: Iterable[Problem] = (), **changes: object) -> "Compilation":
+        """A copy with `changes` and further `problems`."""
+        return attrs.evolve(self, problems=(*self.problems, *problems), **changes)
+
+
+def tasks_of(groups: Iterable[TopicGroup], counts: Mapping[str, int]) -> dict[int, int]:
+    """Sub-topology id → number of tasks = its largest source; those with an undecided source stay out."""
+    return {
+        group.id: max(counts[topic] for topic in group.sources)
+        for group in groups
+        if group.sources and not group.is_global and all(topic in counts for topic in group.sources)
+    }

@@ -1,0 +1,165 @@
+"""PURE. Several applications at once: a managed sink of one may be the source of another (or of itself)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from infra.compiler.pipeline import build_nodes, compile_nodes
+from infra.model.compiled import CompiledApplication
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Problem, ProblemCode
+from infra.model.topology import TopologyDocument
+
+
+def compile_document(document: TopologyDocument, partitions: Mapping[str, int]) -> CompiledApplication:
+    """Compile one document alone. `partitions`: topic → partition count of the cluster's topics.
+
+    Never raises for a topology that Kafka Streams would refuse: `problems` of the result says what is wrong.
+    """
+    return compile_documents([document], partitions)[0]
+
+
+def compile_documents(
+    documents: Iterable[TopologyDocument], partitions: Mapping[str, int]
+) -> tuple[CompiledApplication, ...]:
+    """Compile all, in the given order. Sources that are a managed sink of one of them take the count it gets.
+
+    Counts spread until nothing changes; a sink that needs its own count to be decided is a FOLLOW_CYCLE.
+    """
+    documents = tuple(documents)
+    topologies = [build_nodes(document) for document in documents]
+    owners = {sink.topic: index for index, document in enumerate(documents) for sink in document.sinks}
+    following = {sink.topic for document in documents for sink in document.sinks if sink.partitions is None}
+    known = {topic: count for topic, count in partitions.items() if topic not in following}
+    for document in documents:
+        for sink in document.sinks:
+            if sink.partitions is not None:
+                known[sink.topic] = max(sink.partitions, partitions.get(sink.topic, 0))
+    compiled = _until_stable(documents, topologies, known, partitions)
+    waiting = {topic for topic in following if _count(compiled[owners[topic]], topic) is None}
+    return tuple(_explain(application, waiting, owners, compiled) for application in compiled)
+
+
+def _until_stable(
+    documents: Sequence[TopologyDocument],
+    topologies: Sequence[NodeTopology],
+    known: dict[str, int],
+    partitions: Mapping[str, int],
+) -> list[CompiledApplication]:
+    """Compile, learn the counts of following sinks, compile again what reads them. Each round decides at least one sink."""
+    stale = set(range(len(documents)))
+    compiled: dict[int, CompiledApplication] = {}
+    rounds = 1 + 2 * sum(len(document.sinks) for document in documents)
+    while stale and rounds:
+        rounds -= 1
+        for index in sorted(stale):
+            compiled[index] = compile_nodes(documents[index], topologies[index], known)
+        learnt = {
+            sink.topic: max(sink.partitions, partitions.get(sink.topic, 0))
+            for index in stale
+            for sink in compiled[index].sinks
+            if sink.partitions is not None
+        }
+        changed = {topic for topic, count in learnt.items() if known.get(topic) != count}
+        known |= learnt
+        stale = {index for index, application in compiled.items() if _reads(application, changed)}
+    return [compiled[index] for index in range(len(documents))]
+
+
+def _reads(application: CompiledApplication, topics: set[str]) -> bool:
+    read = {*application.external_sources, *application.global_topics}
+    return bool(topics) and (bool(application.source_patterns) or not topics.isdisjoint(read))
+
+
+def _count(application: CompiledApplication, topic: str) -> int | None:
+    return next((sink.partitions for sink in application.sinks if sink.topic == topic), None)
+
+
+def _explain(
+    application: CompiledApplication,
+    waiting: set[str],
+    owners: Mapping[str, int],
+    compiled: Sequence[CompiledApplication],
+) -> CompiledApplication:
+    """Say of sources that another application will create why they have no count, instead of calling them missing."""
+    unsized = [topic for topic in application.missing_sources if topic in waiting]
+    if not unsized:
+        return application
+    told = [
+        problem
+        for problem in application.problems
+        if not (problem.code is ProblemCode.MISSING_SOURCE_TOPIC and problem.topic in waiting)
+    ]
+    told += [_unsized(topic, application, owners, compiled, waiting) for topic in unsized]
+    return attrs.evolve(application, problems=tuple(told))
+
+
+def _unsized(
+    topic: str,
+    application: CompiledApplication,
+    owners: Mapping[str, int],
+    compiled: Sequence[CompiledApplication],
+    waiting: set[str],
+) -> Problem:
+    path = _cycle(topic, owners, compiled, waiting)
+    owner = compiled[owners[topic]].application.id
+    if path:
+        return Problem(
+            code=ProblemCode.FOLLOW_CYCLE,
+            summary=f"The partition count of {topic} follows itself: {' → '.join(path)}.",
+            application=application.application.id,
+            topic=topic,
+            expected="a managed sink topic whose count some other topic decides",
+            found=" → ".join(path),
+            why="A topic that takes its count from a sub-topology that reads it, directly or over others, has no count to start from.",
+            fix="Declare the partitions of one managed sink topic in the circle as a number.",
+        )
+    return Problem(
+        code=ProblemCode.UNDECIDABLE_PARTITIONS,
+        summary=f"Source topic {topic} is a managed sink of {owner}, whose partition count is not decided.",
+        application=application.application.id,
+        topic=topic,
+        expected=f"a decided count of {topic}",
+        found="no count",
+        why="What reads the topic cannot be counted before it.",
+        fix=f"Solve the problems of {owner} first.",
+    )
+
+
+def _cycle(
+    topic: str, owners: Mapping[str, int], compiled: Sequence[CompiledApplication], waiting: set[str]
+) -> list[str]:
+    """The way from `topic` over what its writers wait for back to itself; empty if there is none."""
+    came_from: dict[str, str] = {}
+    frontier = [topic]
+    while frontier:
+        current = frontier.pop()
+        for needed in _needs(current, compiled[owners[current]]) & waiting:
+            if needed == topic:
+                return _path(topic, current, came_from)
+            if needed not in came_from:
+                came_from[needed] = current
+                frontier.append(needed)
+    return []
+
+
+def _path(topic: str, last: str, came_from: Mapping[str, str]) -> list[str]:
+    path = [topic, last] if last != topic else [topic]
+    while path[-1] != topic:
+        path.append(came_from[path[-1]])
+    return path if len(path) > 1 else [topic, topic]
+
+
+def _needs(topic: str, application: CompiledApplication) -> set[str]:
+    """All sources that the count of `topic` depends on, over the repartition topics of its application."""
+    written = {sink: part for part in application.subtopologies for sink in part.sinks}
+    found: set[str] = set()
+    pending = [topic]
+    while pending:
+        current = pending.pop()
+        for part in application.subtopologies:
+            if current in part.sinks:
+                new = set(part.sources) - found
+                found |= new
+                pending += [source for source in new if source in written and source in part.repartition_topics]
+    return found

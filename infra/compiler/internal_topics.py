@@ -1,0 +1,84 @@
+"""PURE. The pass' result: internal topics with count and config, and the sub-topologies around them."""
+
+from infra.compiler.compilation import Compilation
+from infra.compiler.topic_configs import changelog_config, repartition_config
+from infra.compiler.topic_groups import TopicGroup
+from infra.model.compiled import InternalTopic, SubTopology, TopicKind
+from infra.model.nodes import SinkNode
+
+
+def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:
+    """Every internal topic whose count is decided, sorted by name."""
+    found = [*_repartition_topics(compilation), *_changelog_topics(compilation)]
+    return tuple(sorted(found, key=lambda topic: topic.name))
+
+
+def subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
+    """All sub-topologies by id; global ones and those whose sources are undecided have 0 tasks."""
+    return tuple(_subtopology(group, compilation.tasks.get(group.id, 0)) for group in compilation.groups)
+
+
+def _subtopology(group: TopicGroup, tasks: int) -> SubTopology:
+    internal = {topic for topic, store in group.changelogs.items() if store.changelog_topic is None}
+    return SubTopology(
+        id=group.id,
+        nodes=tuple(node.name for node in group.nodes.nodes),
+        sources=tuple(sorted(group.sources)),
+        sinks=tuple(sorted(group.sinks)),
+        repartition_topics=tuple(sorted(group.repartition)),
+        changelog_topics=tuple(sorted(internal)),
+        source_changelogs=tuple(sorted(group.changelogs.keys() - internal)),
+        stores=tuple(sorted(group.stores)),
+        tasks=tasks,
+        is_global=group.is_global,
+        source_patterns=group.patterns,
+    )
+
+
+def _repartition_topics(compilation: Compilation) -> list[InternalTopic]:
+    config = repartition_config(compilation.config.topic_overrides)
+    writing = {
+        compilation.naming.topic(node.topic): node.name
+        for node in compilation.topology.nodes
+        if isinstance(node, SinkNode) and node.topic is not None
+    }
+    generated = compilation.topology.generated_names
+    return [
+        InternalTopic(
+            name=topic,
+            kind=TopicKind.FK_SUBSCRIPTION if details.is_foreign_key else TopicKind.REPARTITION,
+            partitions=compilation.counts[topic],
+            config=config,
+            subtopology=group.id,
+            node=writing.get(topic, ""),
+            replication_factor=compilation.config.replication_factor,
+            pinned=details.partitions is not None,
+            generated=details.name in generated or details.name.removesuffix("-repartition") in generated,
+            at=details.at,
+        )
+        for group in compilation.groups
+        for topic, details in group.repartition.items()
+        if topic in compilation.counts
+    ]
+
+
+def _changelog_topics(compilation: Compilation) -> list[InternalTopic]:
+    config = compilation.config
+    return [
+        InternalTopic(
+            name=topic,
+            kind=TopicKind.CHANGELOG,
+            partitions=compilation.tasks[group.id],
+            config=changelog_config(store, config.topic_overrides, config.additional_retention_ms),
+            subtopology=group.id,
+            node=store.name,
+            replication_factor=config.replication_factor,
+            changelog_kind=store.kind,
+            generated=store.name in compilation.topology.generated_names,
+            at=store.at,
+        )
+        for group in compilation.groups
+        if group.id in compilation.tasks
+        for topic, store in group.changelogs.items()
+        if store.changelog_topic is None
+    ]

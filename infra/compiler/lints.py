@@ -1,0 +1,65 @@
+"""PURE. Names that Kafka refuses, stores that nobody uses."""
+
+import re
+
+from infra.compiler.compilation import Compilation
+from infra.model.nodes import ProcessorNode
+from infra.model.problems import Problem, ProblemCode, Severity
+
+_LONGEST_NAME = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_names(compilation: Compilation) -> Compilation:
+    """`Topic#validate` of every internal topic; an illegal application id is told once, not for each topic."""
+    prefix = compilation.naming.prefix
+    topics = {topic: details.at for topic, details in compilation.repartition.items()}
+    topics |= {
+        topic: store.at
+        for group in compilation.groups
+        for topic, store in group.changelogs.items()
+        if store.changelog_topic is None
+    }
+    if topics and not _LEGAL.fullmatch(prefix):
+        return compilation.but([_invalid(min(topics), f"the application id {prefix!r} has illegal characters", None)])
+    problems = []
+    for topic, at in sorted(topics.items()):
+        if not _LEGAL.fullmatch(topic):
+            problems.append(_invalid(topic, "it has illegal characters", at))
+        elif len(topic) > _LONGEST_NAME:
+            problems.append(_invalid(topic, f"it has {len(topic)} characters", at))
+    return compilation.but(problems)
+
+
+def check_stores(compilation: Compilation) -> Compilation:
+    """Stores that no processor uses: Kafka Streams neither opens them nor makes a changelog."""
+    used = {store for node in compilation.topology.nodes if isinstance(node, ProcessorNode) for store in node.stores}
+    problems = [
+        Problem(
+            code=ProblemCode.UNUSED_STORE,
+            summary=f"No processor uses the store {store.name}.",
+            node=store.name,
+            expected="a processor connected to it",
+            found="none",
+            why="Kafka Streams ignores the store: it is never opened and gets no changelog topic.",
+            fix="Connect it to a processor, or remove it.",
+            location=store.at,
+            severity=Severity.WARNING,
+        )
+        for store in compilation.topology.stores
+        if store.name not in used and not store.is_global
+    ]
+    return compilation.but(problems)
+
+
+def _invalid(topic: str, reason: str, at: object) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_NAME,
+        summary=f"{topic} is no legal topic name: {reason}.",
+        topic=topic,
+        expected=f"at most {_LONGEST_NAME} characters out of letters, digits, '.', '_' and '-'",
+        found=reason,
+        why="Kafka Streams throws InvalidTopicException when it derives the name.",
+        fix="Shorten or correct the application id, the operator's name or the store's name.",
+        location=at,  # type: ignore[arg-type]
+    )

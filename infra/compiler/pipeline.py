@@ -1,0 +1,91 @@
+"""PURE. From a document to a compiled application, by a visible tuple of passes over one frozen value."""
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from infra.compiler.compilation import Compilation
+from infra.compiler.copartitioning import check_explicit_counts, copartition_groups, lost_members
+from infra.compiler.counting import count_partitions
+from infra.compiler.described import complete
+from infra.compiler.dsl import build_dsl
+from infra.compiler.internal_topics import internal_topics, subtopologies
+from infra.compiler.lints import check_names, check_stores
+from infra.compiler.managed_sinks import sink_counts
+from infra.compiler.source_problems import check_sources, missing_topics
+from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.subtopologies import node_groups
+from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
+from infra.model.compiled import CompiledApplication
+from infra.model.nodes import NodeTopology
+from infra.model.topology import TopologyDocument
+
+
+def resolve_topics(compilation: Compilation) -> Compilation:
+    """Sub-topologies with the full names of what they read, write and keep."""
+    topology, naming = compilation.topology, compilation.naming
+    sources = resolve_sources(topology, naming, compilation.partitions)
+    groups = topic_groups(topology, node_groups(topology), sources, naming)
+    return compilation.but(sources.problems, sources=sources, groups=groups)
+
+
+def resolve_copartitioning(compilation: Compilation) -> Compilation:
+    """Co-partition groups of topics, with the checks that need no counts."""
+    topology = compilation.topology
+    problems = (*check_explicit_counts(topology, compilation.naming), *lost_members(topology))
+    return compilation.but(problems, copartitioned=copartition_groups(topology, compilation.sources))
+
+
+PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
+    resolve_topics,
+    resolve_copartitioning,
+    count_partitions,
+    check_sources,
+    check_names,
+    check_stores,
+)
+"""Each reads what the passes before it found; all problems are collected."""
+
+
+def build_nodes(document: TopologyDocument) -> NodeTopology:
+    """The node topology of a document: built from its calls, or completed from its described text."""
+    if document.described is not None:
+        return complete(document.described)
+    return build_dsl(document, StreamsConfig.of(document.application))
+
+
+def compile_nodes(
+    document: TopologyDocument, topology: NodeTopology, partitions: Mapping[str, int]
+) -> CompiledApplication:
+    """Run the passes over the node topology of `document`. `partitions`: the counts of the cluster's topics by name."""
+    application = document.application
+    config = StreamsConfig.of(application)
+    compilation = Compilation(
+        application=application,
+        config=config,
+        topology=topology,
+        naming=Naming.of(topology, config.topic_prefix or application.id),
+        partitions=partitions,
+        problems=(*config.problems, *topology.problems),
+    )
+    for run in PASSES:
+        compilation = run(compilation)
+    sinks, sink_problems = sink_counts(document.sinks, compilation)
+    external = {topic for group in compilation.wiring.groups for topic in group.sources} - compilation.repartition.keys()
+    return CompiledApplication(
+        application=application,
+        subtopologies=subtopologies(compilation),
+        internal_topics=internal_topics(compilation),
+        external_sources=tuple(sorted(external)),
+        missing_sources=missing_topics(compilation),
+        source_patterns=tuple(pattern for group in compilation.groups for pattern in group.patterns),
+        global_topics=tuple(
+            sorted({topic for group in compilation.groups if group.is_global for topic in group.sources})
+        ),
+        copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
+        sinks=sinks,
+        problems=tuple(
+            attrs.evolve(problem, application=application.id)
+            for problem in dict.fromkeys((*compilation.problems, *sink_problems))
+        ),
+    )

@@ -1,0 +1,155 @@
+"""PURE. Partition counts of repartition topics by the group leader's assignor (facts 4.2), and by common sense.
+
+The assignor goes through the sub-topologies again and again, in the order of a Java hash set of objects whose hash depends
+on the application id, and takes for each undecided topic the largest count known *at that moment*. So counts may depend on
+that order. `emulated` gives what Kafka Streams will make, `settled` what comes out if every topic waits for its inputs.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from infra.compiler.java_collections import (
+    hash_order,
+    long_hash,
+    map_hash,
+    objects_hash,
+    set_hash,
+    signed,
+    string_hash,
+)
+from infra.compiler.topic_groups import TopicGroup
+from infra.model.nodes import ChangelogKind, StateStore
+
+_JAVA_FALSE = 1237
+_DELETE = {"cleanup.policy": "delete"}
+
+
+@attrs.frozen
+class Wiring:
+    """Who reads and who writes which topic, by sub-topology id.
+
+    `known` holds the counts of external topics and explicit ones, `absent` the external sources without a count.
+    `writers` has the repartition topics only; `writes` those of them that have no explicit count.
+    """
+
+    groups: tuple[TopicGroup, ...]
+    readers: Mapping[str, tuple[int, ...]]
+    writers: Mapping[str, tuple[int, ...]]
+    writes: Mapping[int, tuple[str, ...]]
+    known: Mapping[str, int]
+    absent: frozenset[str]
+
+    @classmethod
+    def of(cls, groups: Sequence[TopicGroup], external: Mapping[str, int]) -> "Wiring":
+        """`groups` as compiled, `external` topic → count of the cluster's topics."""
+        counting = tuple(group for group in groups if group.sources and not group.is_global)
+        internal = {topic: details for group in counting for topic, details in group.repartition.items()}
+        known = {topic: details.partitions for topic, details in internal.items() if details.partitions}
+        readers: dict[str, list[int]] = {}
+        writers: dict[str, list[int]] = {topic: [] for topic in internal}
+        for group in counting:
+            for topic in group.sources:
+                readers.setdefault(topic, []).append(group.id)
+            for topic in group.sinks:
+                if topic in writers:
+                    writers[topic].append(group.id)
+        outside = readers.keys() - internal.keys()
+        known.update((topic, external[topic]) for topic in outside if external.get(topic, 0) > 0)
+        return cls(
+            groups=counting,
+            readers={topic: tuple(ids) for topic, ids in readers.items()},
+            writers={topic: tuple(ids) for topic, ids in writers.items()},
+            writes={
+                group.id: tuple(t for t in group.sinks if t in internal and t not in known) for group in counting
+            },
+            known=known,
+            absent=frozenset(outside - known.keys()),
+        )
+
+
+def assignor_order(groups: Sequence[TopicGroup]) -> tuple[TopicGroup, ...]:
+    """The order of the assignor's `HashSet<TopicsInfo>`: added in the order of ids, then copied into a second set."""
+    by_id = {group.id: group for group in groups}
+    codes = {group.id: _hash_code(group) for group in groups}
+    once = hash_order(by_id, codes.__getitem__)
+    return tuple(by_id[id_] for id_ in hash_order(once, codes.__getitem__))
+
+
+def emulated(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
+    """Counts of all external and repartition topics that the assignor decides when it iterates in `order`.
+
+    Instead of repeating whole passes, a queue of (pass, position) holds the undecided topics of which something is known;
+    leaving it in that order is what the passes do.
+    """
+    counts: dict[str, int] = {}
+    sequence = [topic for group in order for topic in group.repartition]
+    position = {topic: index for index, topic in enumerate(sequence)}
+    peak: dict[int, int] = {}
+    queue: list[tuple[int, int]] = []
+    waiting = {topic for topic in sequence if topic not in wiring.known}
+
+    def decide(topic: str, count: int, turn: int, here: int) -> None:
+        counts[topic] = count
+        for group in wiring.readers.get(topic, ()):
+            if group not in peak:
+                for written in waiting.intersection(wiring.writes[group]):
+                    waiting.discard(written)
+                    heapq.heappush(queue, (turn + (position[written] <= here), position[written]))
+            peak[group] = max(count, peak.get(group, 0))
+
+    for topic, count in wiring.known.items():
+        decide(topic, count, 0, -1)
+    while queue:
+        turn, here = heapq.heappop(queue)
+        topic = sequence[here]
+        decide(topic, max(peak[group] for group in wiring.writers[topic] if group in peak), turn, here)
+    return counts
+
+
+def settled(wiring: Wiring) -> dict[str, int]:
+    """Counts if each topic waits until all that its writers read is decided.
+
+    Topics in a loop or behind an absent source stay out.
+    """
+    counts: dict[str, int] = {}
+    undecided_sources = {group.id: len(group.sources) for group in wiring.groups}
+    undecided_writers = {topic: len(groups) for topic, groups in wiring.writers.items()}
+    peak: dict[int, int] = {}
+    ready = deque(wiring.known.items())
+    while ready:
+        topic, count = ready.popleft()
+        counts[topic] = count
+        for group in wiring.readers.get(topic, ()):
+            peak[group] = max(count, peak.get(group, 0))
+            undecided_sources[group] -= 1
+            if undecided_sources[group]:
+                continue
+            for written in wiring.writes[group]:
+                undecided_writers[written] -= 1
+                if not undecided_writers[written]:
+                    ready.append((written, max(peak[writer] for writer in wiring.writers[written])))
+    return counts
+
+
+def _hash_code(group: TopicGroup) -> int:
+    """`TopicsInfo#hashCode`."""
+    changelogs = signed(
+        sum(string_hash(topic) ^ _changelog_hash(topic, store) for topic, store in group.changelogs.items())
+    )
+    both = (set_hash(group.sources) << 32) | changelogs
+    remainder = abs(both) % 0xFFFFFFFF
+    return signed(remainder if both >= 0 else -remainder)
+
+
+def _changelog_hash(topic: str, store: StateStore) -> int:
+    """`hashCode` of the changelog's `InternalTopicConfig`."""
+    overrides = {} if store.changelog_topic is not None else dict(store.overrides)
+    if store.kind is ChangelogKind.WINDOWED_DUPLICATES:
+        overrides = _DELETE | overrides
+    parts = [string_hash(topic), map_hash(overrides)]
+    if store.kind is not ChangelogKind.KEY_VALUE:
+        parts.append(long_hash(store.base_ms or 0))
+    return objects_hash(*parts, _JAVA_FALSE)

@@ -1,0 +1,121 @@
+"""PURE. Source topics that do not exist, and counts that nothing decides."""
+
+from infra.compiler.broker_counts import status_text
+from infra.compiler.compilation import Compilation
+from infra.model.nodes import SourceNode
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.topology import Protocol
+
+
+def check_sources(compilation: Compilation) -> Compilation:
+    """A problem for each missing source topic; if none is missing, one for each repartition topic without a count."""
+    problems = _missing(compilation) + _missing_global(compilation)
+    if not compilation.wiring.absent:
+        problems += _undecidable(compilation)
+    return compilation.but(problems)
+
+
+def missing_topics(compilation: Compilation) -> tuple[str, ...]:
+    """Topics that are read, by tasks or whole, and have no partition count; sorted."""
+    return tuple(sorted(compilation.wiring.absent | set(_absent_global(compilation))))
+
+
+def _missing(compilation: Compilation) -> list[Problem]:
+    by_broker = compilation.application.protocol is Protocol.STREAMS
+    why = (
+        status_text(ProblemCode.MISSING_SOURCE_TOPIC)
+        if by_broker
+        else "Kafka Streams throws MissingSourceTopicException in every instance and creates no internal topic."
+    )
+    readers = _readers(compilation)
+    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(compilation.wiring.absent)]
+
+
+def _missing_global(compilation: Compilation) -> list[Problem]:
+    readers = _readers(compilation)
+    why = "Kafka Streams throws StreamsException in start(): there are no partitions available for a global store's topic."
+    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(_absent_global(compilation))]
+
+
+def _absent_global(compilation: Compilation) -> list[str]:
+    return [
+        topic
+        for group in compilation.groups
+        if group.is_global
+        for topic in group.sources
+        if compilation.partitions.get(topic, 0) < 1
+    ]
+
+
+def _readers(compilation: Compilation) -> dict[str, SourceNode]:
+    return {
+        topic: node
+        for node in compilation.topology.nodes
+        if isinstance(node, SourceNode)
+        for topic in compilation.sources.topics.get(node.name, ())
+    }
+
+
+def _missing_topic(topic: str, reader: SourceNode | None, why: str) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_SOURCE_TOPIC,
+        summary=f"Source topic {topic} does not exist.",
+        topic=topic,
+        node=reader.name if reader else None,
+        expected="an existing topic",
+        found="no such topic",
+        why=why,
+        fix="Create the topic before the application is set up, or correct its name.",
+        location=reader.at if reader else None,
+    )
+
+
+def _undecidable(compilation: Compilation) -> list[Problem]:
+    wiring = compilation.wiring
+    problems = []
+    for topic, details in compilation.repartition.items():
+        if details.partitions == 0:
+            problems.append(_explicit_zero(topic, details.at))
+        elif topic not in compilation.counts:
+            reason = "no sub-topology writes it" if not wiring.writers[topic] else _blocked_by(compilation, topic)
+            problems.append(_undecided(compilation, topic, reason, details.at))
+    return problems
+
+
+def _blocked_by(compilation: Compilation, topic: str) -> str:
+    writers = set(compilation.wiring.writers[topic])
+    patterns = [p for group in compilation.wiring.groups if group.id in writers for p in group.patterns]
+    if patterns:
+        return f"no topic matches the pattern {patterns[0]} that its input is read by"
+    return "its count depends on itself or on a topic without a count"
+
+
+def _undecided(compilation: Compilation, topic: str, reason: str, at: Location | None) -> Problem:
+    by_broker = compilation.application.protocol is Protocol.STREAMS
+    return Problem(
+        code=ProblemCode.UNDECIDABLE_PARTITIONS,
+        summary=f"The partition count of {topic} cannot be decided: {reason}.",
+        topic=topic,
+        expected="an input whose partition count is known",
+        found=reason,
+        why=(
+            status_text(ProblemCode.UNDECIDABLE_PARTITIONS)
+            if by_broker
+            else "Kafka Streams throws TaskAssignmentException in every instance and creates no internal topic."
+        ),
+        fix="Create the input topics (a pattern must match at least one), or give the repartition() call a numberOfPartitions.",
+        location=at,
+    )
+
+
+def _explicit_zero(topic: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.UNDECIDABLE_PARTITIONS,
+        summary=f"Repartition topic {topic} has the explicit partition count 0.",
+        topic=topic,
+        expected="at least 1",
+        found="0",
+        why="Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology does not notice.",
+        fix="Set numberOfPartitions to at least 1, or leave it out.",
+        location=at,
+    )

@@ -1,0 +1,84 @@
+"""PURE. Lines put together to descriptions, sub-topologies and nodes, names not yet resolved."""
+
+from collections.abc import Iterable
+
+import attrs
+
+from infra.describe.faults import Faults
+from infra.describe.lines import Line, LineKind
+
+
+@attrs.define
+class RawNode:
+    """A node line with the texts of its two lists; None = the line is not there."""
+
+    line: Line
+    children: Line | None = None
+    parents: Line | None = None
+
+
+@attrs.define
+class Block:
+    """One sub-topology of the text."""
+
+    id: int
+    line: int
+    is_global: bool
+    nodes: list[RawNode] = attrs.field(factory=list)
+
+
+@attrs.define
+class Description:
+    """One topology of the text; `name` None = not a named one."""
+
+    faults: Faults
+    name: str | None = None
+    line: int = 0
+    blocks: list[Block] = attrs.field(factory=list)
+
+
+def split(found: Iterable[Line], file: str) -> list[Description]:
+    """The descriptions in these lines; those without a sub-topology only if there is no other."""
+    descriptions: list[Description] = []
+    for line in found:
+        if line.kind is LineKind.TOPOLOGY:
+            descriptions.append(Description(Faults(file), line.name or None, line.number))
+            continue
+        if not descriptions or (line.kind is LineKind.SUBTOPOLOGY and _starts_over(line, descriptions[-1])):
+            descriptions.append(Description(Faults(file), line=line.number))
+        _take(line, descriptions[-1])
+    return [each for each in descriptions if each.blocks or each.faults.problems] or descriptions[:1]
+
+
+def _starts_over(line: Line, description: Description) -> bool:
+    return line.name == "0" and bool(description.blocks) and not line.is_broken
+
+
+def _take(line: Line, description: Description) -> None:
+    faults = description.faults
+    if line.is_broken:
+        faults.broken(line.number, line.kind)
+    elif line.kind is LineKind.SUBTOPOLOGY:
+        description.blocks.append(Block(int(line.name), line.number, line.detail == "global"))
+    elif not description.blocks:
+        faults.misplaced(line.number, line.kind, "a line `Sub-topology: 0` before the first node")
+    elif line.kind in {LineKind.SOURCE, LineKind.PROCESSOR, LineKind.SINK}:
+        description.blocks[-1].nodes.append(RawNode(line))
+    elif not description.blocks[-1].nodes:
+        faults.misplaced(line.number, line.kind, "the line of a node before its lists")
+    else:
+        _take_list(line, description.blocks[-1].nodes[-1], faults)
+
+
+def _take_list(line: Line, node: RawNode, faults: Faults) -> None:
+    is_children = line.kind is LineKind.CHILDREN
+    if (node.children if is_children else node.parents) is not None:
+        faults.misplaced(line.number, line.kind, f"one list of that kind for {node.line.name}")
+    elif is_children and node.line.kind is LineKind.SINK:
+        faults.misplaced(line.number, line.kind, f"no children of the sink {node.line.name}")
+    elif not is_children and node.line.kind is LineKind.SOURCE:
+        faults.misplaced(line.number, line.kind, f"no parents of the source {node.line.name}")
+    elif is_children:
+        node.children = line
+    else:
+        node.parents = line

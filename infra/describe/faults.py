@@ -1,0 +1,72 @@
+"""PURE. What can be wrong with a description text, as problems with line and expectation."""
+
+from collections.abc import Sequence
+
+from infra.describe.lines import LineKind
+from infra.model.problems import Location, Problem, ProblemCode
+
+_WHY = "A description that is not read completely gives wrong sub-topologies and partition counts."
+_MOST_REPORTED = 100
+"""Further faults of one text only repeat the tale."""
+
+
+class Faults:
+    """Collects the faults of one text in `file`."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._problems: list[Problem] = []
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return tuple(self._problems)
+
+    def add(
+        self, line: int, summary: str, expected: str, found: str, *, node: str | None = None, fix: str = ""
+    ) -> None:
+        """A fault at `line` (0 = the text as a whole)."""
+        if len(self._problems) < _MOST_REPORTED:
+            self._problems.append(
+                Problem(
+                    code=ProblemCode.UNREADABLE_DESCRIBE,
+                    summary=summary,
+                    node=node,
+                    expected=expected,
+                    found=found,
+                    why=_WHY,
+                    fix=fix or "Take the text again, complete: print `topology.describe()` and copy all of it.",
+                    location=Location(self._file, line, 1 if line else 0),
+                )
+            )
+
+    def too_large(self, size: int, limit: int) -> None:
+        self._problems.append(
+            Problem(
+                code=ProblemCode.DOCUMENT_TOO_LARGE,
+                summary="The description text is too large.",
+                expected=f"at most {limit} characters",
+                found=f"{size} characters",
+                why="A text of that size is no description of a topology; reading it would only take time and memory.",
+                fix="Cut the description out of what surrounds it.",
+                location=Location(self._file),
+            )
+        )
+
+    def nothing(self) -> None:
+        self.add(0, "The text holds no description of a topology.", "a line `Topologies:`", "none")
+
+    def several(self, names: Sequence[str | None]) -> None:
+        named = [name for name in names if name is not None]
+        self.add(
+            0,
+            f"The text describes {len(names)} topologies.",
+            "one topology",
+            ", ".join(named) or f"{len(names)} different descriptions",
+            fix="Keep the description of one topology; named topologies are imported one by one.",
+        )
+
+    def broken(self, line: int, kind: LineKind) -> None:
+        self.add(line, f"Line {line} begins like a line of describe() and does not end like one.", kind.value, "a torn line")
+
+    def misplaced(self, line: int, kind: LineKind, after: str) -> None:
+        self.add(line, f"Line {line} stands where it cannot.", after, kind.value)

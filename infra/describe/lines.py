@@ -1,0 +1,126 @@
+"""PURE. Finds the lines of a `describe()` text in what may surround them: log prefixes, other output, changed white space."""
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+import attrs
+
+
+class LineKind(Enum):
+    """The kinds of lines, by what they look like."""
+
+    TOPOLOGY = "Topologies:"
+    SUBTOPOLOGY = "Sub-topology: <number>"
+    SOURCE = "Source: <name> (topics: …)"
+    PROCESSOR = "Processor: <name> (stores: […])"
+    SINK = "Sink: <name> (topic: …)"
+    CHILDREN = "--> <names>"
+    PARENTS = "<-- <names>"
+
+
+@attrs.frozen
+class Line:
+    """A line of the text; `number` counts from 1.
+
+    `name` is the node's, the sub-topology's number or the named topology. `detail` is a source's topics, a processor's
+    stores, a sink's target with its keyword, an arrow's list; "global" for a global store. `is_broken` = it begins like the
+    kind but does not end like it.
+    """
+
+    kind: LineKind
+    number: int
+    name: str = ""
+    detail: str = ""
+    is_broken: bool = False
+
+
+_KEYWORDS = {
+    "Topologies:": LineKind.TOPOLOGY,
+    "Sub-topologies:": LineKind.TOPOLOGY,
+    "Topology: ": LineKind.TOPOLOGY,
+    "Sub-topology: ": LineKind.SUBTOPOLOGY,
+    "Source: ": LineKind.SOURCE,
+    "Processor: ": LineKind.PROCESSOR,
+    "Sink: ": LineKind.SINK,
+    "-->": LineKind.CHILDREN,
+    "<--": LineKind.PARENTS,
+}
+_KEYWORD = re.compile(r"(?:^|(?<=[\s|>\]:\"']))(?:" + "|".join(map(re.escape, _KEYWORDS)) + ")")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_SUBTOPOLOGY = re.compile(r"(\d{1,9})( for global store\b.*)?")
+_MOST_KEYWORDS = 8
+"""So many words of a line are tried as its beginning: what a log puts before it may contain some."""
+_LONGEST_EXTRACTOR = 50
+"""Lines that the text of one topic name extractor may have."""
+
+
+def lines(text: str) -> Iterator[Line]:
+    """The lines of all descriptions in `text`, in order; what else stands there is passed over."""
+    raw = _unescaped(_COLOUR.sub("", text)).split("\n")
+    index = 0
+    while index < len(raw):
+        line, taken = _line(raw, index)
+        if line is not None:
+            yield line
+        index += taken
+
+
+def _unescaped(text: str) -> str:
+    """A text logged as one JSON string."""
+    if "\\n" in text and re.search(r"Topologies:\\n|Topology: [^\n]*?:\\n", text):
+        return text.replace("\\n", "\n").replace("\\r", "").replace("\\t", "\t").replace('\\"', '"')
+    return text
+
+
+def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
+    """The line at `index` and how many raw lines it takes."""
+    text = raw[index].strip()
+    number = index + 1
+    for count, found in enumerate(_KEYWORD.finditer(text)):
+        if count == _MOST_KEYWORDS:
+            break
+        kind = _KEYWORDS[found.group()]
+        rest = text[found.end() :]
+        if kind is LineKind.SINK and " (extractor class: " in rest and not rest.endswith(")"):
+            more = _rest_of_extractor(raw, index)
+            if more is not None:
+                return _parsed(kind, number, "\n".join([rest, *more])), 1 + len(more)
+        line = _parsed(kind, number, rest)
+        if line is not None:
+            return line, 1
+        if found.start() == 0 and kind is not LineKind.TOPOLOGY:
+            return Line(kind, number, is_broken=True), 1
+    return None, 1
+
+
+def _rest_of_extractor(raw: list[str], index: int) -> list[str] | None:
+    """Further lines that an extractor's text goes over, up to the closing parenthesis before the arrow."""
+    for end in range(index + 1, min(index + _LONGEST_EXTRACTOR, len(raw) - 1)):
+        if raw[end].rstrip().endswith(")") and "<--" in raw[end + 1]:
+            return [*raw[index + 1 : end], raw[end].rstrip()]
+        if "<--" in raw[end]:
+            break
+    return None
+
+
+def _parsed(kind: LineKind, number: int, rest: str) -> Line | None:
+    if kind is LineKind.TOPOLOGY:
+        return Line(kind, number, rest[:-1]) if rest.endswith(":") else None if rest else Line(kind, number)
+    if kind is LineKind.SUBTOPOLOGY:
+        found = _SUBTOPOLOGY.fullmatch(rest)
+        return found and Line(kind, number, str(int(found[1])), "global" if found[2] else "")
+    if kind in {LineKind.CHILDREN, LineKind.PARENTS}:
+        return Line(kind, number, detail=rest.strip()) if rest[:1].isspace() and rest.strip() else None
+    for opening, closing, keyword in _DETAILS[kind]:
+        name, separator, detail = rest.partition(opening)
+        if separator and name and detail.endswith(closing):
+            return Line(kind, number, name, keyword + detail[: len(detail) - len(closing)])
+    return None
+
+
+_DETAILS = {
+    LineKind.SOURCE: ((" (topics: ", ")", ""),),
+    LineKind.PROCESSOR: ((" (stores: [", "])", ""),),
+    LineKind.SINK: ((" (topic: ", ")", "topic: "), (" (extractor class: ", ")", "extractor class: ")),
+}

@@ -1,0 +1,132 @@
+"""PURE. From the blocks of a text to typed nodes, with every claim of the text held against the others."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from infra.describe.blocks import Block, Description, RawNode
+from infra.describe.faults import Faults
+from infra.describe.lines import LineKind
+from infra.describe.names import names_in
+from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+
+_TOPIC_LIST = re.compile(r"\[([\w.\-]+(?:,\s*[\w.\-]+)*)\]", re.ASCII)
+"""Anything else after `topics: ` is a pattern."""
+
+Lists = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def topology_of(description: Description) -> NodeTopology:
+    """The node topology that the text tells of; what does not fit together goes to the description's faults."""
+    faults = description.faults
+    nodes: dict[str, Node] = {}
+    listing: dict[str, Lists] = {}
+    groups: dict[str, int] = {}
+    global_nodes: set[str] = set()
+    for block in _in_order(description):
+        known = {raw.line.name for raw in block.nodes}
+        lists = {raw.line.name: _lists(raw, known, faults) for raw in block.nodes}
+        _check_block(block, lists, faults)
+        for raw in block.nodes:
+            if raw.line.name in nodes:
+                faults.add(
+                    raw.line.number,
+                    f"Node {raw.line.name} stands there twice.",
+                    "each node once",
+                    "a second one",
+                    node=raw.line.name,
+                )
+                continue
+            nodes[raw.line.name] = _node(raw, lists[raw.line.name])
+            listing[raw.line.name] = lists[raw.line.name]
+            groups[raw.line.name] = block.id
+        if block.is_global:
+            global_nodes |= known
+    return NodeTopology(
+        nodes=tuple(nodes.values()),
+        global_nodes=frozenset(global_nodes),
+        listing=listing,
+        printed_groups=groups,
+        name=description.name,
+    )
+
+
+def _in_order(description: Description) -> Iterator[Block]:
+    """Blocks by id; ids must be 0, 1, 2… or part of the text is missing."""
+    blocks = sorted(description.blocks, key=lambda block: block.id)
+    expected = 0
+    for block in blocks:
+        if block.id != expected:
+            description.faults.add(
+                block.line,
+                f"Sub-topology {block.id} does not follow on sub-topology {expected - 1}."
+                if expected
+                else f"The first sub-topology is {block.id}.",
+                f"Sub-topology: {expected}",
+                f"Sub-topology: {block.id}",
+            )
+        expected = block.id + 1
+        yield block
+
+
+def _lists(raw: RawNode, known: set[str], faults: Faults) -> Lists:
+    kind, name, number = raw.line.kind, raw.line.name, raw.line.number
+    if raw.children is None and kind is not LineKind.SINK:
+        faults.add(number, f"The children of {name} are missing.", "a line `--> …` after it", "none", node=name)
+    if raw.parents is None and kind is not LineKind.SOURCE:
+        faults.add(number, f"The parents of {name} are missing.", "a line `<-- …` after it", "none", node=name)
+    children = names_in(raw.children.detail, known) if raw.children else ()
+    parents = names_in(raw.parents.detail, known) if raw.parents else ()
+    return children, parents
+
+
+def _check_block(block: Block, lists: Mapping[str, Lists], faults: Faults) -> None:
+    number = block.line
+    sources = [raw for raw in block.nodes if raw.line.kind is LineKind.SOURCE]
+    if not sources:
+        faults.add(number, f"Sub-topology {block.id} has no source.", "at least one line `Source: …`", "none")
+    if block.is_global and (len(sources) != 1 or len(block.nodes) != 2):  # noqa: PLR2004
+        faults.add(
+            number,
+            f"The global store of sub-topology {block.id} is not complete.",
+            "one source and one processor",
+            f"{len(block.nodes)} nodes",
+        )
+    links = {(parent, name) for name, (_, parents) in lists.items() for parent in parents}
+    claimed = {(name, child) for name, (children, _) in lists.items() for child in children}
+    lines = {raw.line.name: raw.line.number for raw in block.nodes}
+    for parent, child in sorted((links | claimed) - (links & claimed)):
+        _report_link(parent, child, lines, is_claimed=(parent, child) in claimed, faults=faults)
+
+
+def _report_link(parent: str, child: str, lines: Mapping[str, int], *, is_claimed: bool, faults: Faults) -> None:
+    where, there = (parent, child) if is_claimed else (child, parent)
+    if there not in lines:
+        faults.add(
+            lines[where],
+            f"{where} names {there}, which does not stand in its sub-topology.",
+            f"a line for {there}",
+            "none",
+            node=where,
+        )
+    else:
+        faults.add(
+            lines[there],
+            f"{where} names {there}, which does not name it back.",
+            f"{where} in the list `{'<--' if is_claimed else '-->'}` of {there}",
+            "a list without it",
+            node=there,
+        )
+
+
+def _node(raw: RawNode, lists: Lists) -> Node:
+    name, detail = raw.line.name, raw.line.detail
+    if raw.line.kind is LineKind.SOURCE:
+        topics = _TOPIC_LIST.fullmatch(detail)
+        if topics is None:
+            return SourceNode(name, pattern=detail)
+        return SourceNode(name, tuple(topic.strip() for topic in topics[1].split(",")))
+    if raw.line.kind is LineKind.PROCESSOR:
+        stores = tuple(store.strip() for store in detail.split(",")) if detail.strip() else ()
+        return ProcessorNode(name, lists[1], stores)
+    keyword, _, target = detail.partition(": ")
+    return SinkNode(name, lists[1], **{"topic" if keyword == "topic" else "extractor": target})

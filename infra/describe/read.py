@@ -1,0 +1,39 @@
+"""PURE. Reads `Topology#describe()` texts of running applications (facts 3.3)."""
+
+from infra.describe.blocks import split
+from infra.describe.faults import Faults
+from infra.describe.lines import lines
+from infra.describe.nodes import topology_of
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Problem
+
+_LONGEST_TEXT = 32 * 1024 * 1024
+
+
+def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Problem, ...]]:
+    """The one topology described in `text`, with what is wrong with the text. Never raises.
+
+    What surrounds the description (log lines, prefixes, Windows line ends) is passed over; a description that stands there
+    twice is read once. Lists may be in any order: it is kept, so that writing gives the same text back.
+    """
+    found = read_descriptions(text, file)
+    topology, problems = found[0]
+    if any((other.name, other.nodes) != (topology.name, topology.nodes) for other, _ in found):
+        faults = Faults(file)
+        faults.several([each.name for each, _ in found])
+        problems = (*problems, *faults.problems)
+    return topology, problems
+
+
+def read_descriptions(text: str, file: str = "") -> tuple[tuple[NodeTopology, tuple[Problem, ...]], ...]:
+    """Every topology described in `text` (several named ones, say), at least one; without nodes if there is none."""
+    faults = Faults(file)
+    if len(text) > _LONGEST_TEXT:
+        faults.too_large(len(text), _LONGEST_TEXT)
+        return ((NodeTopology(()), faults.problems),)
+    descriptions = split(lines(text), file)
+    if not descriptions:
+        faults.nothing()
+        return ((NodeTopology(()), faults.problems),)
+    read = [(topology_of(description), description.faults) for description in descriptions]
+    return tuple((topology, found.problems) for topology, found in read)

@@ -1,0 +1,65 @@
+"""PURE. Sizes and neighbours of the nodes of one sub-topology, as `InternalTopologyBuilder#describeSubtopology` links them."""
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from infra.describe.node_set import NodeSet
+
+
+@attrs.frozen
+class Links:
+    """`sizes`: 1 + the sizes of the children, so that a descendant counts once for each path to it."""
+
+    sizes: Mapping[str, int]
+    parents: Mapping[str, NodeSet]
+    children: Mapping[str, NodeSet]
+
+
+def linked(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links:
+    """Link the nodes in `order`, each to its `declared` parents (keys: all nodes, every parent before its children)."""
+    sizes = dict.fromkeys(declared, 1)
+    parents = {name: NodeSet(sizes) for name in declared}
+    children = {name: NodeSet(sizes) for name in declared}
+    rank = {name: index for index, name in enumerate(declared)}
+    for name in order:
+        for parent in declared[name]:
+            parents[name].add(parent)
+            children[parent].add(name)
+            _grow(parent, sizes[name], sizes, parents, rank)
+    return Links(sizes, parents, children)
+
+
+def _grow(
+    node: str, by: int, sizes: dict[str, int], parents: Mapping[str, NodeSet], rank: Mapping[str, int]
+) -> None:
+    """Add `by` to `node` and, once for each path, to its linked ancestors.
+
+    Kafka Streams recurses over paths, of which there may be exponentially many. Going up by rank, every node is
+    visited once, when all that comes from below it is known.
+    """
+    while True:
+        sizes[node] += by
+        above = parents[node].members()
+        if len(above) != 1:
+            break
+        node = above[0]
+    if not above:
+        return
+    due: dict[str, int] = {}
+    queue: list[tuple[int, str]] = []
+
+    def pass_on(names: Iterable[str], amount: int) -> None:
+        for name in names:
+            if name not in due:
+                due[name] = 0
+                heapq.heappush(queue, (-rank[name], name))
+            due[name] += amount
+
+    pass_on(above, by)
+    while queue:
+        name = heapq.heappop(queue)[1]
+        amount = due.pop(name)
+        sizes[name] += amount
+        pass_on(parents[name].members(), amount)

@@ -1,0 +1,81 @@
+"""PURE. Writes `Topology#describe()` byte for byte (facts 3.3 and 3.4)."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from infra.compiler.java_collections import copy_order, string_copy_order, string_hash, string_set_order
+from infra.compiler.subtopologies import NodeGroup, node_groups
+from infra.describe.sizes import linked
+from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
+
+
+def write_description(topology: NodeTopology) -> str:
+    """The text that `Topology#describe().toString()` gives for this topology.
+
+    A topology that was read from a text keeps the order of that text.
+    """
+    head = "Topologies:\n " if topology.name is None else f"Topology: {topology.name}:\n "
+    return head + "".join(f"  {_block(group, topology)}" for group in node_groups(topology))
+
+
+@attrs.frozen
+class _Listed:
+    """A node with its neighbours in printed order."""
+
+    node: Node
+    children: Sequence[str]
+    parents: Sequence[str]
+    is_imported: bool
+
+
+def _block(group: NodeGroup, topology: NodeTopology) -> str:
+    if group.is_global:
+        nodes = "\n".join(f"    {_text(listed)}" for listed in _global_nodes(group, topology))
+        return f"Sub-topology: {group.id} for global store (will not generate tasks)\n{nodes}\n"
+    nodes = "".join(f"    {_text(listed)}\n" for listed in _listed_nodes(group, topology))
+    return f"Sub-topology: {group.id}\n{nodes}\n"
+
+
+def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
+    if topology.printed_groups:
+        return [_Listed(node, *topology.listing[node.name], is_imported=True) for node in group.nodes]
+    by_name = {node.name: node for node in group.nodes}
+    parents = {node.name: () if isinstance(node, SourceNode) else node.parents for node in group.nodes}
+    links = linked(string_set_order(by_name), parents)
+    order = sorted(by_name, key=lambda name: (-links.sizes[name], name))
+    return [
+        _Listed(by_name[name], tuple(links.children[name]), tuple(links.parents[name]), is_imported=False)
+        for name in order
+    ]
+
+
+def _global_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
+    """The source and its processor: a global block has nothing else."""
+    listed = _listed_nodes(group, topology)
+    return sorted(listed, key=lambda each: not isinstance(each.node, SourceNode))
+
+
+def _text(listed: _Listed) -> str:
+    node = listed.node
+    if isinstance(node, SourceNode):
+        return f"Source: {node.name} (topics: {_topics(node, listed)})\n      --> {_names(listed.children)}"
+    if isinstance(node, ProcessorNode):
+        stores = node.stores if listed.is_imported else string_copy_order(node.stores)
+        return (
+            f"Processor: {node.name} (stores: [{', '.join(stores)}])\n"
+            f"      --> {_names(listed.children)}\n      <-- {_names(listed.parents)}"
+        )
+    target = f"topic: {node.topic}" if node.topic is not None else f"extractor class: {node.extractor}"
+    return f"Sink: {node.name} ({target})\n      <-- {_names(listed.parents)}"
+
+
+def _topics(node: SourceNode, listed: _Listed) -> str:
+    if node.pattern is not None:
+        return node.pattern
+    topics = node.topics if listed.is_imported else copy_order(node.topics, string_hash, size=len(node.topics))
+    return f"[{', '.join(topics)}]"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
