@@ -1,6 +1,7 @@
 """The live cluster, read through the Kafka admin client and handed over as a `ClusterSnapshot`.
 
-Belongs here: how to connect (`Connection`), what to ask (`SnapshotRequest`), the client that asks. Nothing here decides.
+Belongs here: how to connect (`Connection`), what to ask (`SnapshotRequest`), the client that asks. Nothing
+here decides.
 """
 
 from infra.observe.connection import Connection

@@ -37,8 +37,9 @@ V = TypeVar("V")
 class Admin:
     """One admin client. `requests` counts the calls made, each a batch whatever the number of topics in it.
 
-    Answers are by name; a part of a batch that fails is its `KafkaError`. Every method raises `ProblemsError` when the
-    cluster does not answer in time, and within seconds when it cannot be reached or does not let us in.
+    Answers are by name; a part of a batch that fails is its `KafkaError`. Every method raises `ProblemsError`
+    when the cluster does not answer in time, and within seconds when it cannot be reached or does not let us
+    in.
     """
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:

@@ -21,9 +21,9 @@ class Connection:
     """Addresses and security settings. Secrets never show in `repr` or `str`.
 
     `protocol` and `mechanism` are spelled as in Kafka's client properties (see `connection_checks`). `ca`,
-    `certificate` (with its chain) and `key` are PEM texts. For OAUTHBEARER, `username` and `password` are the client's
-    id and secret at `token_url`. `skip_tls_verify` trusts any server certificate; `verify_hostname` off trusts one of
-    any host, which the provider can only do by trusting any certificate.
+    `certificate` (with its chain) and `key` are PEM texts. For OAUTHBEARER, `username` and `password` are the
+    client's id and secret at `token_url`. `skip_tls_verify` trusts any server certificate; `verify_hostname`
+    off trusts one of any host, which the provider can only do by trusting any certificate.
     """
 
     bootstrap_servers: tuple[str, ...]

@@ -38,8 +38,8 @@ def _addresses(connection: "Connection") -> Iterator[Problem]:
             "No Kafka broker is named.",
             expected="bootstrap servers, host:port",
             found="none",
-            fix="Set `bootstrapServers` in the stack's configuration, `--bootstrap-server`, or the environment variable "
-            "HEADWATER_BOOTSTRAP_SERVERS.",
+            fix="Set `bootstrapServers` in the stack's configuration, `--bootstrap-server`, or the "
+            "environment variable HEADWATER_BOOTSTRAP_SERVERS.",
         )
     for address in connection.bootstrap_servers:
         match = _ADDRESS.fullmatch(address)
@@ -48,7 +48,8 @@ def _addresses(connection: "Connection") -> Iterator[Problem]:
                 f"{address!r} is not the address of a broker.",
                 expected="host:port",
                 found=address,
-                fix="Write the bootstrap servers as host:port, several of them separated by commas, without a scheme.",
+                fix="Write the bootstrap servers as host:port, several of them separated by commas, without "
+                "a scheme.",
             )
 
 
@@ -103,14 +104,16 @@ def _credentials(connection: "Connection") -> Iterator[Problem]:
                 f"SASL mechanism {connection.mechanism} needs a {what}.",
                 expected=f"a {what}",
                 found="none",
-                fix=f"Set the {what}; secrets as Pulumi secrets or environment variables, never in a document.",
+                fix=f"Set the {what}; secrets as Pulumi secrets or environment variables, never in a "
+                "document.",
             )
     if connection.mechanism == "AWS_MSK_IAM" and connection.protocol == "SASL_PLAINTEXT":
         yield setting_problem(
             "SASL mechanism AWS_MSK_IAM needs TLS.",
             expected="security protocol SASL_SSL",
             found=connection.protocol,
-            fix="Set the security protocol to SASL_SSL and use the port of the IAM listener (9098, public 9198).",
+            fix="Set the security protocol to SASL_SSL and use the port of the IAM listener (9098, public "
+            "9198).",
         )
 
 

@@ -1,7 +1,7 @@
 """A connection from environment variables.
 
-Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the names are those that the Pulumi and Terraform
-providers for Kafka know. Certificates and keys are PEM texts or paths of PEM files.
+Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the names are those that the Pulumi
+and Terraform providers for Kafka know. Certificates and keys are PEM texts or paths of PEM files.
 """
 
 from collections.abc import Mapping

@@ -102,8 +102,9 @@ def _pem_store(properties: Mapping[str, str], store: str) -> str | None:
                     f"The {store} {location} is a {kind} file.",
                     expected=f"ssl.{store}.type=PEM",
                     found=kind,
-                    fix=f"Convert it: `keytool -importkeystore -srckeystore {location} -destkeystore store.p12 "
-                    "-deststoretype PKCS12`, then `openssl pkcs12 -in store.p12 -out store.pem`; Java reads PEM files, too.",
+                    fix=f"Convert it: `keytool -importkeystore -srckeystore {location} -destkeystore "
+                    "store.p12 -deststoretype PKCS12`, then `openssl pkcs12 -in store.p12 -out store.pem`; "
+                    "Java reads PEM files, too.",
                 )
             ]
         )

@@ -27,10 +27,10 @@ _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
 class KafkaClusterReader:
-    """A `ClusterReader`. `requests` is the number of admin requests sent so far, chunks counted one by one."""
+    """A `ClusterReader`; `requests` counts the admin requests sent so far, chunk by chunk."""
 
     def __init__(self, connection: Connection, timeout_seconds: float = 15.0) -> None:
-        """Connects when first asked. Raises `ProblemsError` (InvalidConfig) for settings that do not fit together."""
+        """Connect when first asked; raises `ProblemsError` (InvalidConfig) for unfit settings."""
         self._admin = Admin(connection, timeout_seconds)
 
     @property

@@ -1,4 +1,4 @@
-"""Signed tokens for Amazon MSK with IAM. librdkafka has no AWS signer: Amazon's own package makes the tokens."""
+"""Signed tokens for Amazon MSK with IAM, made by Amazon's own package: librdkafka cannot."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ def broker_region(bootstrap_servers: Iterable[str]) -> str | None:
 
 
 def token_callback(region: str) -> Callable[[str], tuple[str, float]]:
-    """Return librdkafka's `oauth_cb`: token and its expiry in seconds since the epoch. Raises `ProblemsError`."""
+    """Return librdkafka's `oauth_cb`: token, expiry in seconds since the epoch; raises `ProblemsError`."""
     try:
         signer = import_module("aws_msk_iam_sasl_signer").MSKAuthTokenProvider
     except ModuleNotFoundError:

@@ -12,9 +12,9 @@ from infra.model.cluster import ClusterSnapshot
 class SnapshotRequest:
     """Which topics and groups to read closely; names and partition counts of all topics come anyway.
 
-    A topic is described (id, replication factor, settings) when its name starts with one of `prefixes`, is one of `names`,
-    is recorded, or fully matches one of `patterns` (Python `re`). `recorded` is topic name → id recorded: where the live
-    id differs, the reader finds out whether the topic is empty.
+    A topic is described (id, replication factor, settings) when its name starts with one of `prefixes`, is
+    one of `names`, is recorded, or fully matches one of `patterns` (Python `re`). `recorded` is topic name →
+    id recorded: where the live id differs, the reader finds out whether the topic is empty.
     """
 
     prefixes: tuple[str, ...] = ()
@@ -25,10 +25,13 @@ class SnapshotRequest:
 
 
 class ClusterReader(Protocol):
-    """Reads a cluster. Both methods raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized)."""
+    """Reads a cluster.
+
+    Both raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
+    """
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
-        """Return all of it at one time, in a number of requests that does not grow with the topics (chunks apart)."""
+        """Return what was asked for, in a number of requests that does not grow with the topics."""
         ...
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:

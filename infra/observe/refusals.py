@@ -42,8 +42,8 @@ def unreachable(servers: Iterable[str], errors: Iterable[KafkaError], seconds: f
         expected=f"a broker at {', '.join(servers)}",
         found=text,
         why="Without the cluster's present state nothing can be planned.",
-        fix="Check the bootstrap servers, that the brokers run, and that the network lets this machine connect to them "
-        "and to the addresses that they advertise.",
+        fix="Check the bootstrap servers, that the brokers run, and that the network lets this machine "
+        "connect to them and to the addresses that they advertise.",
     )
 
 
@@ -54,8 +54,8 @@ def _authentication_refused(servers: Iterable[str], text: str) -> Problem:
         expected=f"to be let in at {', '.join(servers)}",
         found=text,
         why="Without the cluster's present state nothing can be planned.",
-        fix="Check user name, password and SASL mechanism against those of the brokers' listener, and that the listener "
-        "is the one for this mechanism.",
+        fix="Check user name, password and SASL mechanism against those of the brokers' listener, and that "
+        "the listener is the one for this mechanism.",
     )
 
 
@@ -67,7 +67,8 @@ def _tls_failed(servers: Iterable[str], text: str) -> Problem:
             expected=f"to be let in at {', '.join(servers)}",
             found=text,
             why="Without the cluster's present state nothing can be planned.",
-            fix="Set a client certificate and key that a CA of the brokers' truststore has signed and that are not expired.",
+            fix="Set a client certificate and key that a CA of the brokers' truststore has signed and that "
+            "are not expired.",
         )
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
@@ -75,8 +76,9 @@ def _tls_failed(servers: Iterable[str], text: str) -> Problem:
         expected=f"a TLS listener with a trusted certificate at {', '.join(servers)}",
         found=text,
         why="Without the cluster's present state nothing can be planned.",
-        fix="If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. Otherwise set the "
-        "CA certificate that signed the brokers' certificates, and use a host name that these certificates contain.",
+        fix="If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. "
+        "Otherwise set the CA certificate that signed the brokers' certificates, and use a host name that "
+        "these certificates contain.",
     )
 
 
@@ -87,7 +89,8 @@ def _wrong_listener(servers: Iterable[str], text: str) -> Problem:
         expected=f"a listener of the configured security protocol at {', '.join(servers)}",
         found=text,
         why="Without the cluster's present state nothing can be planned.",
-        fix="Set the security protocol to that of the listener: SSL or SASL_SSL for TLS, SASL_PLAINTEXT or SASL_SSL for SASL.",
+        fix="Set the security protocol to that of the listener: SSL or SASL_SSL for TLS, SASL_PLAINTEXT or "
+        "SASL_SSL for SASL.",
     )
 
 
@@ -105,8 +108,8 @@ def not_authorized(error: KafkaError, what: str, name: str) -> Problem:
         expected=f"the ACLs to read {_DENIED[error.code()]}",
         found=error.name(),
         why="What may not be seen looks as if it did not exist: nothing can be planned on that ground.",
-        fix="Grant the user Describe and DescribeConfigs on the application's topics (prefixed with its id), Describe on "
-        "its source topics, and Describe on its consumer group.",
+        fix="Grant the user Describe and DescribeConfigs on the application's topics (prefixed with its id), "
+        "Describe on its source topics, and Describe on its consumer group.",
     )
 
 

@@ -16,7 +16,8 @@ def snapshot_request(
 ) -> SnapshotRequest:
     """Return the request; `records` is application id → recorded setup.
 
-    Source topics are asked for by name: one that the user may not see is then told from one that does not exist.
+    Source topics are asked for by name: one that the user may not see is then told from one that does not
+    exist.
     """
     recorded = {topic.name: topic.topic_id for record in records.values() for topic in record.topics.values()}
     sinks = {sink.topic for document in documents for sink in document.sinks}
@@ -35,7 +36,7 @@ def _prefixes(application: Application) -> Iterable[str]:
 
 
 def _sources(document: TopologyDocument) -> Iterator[str]:
-    """User topics that are read; an imported text names internal ones, too, without their prefix: they are left out."""
+    """Return the user topics that are read; internal ones stand in an imported text without prefix."""
     for step in document.steps:
         match step.operator:
             case ReadStream(topics=topics) | AddSource(topics=topics):

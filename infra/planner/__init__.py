@@ -1,6 +1,7 @@
 """PURE. Compiled applications, a cluster snapshot and recorded setups become a plan.
 
-Belongs here: what a run may do and what it must refuse, one file per refusal rule (`rules`). Reads and prints nothing.
+Belongs here: what a run may do and what it must refuse, one file per refusal rule (`rules`). Reads and prints
+nothing.
 """
 
 from infra.planner.actions import ActionKind, ConfigChange, TopicAction

@@ -13,8 +13,9 @@ from infra.model.topology import Sink
 class ActionKind(Enum):
     """What happens to a topic. Of several things that happen the first that applies names the action.
 
-    RECREATE and CREATE make the topic, ADOPT takes over one that exists, EXPAND adds partitions, RECTIFY changes settings,
-    KEEP changes nothing. RETIRE keeps it one last time, unprotected; DELETE is the step after. RELEASE lets go: it stays.
+    RECREATE and CREATE make the topic, ADOPT takes over one that exists, EXPAND adds partitions, RECTIFY
+    changes settings, KEEP changes nothing. RETIRE keeps it one last time, unprotected; DELETE is the step
+    after. RELEASE lets go: it stays.
     """
 
     RECREATE = "recreate"
@@ -30,7 +31,7 @@ class ActionKind(Enum):
 
 @attrs.frozen
 class ConfigChange:
-    """A topic setting that differs: `live` as it is, `wanted` as Kafka Streams would set it; None = not set on the topic."""
+    """A topic setting that differs: `live` as it is, `wanted` as declared; None = not set on the topic."""
 
     key: str
     live: str | None
@@ -41,9 +42,10 @@ class ConfigChange:
 class TopicAction:
     """One topic's part of a plan. All that a topic resource needs is here.
 
-    `partitions` and `config` are what the topic has after the run: `config` is complete, settings made by others included,
-    because the provider resets those it is not told of. `topic` is None for a recorded topic that the topology no longer has.
-    `wave` orders additions of partitions: wave 0 first (downstream), then 1 and so on.
+    `partitions` and `config` are what the topic has after the run: `config` is complete, settings made by
+    others included, because the provider resets those it is not told of. `topic` is None for a recorded topic
+    that the topology no longer has. `wave` orders additions of partitions: wave 0 first (downstream), then 1
+    and so on.
     """
 
     kind: ActionKind

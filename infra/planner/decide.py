@@ -30,7 +30,8 @@ def plan(
 ) -> Plan:
     """Decide what a run does; finds all problems, raises none.
 
-    `records` is application id → recorded setup. `elapsed_ms` is the time that loading and reading have taken so far.
+    `records` is application id → recorded setup. `elapsed_ms` is the time that loading and reading have taken
+    so far.
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
     active = tuple(

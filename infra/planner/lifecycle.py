@@ -1,4 +1,4 @@
-"""The end of an application: let go of, or deleted in two steps. The record alone says which topics that concerns."""
+"""The end of an application: let go of, or deleted in two steps, as its record lists its topics."""
 
 import attrs
 

@@ -1,4 +1,4 @@
-"""A plan: the value that apply, texts and reports read alike. There is no dry run: a preview shows this very value."""
+"""A plan: the value that apply, texts and reports read alike; a preview shows this very value."""
 
 from collections.abc import Iterator
 
@@ -26,8 +26,9 @@ class PlanPolicy:
 class ApplicationPlan:
     """One application's part: `actions` sorted by wave, then name.
 
-    `compiled` is None for an application whose document is gone. `recorded` is the setup found, `record` what to write after
-    the run (topic ids of new topics still empty); None = nothing. `notes` are sentences for the operator.
+    `compiled` is None for an application whose document is gone. `recorded` is the setup found, `record` what
+    to write after the run (topic ids of new topics still empty); None = nothing. `notes` are sentences for
+    the operator.
     """
 
     application_id: str
@@ -45,7 +46,7 @@ class ApplicationPlan:
 
 @attrs.frozen
 class Plan:
-    """What a run does to the cluster `cluster_id`, and every problem found. With an error among them it does nothing."""
+    """What a run does to the cluster `cluster_id`, and every problem found; with an error it does nothing."""
 
     applications: tuple[ApplicationPlan, ...]
     problems: tuple[Problem, ...]

@@ -1,4 +1,4 @@
-"""How a live topic's settings compare with those that Kafka Streams would set, and which differences lose data."""
+"""How a live topic's settings compare with the declared ones, and which differences lose data."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -56,7 +56,7 @@ class Settings:
 
 
 def differences(wanted: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
-    """Return the wanted settings that do not hold. Values that a broker default provides are no difference."""
+    """Return the wanted settings that do not hold, be it by the topic's own or the broker's setting."""
     return tuple(
         ConfigChange(key, settings.live.config.get(key), value)
         for key, value in sorted(wanted.items())
@@ -74,8 +74,9 @@ def foreign(wanted: Mapping[str, str], live: LiveTopic) -> tuple[ConfigChange, .
 def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconfiguration, ...]:
     """Return the settings that lose data.
 
-    The conditions of `InternalTopicManager#validate` (Kafka Streams 4.1, without a caller there), and the timestamp type.
-    What the document demands itself, by `topic.` configs or a store's overrides, is never one.
+    The conditions of `InternalTopicManager#validate` (Kafka Streams 4.1, without a caller there), and the
+    timestamp type. What the document demands itself, by `topic.` configs or a store's overrides, is never
+    one.
     """
     return (
         *_cleanup(topic, settings),
@@ -88,7 +89,7 @@ def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconf
 def _cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     unwanted = settings.policies() - _policies(topic.config["cleanup.policy"])
     if "delete" in unwanted:
-        why = "Kafka deletes old segments, and with them state that a restarted or moved task could then not restore."
+        why = "Kafka deletes old segments, and with them state that a moved task then cannot restore."
     elif "compact" in unwanted and topic.kind is not TopicKind.CHANGELOG:
         why = "Kafka drops all but the newest record of a key, even those that were not processed yet."
     else:
@@ -123,7 +124,7 @@ def _compaction_lag(topic: InternalTopic, settings: Settings) -> Iterator[Miscon
 def _timestamps(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     wanted = topic.config.get("message.timestamp.type")
     if wanted == "CreateTime" and settings.effective("message.timestamp.type") == "LogAppendTime":
-        why = "The broker replaces event times by the time of writing: windows and restored state come out wrong."
+        why = "The broker replaces event times by the time of writing: windows come out wrong."
         yield _wrong(topic, settings, "message.timestamp.type", wanted, why)
 
 

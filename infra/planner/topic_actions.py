@@ -11,7 +11,7 @@ from infra.planner.situation import Situation, TopicState
 
 
 def topic_actions(situation: Situation) -> tuple[TopicAction, ...]:
-    """Return an action for each topic that the topology wants and each that it no longer has but that was set up."""
+    """Return an action for each topic that is wanted, and each that was set up and no longer is."""
     wanted = [
         _create(situation, state) if state.live is None else _look_after(situation, state)
         for state in situation.topics
@@ -117,7 +117,7 @@ def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKi
 
 
 def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
-    """Return the factor that a new topic gets: -1, the broker's default, is resolved when the default is known."""
+    """Return the factor of a new topic: -1 (the broker's default) is resolved when that is known."""
     factor = state.wanted.replication_factor
     if factor is None or factor < 1:
         return snapshot.default_replication_factor or -1

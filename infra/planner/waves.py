@@ -1,7 +1,8 @@
 """In which order partitions are added: downstream topics first, working upstream.
 
-A topic lies upstream of what its readers write: repartition and managed sink topics of the sub-topology that reads it, and
-that sub-topology's changelogs. Whoever writes to the new partitions of a topic then finds everything behind them in place.
+A topic lies upstream of what its readers write: repartition and managed sink topics of the sub-topology that
+reads it, and that sub-topology's changelogs. Whoever writes to the new partitions of a topic then finds
+everything behind them in place.
 """
 
 from collections import defaultdict
@@ -11,7 +12,7 @@ from infra.model.compiled import CompiledApplication
 
 
 def waves(compiled: Iterable[CompiledApplication], growing: Collection[str]) -> Mapping[str, int]:
-    """Return wave numbers for the topics that grow: 0 is expanded first. Spans applications that feed each other."""
+    """Return wave numbers for the topics that grow: 0 is first. Spans applications that feed each other."""
     depths = _depths(_downstream(compiled))
     used = sorted({depths.get(name, 0) for name in growing})
     numbers = {depth: number for number, depth in enumerate(used)}

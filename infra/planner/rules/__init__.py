@@ -1,6 +1,7 @@
 """The refusal rules, one a file. Each looks at a situation and returns problems; none knows of another.
 
-`APPLICATION_RULES` look at one active application, `RUN_RULES` at the whole run. Their order is the order of the texts.
+`APPLICATION_RULES` look at one active application, `RUN_RULES` at the whole run. Their order is the order of
+the texts.
 """
 
 from collections.abc import Callable, Iterable

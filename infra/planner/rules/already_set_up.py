@@ -23,8 +23,8 @@ def already_set_up(situation: Situation) -> Iterator[Problem]:
         f"Internal topics of {situation.id} exist although Headwater did not set them up.",
         expected="none of them exists before it is set up",
         found=f"{counted(len(foreign), 'topic')}: {listed(state.name for state in foreign)}",
-        why="They may hold the state of a running application, or be left from an earlier one. Set-up is manual, so "
-        "somebody must say which.",
-        fix="To take them over as they are, set `setup.adopt: true`. If they are left-overs, stop the application and delete "
-        "them first.",
+        why="They may hold the state of a running application, or be left from an earlier one. Set-up is "
+        "manual, so somebody must say which.",
+        fix="To take them over as they are, set `setup.adopt: true`. If they are left-overs, stop the "
+        "application and delete them first.",
     )

@@ -18,7 +18,8 @@ def application_removed(run: Run) -> Iterator[Problem]:
                 expected="a document for each application that was set up",
                 found=f"none; {counted(len(record.topics), 'topic')}: {listed(record.topics) or 'none'}",
                 why="A file that is moved or lost must not delete topics and the state in them.",
-                fix="Bring the document back. To let go of the application, bring it back with `lifecycle: released` (its "
-                "topics stay) or `lifecycle: retired` (its internal topics are deleted once the document is removed after "
-                "the next run). If it got another id, name the old one as `renamedFrom`.",
+                fix="Bring the document back. To let go of the application, bring it back with `lifecycle: "
+                "released` (its topics stay) or `lifecycle: retired` (its internal topics are deleted once "
+                "the document is removed after the next run). If it got another id, name the old one as "
+                "`renamedFrom`.",
             )

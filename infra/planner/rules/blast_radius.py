@@ -24,6 +24,8 @@ def _problem(number: int, limit: int | None, noun: str) -> Iterator[Problem]:
             summary=f"This run would make {counted(number, noun)}; {limit:,} are allowed at once.",
             expected=f"at most {counted(limit, noun)}",
             found=counted(number, noun),
-            why="So many at once are more often a mistake in a document than meant, and load the cluster's controller.",
-            fix="Check the plan. If it is meant, raise the limit for this run or set up the applications one after another.",
+            why="So many at once are more often a mistake in a document than meant, and load the cluster's "
+            "controller.",
+            fix="Check the plan. If it is meant, raise the limit for this run or set up the applications one "
+            "after another.",
         )

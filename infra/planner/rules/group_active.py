@@ -26,5 +26,6 @@ def _problem(run: Run, application_id: str, what: str) -> Iterator[Problem]:
             expected="a consumer group without members",
             found=f"state {group.state}, {group.members} members",
             why="A running application would go on with half of its state, fail, or create topics again.",
-            fix="Stop all instances of the application, wait until its consumer group is empty, and run again.",
+            fix="Stop all instances of the application, wait until its consumer group is empty, and run "
+            "again.",
         )

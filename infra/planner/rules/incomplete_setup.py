@@ -25,8 +25,8 @@ def incomplete_setup(situation: Situation) -> Iterator[Problem]:
             about=state,
             expected=f"a topic with {state.partitions} partitions",
             found="none",
-            why="An application whose set-up is incomplete was either interrupted while it was set up, or has lost topics "
-            "and their data.",
-            fix="If nothing was lost, set `setup.ifIncomplete: true`: the missing topics are created, the others taken over. "
-            "Otherwise restore the topic first.",
+            why="An application whose set-up is incomplete was either interrupted while it was set up, or "
+            "has lost topics and their data.",
+            fix="If nothing was lost, set `setup.ifIncomplete: true`: the missing topics are created, the "
+            "others taken over. Otherwise restore the topic first.",
         )

@@ -33,9 +33,14 @@ def _problem(situation: Situation, state: TopicState, *, is_error: bool) -> Prob
     )
 
 
-_LOST = "State, or records that were not processed yet, may be lost. An empty topic in its place would hide that from everybody."
-_RESTORE = (
-    "Restore the topic from a backup. To go on without its data, stop the application and set `setup.reinitialize: true` "
-    "for one run."
+_LOST = (
+    "State or unprocessed records may be lost. An empty topic in its place would hide that from everybody."
 )
-_CHECK = "Check what is lost. Where it matters, restore the topic or rebuild its content by reprocessing the source topics."
+_RESTORE = (
+    "Restore the topic from a backup. To go on without its data, stop the application and set "
+    "`setup.reinitialize: true` for one run."
+)
+_CHECK = (
+    "Check what is lost. Where it matters, restore the topic or rebuild its content by reprocessing the "
+    "source topics."
+)

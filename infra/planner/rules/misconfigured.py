@@ -28,8 +28,8 @@ def _problem(situation: Situation, state: TopicState, fault: Misconfiguration) -
         expected=f"{key} {fault.expected}",
         found=f"{key} {fault.found}",
         why=fault.why,
-        fix=f"Run `kafka-configs.sh --alter --topic {state.name} {option}`, or set `internal.topics.setup: automatic` and let "
-        "`pulumi up` do it. If it is meant, declare it in the document."
+        fix=f"Run `kafka-configs.sh --alter --topic {state.name} {option}`, or set `internal.topics.setup: "
+        "automatic` and let `pulumi up` do it. If it is meant, declare it in the document."
         if situation.is_manual
         else "Check whether data is lost already, and who changed the setting.",
         severity=Severity.ERROR if situation.is_manual else Severity.WARNING,

@@ -21,8 +21,9 @@ def missing_source(situation: Situation) -> Iterator[Problem]:
                 topic=name,
                 expected="a topic of this name",
                 found="none",
-                why="The partition counts of the internal topics follow the source topics. The application itself would "
-                "stop with MissingSourceTopicException.",
-                fix=f"Create {name}, or correct its name in the document. Headwater needs leave to describe it, too.",
+                why="The partition counts of the internal topics follow the source topics. The application "
+                "itself would stop with MissingSourceTopicException.",
+                fix=f"Create {name}, or correct its name in the document. Headwater needs leave to describe "
+                "it, too.",
                 location=compiled.application.at,
             )

@@ -7,23 +7,24 @@ from infra.planner.situation import Situation, TopicState
 
 
 def over_partitioned(situation: Situation) -> Iterator[Problem]:
-    """KIP-878: an error in every mode, because partitions cannot be taken away. Never answered by a replacement."""
+    """KIP-878: an error in every mode, never answered by a replacement."""
     for state in situation.topics:
         if state.live is not None and state.live.partitions > state.partitions:
             have = state.live.partitions
             yield situation.problem(
                 ProblemCode.OVER_PARTITIONED,
-                f"{'Internal' if state.is_internal else 'Sink'} topic {state.name} has more partitions than expected: "
-                f"{_cause(state, have)}.",
+                f"{'Internal' if state.is_internal else 'Sink'} topic {state.name} has more partitions than "
+                f"expected: {_cause(state, have)}.",
                 about=state,
                 expected=f"{state.partitions} partitions",
                 found=f"{have} partitions",
-                why="Kafka cannot take partitions away, and a replacement would lose the data. The application refuses to "
-                "start on an internal topic with another count than it expects."
+                why="Kafka cannot take partitions away, and a replacement would lose the data. The "
+                "application refuses to start on an internal topic with another count than it expects."
                 if state.is_internal
                 else "Kafka cannot take partitions away, and a replacement would lose the data.",
-                fix=f"Expand the source topics, or raise the explicit count, to {have} partitions so that the counts agree "
-                f"again. If the data may go, stop the application, delete {state.name} and re-initialise."
+                fix=f"Expand the source topics, or raise the explicit count, to {have} partitions so that "
+                f"the counts agree again. If the data may go, stop the application, delete {state.name} and "
+                "re-initialise."
                 if state.is_internal
                 else f"Declare {have} partitions for it, or let its writers' sources grow to {have}.",
             )

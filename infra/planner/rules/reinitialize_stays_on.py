@@ -16,7 +16,8 @@ def reinitialize_stays_on(situation: Situation) -> Iterator[Problem]:
             f"{situation.id} has `setup.reinitialize: true` and no lost topic to re-initialise.",
             expected="`setup.reinitialize` only for the one run that needs it",
             found="no lost topic",
-            why="Left on, it lets the next loss of an internal topic pass: the topic would be created anew, empty.",
+            why="Left on, it lets the next loss of an internal topic pass: the topic would be created anew, "
+            "empty.",
             fix="Remove `setup.reinitialize` from the document.",
             severity=Severity.WARNING,
         )

@@ -26,10 +26,12 @@ def _problem(situation: Situation, state: TopicState, what: str, severity: Sever
         about=state,
         expected=f"topic id {recorded}",
         found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
-        why="What the topic held is lost unless it was restored: state, or records that were not processed yet.",
+        why="What the topic held is lost unless it was restored: state, or records that were not processed "
+        "yet.",
         fix="Restore the topic from a backup. To go on without its data, stop the application and set "
         "`setup.reinitialize: true` for one run."
         if severity is Severity.ERROR
-        else "Make sure that it was restored on purpose; otherwise rebuild the state by reprocessing the source topics.",
+        else "Make sure that it was restored on purpose; otherwise rebuild the state by reprocessing the "
+        "source topics.",
         severity=severity,
     )

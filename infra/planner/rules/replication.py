@@ -9,7 +9,7 @@ from infra.planner.wording import counted
 
 
 def replication(situation: Situation) -> Iterator[Problem]:
-    """The broker refuses the first at creation; the second it accepts, and then every write fails (acks=all)."""
+    """The broker refuses the first at creation; with the second every write fails (acks=all)."""
     for state in situation.topics:
         factor = (
             state.live.replication_factor if state.live else replication_factor(state, situation.snapshot)
@@ -42,8 +42,8 @@ def _too_few_brokers(situation: Situation, state: TopicState, factor: int) -> Pr
 def _never_in_sync(situation: Situation, state: TopicState, factor: int, needed: int) -> Problem:
     return situation.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} {'has' if state.live else 'is to have'} {counted(factor, 'replica')} while writing needs "
-        f"{needed} in sync.",
+        f"Topic {state.name} {'has' if state.live else 'is to have'} {counted(factor, 'replica')} while "
+        f"writing needs {needed} in sync.",
         about=state,
         expected=f"a replication factor of at least {needed} (min.insync.replicas)",
         found=f"{factor}",

@@ -18,12 +18,13 @@ def source_topics_expanded(situation: Situation) -> Iterator[Problem]:
         cause = "the count in the document" if is_pinned else "its source topics"
         yield situation.problem(
             ProblemCode.SOURCE_TOPICS_EXPANDED,
-            f"Internal topic {state.name} has fewer partitions than {cause} ask{'s' if is_pinned else ''} for.",
+            f"Internal topic {state.name} has fewer partitions than {cause} ask{'s' if is_pinned else ''} "
+            "for.",
             about=state,
             expected=f"{state.partitions} partitions",
             found=f"{state.live.partitions} partitions",
-            why="The application stops at its next rebalance: Kafka Streams finds the count of an existing internal topic "
-            "wrong and does not add partitions itself.",
-            fix="Set `partition.autoscaling.enabled: true` in the application's config to expand the internal topics. The "
-            "source topics cannot be shrunk again.",
+            why="The application stops at its next rebalance: Kafka Streams finds the count of an existing "
+            "internal topic wrong and does not add partitions itself.",
+            fix="Set `partition.autoscaling.enabled: true` in the application's config to expand the "
+            "internal topics. The source topics cannot be shrunk again.",
         )

@@ -15,6 +15,7 @@ def timeout(situation: Situation) -> Iterator[Problem]:
             f"Planning {situation.id} took longer than it may.",
             expected=f"at most {limit:,} ms",
             found=f"{situation.elapsed_ms:,} ms",
-            why="What was read from the cluster may be out of date by now, so nothing is changed on its ground.",
+            why="What was read from the cluster may be out of date by now, so nothing is changed on its "
+            "ground.",
             fix="Look for a slow or overloaded broker, or raise `setup.timeout`.",
         )

@@ -23,5 +23,6 @@ def twice_managed(run: Run) -> Iterator[Problem]:
                 expected="one application that manages it",
                 found=listed(applications),
                 why="Each application would set its own partition count and settings, and undo the other's.",
-                fix="Declare the topic in the document of one of them; the others may write to it all the same.",
+                fix="Declare the topic in the document of one of them; the others may write to it all the "
+                "same.",
             )

@@ -16,11 +16,12 @@ def unsafe_expansion(situation: Situation) -> Iterator[Problem]:
         return
     yield situation.problem(
         ProblemCode.UNSAFE_EXPANSION,
-        f"{situation.id} keeps state and is not statically partitioned: an expansion moves keys away from their state.",
+        f"{situation.id} keeps state and is not statically partitioned: an expansion moves keys away from "
+        "their state.",
         expected="a stateless application, or `static.partitioner.class`",
         found=f"{counted(len(growing), 'topic')} to expand: {listed(growing)}",
-        why="With more partitions Kafka's partitioner sends most keys to another partition. Their state stays behind: "
-        "counts start again, joins miss their partners.",
-        fix="Set `static.partitioner.class` if the producers partition statically. To accept that state is left behind, "
-        "set `setup.allowUnsafeExpansion: true`.",
+        why="With more partitions Kafka's partitioner sends most keys to another partition. Their state "
+        "stays behind: counts start again, joins miss their partners.",
+        fix="Set `static.partitioner.class` if the producers partition statically. To accept that state is "
+        "left behind, set `setup.allowUnsafeExpansion: true`.",
     )

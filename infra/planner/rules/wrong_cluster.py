@@ -15,7 +15,8 @@ def wrong_cluster(run: Run) -> Iterator[Problem]:
             summary="The brokers belong to another cluster than this stack.",
             expected=f"cluster id {expected}",
             found=f"cluster id {found}",
-            why="The recorded set-up describes the other cluster: topics would be created, or missed, in the wrong place.",
-            fix="Correct the bootstrap servers or select the stack of this cluster. If the cluster was replaced on purpose, "
-            "set the new cluster id in the stack's configuration.",
+            why="The recorded set-up describes the other cluster: topics would be created, or missed, in the "
+            "wrong place.",
+            fix="Correct the bootstrap servers or select the stack of this cluster. If the cluster was "
+            "replaced on purpose, set the new cluster id in the stack's configuration.",
         )
