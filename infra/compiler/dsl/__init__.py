@@ -1,0 +1,47 @@
+"""PURE. From the DSL and Processor API calls of a document to the node topology that Kafka Streams 4.1 builds from them.
+
+Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its optimisations (`graph`,
+`calls`, `optimise`), the written topology with its checks (`write`, `topology`, `checks`). The graph mirrors what
+`InternalStreamsBuilder` does, observed and read, not how it is written: the order of indices, priorities, parents and
+groups is behaviour that names and sub-topologies depend on, and is kept where it looks odd, too.
+
+Nothing here recurses over the topology and each pass is linear: five thousand calls in a chain are ordinary.
+"""
+
+import attrs
+
+from infra.compiler.dsl import processor_api
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.checks import check, generated_names
+from infra.compiler.dsl.document import Document
+from infra.compiler.dsl.optimise import optimise
+from infra.compiler.dsl.write import write
+from infra.compiler.streams_config import StreamsConfig
+from infra.model.nodes import NodeTopology
+from infra.model.topology import TopologyDocument
+
+
+def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology:
+    """Build the topology of `document.steps`; never raises for a bad document: what is wrong is in `problems`.
+
+    Source: `StreamsBuilder`, `InternalStreamsBuilder#buildAndOptimizeTopology`, `InternalTopologyBuilder`.
+    """
+    builder = Builder(config)
+    Document(builder).run(
+        [step for step in document.steps if not processor_api.is_processor_api(step.operator)]
+    )
+    optimise(builder)
+    topology = write(builder)
+    for step in document.steps:
+        if processor_api.is_processor_api(step.operator):
+            processor_api.add(topology, step)
+    problems = (*builder.problems, *topology.problems, *check(builder, topology))
+    return NodeTopology(
+        nodes=topology.nodes(),
+        stores=topology.stores(),
+        global_nodes=topology.global_nodes,
+        repartition_topics=topology.repartition_topics,
+        copartition_groups=tuple(map(frozenset, builder.copartition_groups)),
+        problems=tuple(attrs.evolve(problem, application=document.application.id) for problem in problems),
+        generated_names=generated_names(builder, topology),
+    )

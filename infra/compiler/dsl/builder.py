@@ -1,0 +1,193 @@
+"""The builder that the calls of a document work on: counter, graph, co-partition groups, handles' memories, problems.
+
+It is the one mutable object of a build and never leaves it; `build_dsl` hands out frozen results only.
+"""
+
+from collections.abc import Iterable
+
+import attrs
+
+from infra.compiler.dsl.declarations import Declaration, WritesRepartition
+from infra.compiler.dsl.graph import Graph, GraphNode
+from infra.compiler.dsl.handles import CogroupedStream, GroupedStream, GroupedTable, Refused, Stream
+from infra.compiler.dsl.naming import (
+    Names,
+    fault_of_name,
+    looks_generated,
+    repartition_topic,
+)
+from infra.compiler.dsl.refusals import refused
+from infra.compiler.streams_config import StreamsConfig
+from infra.model.nodes import RepartitionTopic
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.stores import Materialized
+
+
+@attrs.frozen
+class LostSource:
+    """A name in a co-partition group that is no source node: `instead` are the sources that are really read."""
+
+    reason: str
+    instead: frozenset[str]
+
+
+@attrs.define(eq=False)
+class UnnamedResources:
+    """Names that Kafka Streams had to invent, as `ensure.explicit.internal.resource.naming` lists them (facts 1.8)."""
+
+    changelogs: list[str] = attrs.field(factory=list)
+    stores: list[str] = attrs.field(factory=list)
+    repartitions: list[str] = attrs.field(factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.changelogs or self.stores or self.repartitions)
+
+
+@attrs.define(eq=False)
+class Builder:
+    config: StreamsConfig
+    names: Names = attrs.field(factory=Names)
+    graph: Graph = attrs.field(factory=Graph)
+    problems: list[Problem] = attrs.field(factory=list)
+    at: Location | None = None
+    """The call that is being made."""
+
+    copartition_groups: list[set[str]] = attrs.field(factory=list)
+    group_origins: list[Location | None] = attrs.field(factory=list)
+    lost_sources: dict[str, LostSource] = attrs.field(factory=dict)
+    foreign_key_topics: list[RepartitionTopic] = attrs.field(factory=list)
+    unnamed: UnnamedResources = attrs.field(factory=UnnamedResources)
+
+    stream_repartitions: dict[Stream, GraphNode] = attrs.field(factory=dict)
+    """The last repartition made for a join of this `KStream` object (facts 1.7)."""
+    group_repartitions: dict[GroupedStream | GroupedTable, GraphNode] = attrs.field(factory=dict)
+    cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, GraphNode | None]] = attrs.field(factory=dict)
+    """Inputs in the order in which they joined, with the node that the last aggregation read each from."""
+
+    mergeable: dict[GraphNode, dict[GraphNode, None]] = attrs.field(factory=dict)
+    """Key-changing nodes in order, each with the repartitions that `merge.repartition.topics` may hoist to it."""
+    merges: list[GraphNode] = attrs.field(factory=list)
+    other_windowed: dict[GraphNode, GraphNode] = attrs.field(factory=dict)
+    """Stream-stream join → the node that windows its other side."""
+    renamed_sources: dict[str, str] = attrs.field(factory=dict)
+    """Repartition source that the optimisation took away → the one that took its place."""
+
+    def refuse(self, problem: Problem) -> Refused:
+        self.problems.append(problem)
+        return Refused()
+
+    # names
+
+    def check_name(self, name: str | None, what: str) -> None:
+        """`Named#validate`."""
+        fault = fault_of_name(name) if name is not None else None
+        if fault is not None:
+            shown = f'"{name}"'
+            self.problems.append(
+                refused(
+                    f"The {what} {shown} is not a legal name: {fault}.",
+                    code=ProblemCode.INVALID_NAME,
+                    node=name,
+                    expected="1 to 249 of A-Z a-z 0-9 . _ -, neither . nor ..",
+                    found=shown,
+                    at=self.at,
+                    fix="Choose another name.",
+                )
+            )
+
+    def named(self, given: str | None, prefix: str) -> str:
+        return self.names.given_or_next(given, prefix)
+
+    def suffixed(self, given: str | None, suffix: str, prefix: str) -> str:
+        """The user's name with a suffix (checked again: it may be too long now), or a generated one."""
+        if given is None:
+            return self.names.processor(prefix)
+        self.names.burn()
+        if fault_of_name(given) is None:
+            self.check_name(given + suffix, "name")
+        return given + suffix
+
+    def store_name(self, materialized: Materialized | None, prefix: str) -> str:
+        """The store's name; a generated one is listed as unnamed, whether or not the store will exist."""
+        given = materialized.store_name if materialized is not None else None
+        if given is not None:
+            return given
+        name = self.names.store(prefix)
+        logging = materialized.logging if materialized is not None else None
+        self.list_unnamed_store(name, logged=logging is None or logging.enabled)
+        return name
+
+    def list_unnamed_store(self, name: str, *, logged: bool) -> None:
+        self.unnamed.stores.append(name)
+        if logged:
+            self.unnamed.changelogs.append(name + "-changelog")
+
+    # graph
+
+    def add(
+        self,
+        name: str,
+        declares: Declaration,
+        *parents: GraphNode,
+        changes_key: bool = False,
+        changes_value: bool = False,
+        is_merge: bool = False,
+        relaxes_null_keys: bool = False,
+        versioned: bool | None = None,
+        grace_ms: int | None = None,
+    ) -> GraphNode:
+        """A new node below `parents` (the root when there is none)."""
+        node = GraphNode(
+            name,
+            declares,
+            self.at,
+            changes_key=changes_key,
+            changes_value=changes_value,
+            is_merge=is_merge,
+            relaxes_null_keys=relaxes_null_keys,
+            versioned=versioned,
+            grace_ms=grace_ms,
+        )
+        return self.attach(node, *parents or (self.graph.root,))
+
+    def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
+        """Hang up a node, also one that hangs already (a shared repartition), and note what the optimisation needs."""
+        self.graph.attach(node, *parents)
+        if node.changes_key:
+            self.mergeable[node] = {}
+        elif isinstance(node.declares, WritesRepartition) and node.declares.mergeable:
+            if node.key_changer is not None and node.key_changer is node.changer:
+                self.mergeable[node.key_changer][node] = None
+        elif node.is_merge:
+            self.merges.append(node)
+        return node
+
+    def repartition(
+        self, prefix: str, *, named_by_user: bool, partitions: int | None = None, explicit: bool = False
+    ) -> GraphNode:
+        """`createRepartitionedSource`: burns sink, filter and source; the node is not attached yet."""
+        topic = repartition_topic(prefix)
+        if not named_by_user:
+            self.unnamed.repartitions.append(topic)
+        sink = self.names.processor("KSTREAM-SINK-")
+        null_key_filter = self.names.processor("KSTREAM-FILTER-")
+        source = self.names.processor("KSTREAM-SOURCE-")
+        if not looks_generated(prefix):
+            sink, null_key_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+        return GraphNode(
+            source,
+            WritesRepartition(
+                topic, sink, source, null_key_filter, partitions, mergeable=not explicit, explicit=explicit
+            ),
+            self.at,
+        )
+
+    def copartition(self, sources: Iterable[str]) -> frozenset[str]:
+        """Register a group of source nodes that must have the same number of partitions."""
+        group = set(sources)
+        self.copartition_groups.append(group)
+        self.group_origins.append(self.at)
+        return frozenset(group)
+
+    def lose(self, name: str, reason: str, instead: frozenset[str]) -> None:
+        self.lost_sources.setdefault(name, LostSource(reason, instead))

@@ -1,0 +1,51 @@
+"""`count`, `reduce` and `aggregate` of a grouped table: they always repartition."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.declarations import WritesProcessor, WritesRepartition
+from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.handles import GroupedTable, Handle, Table, View
+from infra.compiler.dsl.naming import REPARTITION_SUFFIX
+from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
+from infra.model import operators as op
+
+AGGREGATE = "KTABLE-AGGREGATE-"
+REDUCE = "KTABLE-REDUCE-"
+
+
+def count(builder: Builder, on: GroupedTable, call: op.Count) -> Handle:
+    return _aggregate(builder, on, call, AGGREGATE, "count")
+
+
+def reduce(builder: Builder, on: GroupedTable, call: op.Reduce) -> Handle:
+    return _aggregate(builder, on, call, REDUCE, "reduce")
+
+
+def aggregate(builder: Builder, on: GroupedTable, call: op.Aggregate) -> Handle:
+    return _aggregate(builder, on, call, AGGREGATE, "aggregate")
+
+
+def _aggregate(
+    builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str, operator: str
+) -> Table:
+    """The store's prefix is that of `aggregate`, also for `reduce`; the topic's suffix is appended always."""
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, operator)
+    store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized)
+    sink = builder.suffixed(call.name, "-sink", "KSTREAM-SINK-")
+    source = builder.suffixed(call.name, "-source", "KSTREAM-SOURCE-")
+    name = builder.named(call.name, prefix)
+    topic = (on.group if on.group is not None else store.name) + REPARTITION_SUFFIX
+    repartition = GraphNode(source, WritesRepartition(topic, sink, source), builder.at)
+    if on.group is not None:
+        repartition = builder.group_repartitions.setdefault(on, repartition)
+    builder.attach(repartition, on.node)
+    if repartition.name != source:
+        builder.lose(
+            source,
+            f"the aggregation reads the topic of the group's first one ({repartition.name})",
+            frozenset({repartition.name}),
+        )
+    node = builder.add(
+        name, WritesProcessor(name, (store,)), repartition, versioned=is_versioned(call.materialized)
+    )
+    return Table(name, frozenset({source}), node, View((store.name,)))

@@ -1,0 +1,76 @@
+"""`groupBy`, `groupByKey` and `windowedBy` of a stream."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.handles import GroupedStream, Handle, Stream, WindowedStream
+from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.model import operators as op
+from infra.model.windows import (
+    HoppingWindow,
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    UnlimitedWindow,
+    Window,
+)
+
+
+def group_by_key(_builder: Builder, on: Stream, call: op.GroupByKey) -> Handle:
+    return GroupedStream(on.name, on.sources, on.node, on.rekeyed, call.name)
+
+
+def group_by(builder: Builder, on: Stream, call: op.GroupBy) -> Handle:
+    """The name of `Grouped` becomes the name of the key selector, too."""
+    name = builder.named(call.name, "KSTREAM-KEY-SELECT-")
+    node = builder.add(name, WritesProcessor(name), on.node, changes_key=True)
+    return GroupedStream(name, on.sources, node, rekeyed=True, group=call.name)
+
+
+def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Handle:
+    check_window(builder, call.window)
+    if call.emit_on_close and isinstance(call.window, UnlimitedWindow):
+        builder.refuse(
+            refused(
+                "An unlimited window never closes, so it cannot emit on close.",
+                throws=ARGUMENT,
+                at=builder.at,
+                expected="emit on update",
+                found="emit: onWindowClose",
+                fix="Remove `emit`, or choose a window that ends.",
+            )
+        )
+    return WindowedStream(on, call.window)
+
+
+def check_window(builder: Builder, window: Window) -> None:
+    """The checks of the window classes' constructors."""
+    for fault, expected, found in _faults(window):
+        builder.refuse(
+            refused(
+                f"The window's {fault} is out of range.",
+                throws=ARGUMENT,
+                at=builder.at,
+                expected=expected,
+                found=f"{found} ms",
+                fix=f"Set `{fault}` to {expected}.",
+            )
+        )
+
+
+def _faults(window: Window) -> list[tuple[str, str, int]]:
+    faults = []
+    if isinstance(window, TumblingWindow | HoppingWindow) and window.size_ms <= 0:
+        faults.append(("size", "more than 0 ms", window.size_ms))
+    elif isinstance(window, HoppingWindow) and not 0 < window.advance_ms <= window.size_ms:
+        faults.append(
+            ("advance", f"more than 0 ms and at most the size, {window.size_ms} ms", window.advance_ms)
+        )
+    elif isinstance(window, SlidingWindow) and window.difference_ms < 0:
+        faults.append(("difference", "0 ms or more", window.difference_ms))
+    elif isinstance(window, SessionWindow) and window.gap_ms < 0:
+        faults.append(("gap", "0 ms or more", window.gap_ms))
+    elif isinstance(window, UnlimitedWindow) and window.start_ms < 0:
+        faults.append(("start", "0 ms or more", window.start_ms))
+    if not isinstance(window, UnlimitedWindow) and window.grace_ms < 0:
+        faults.append(("grace", "0 ms or more", window.grace_ms))
+    return faults

@@ -1,0 +1,105 @@
+"""Joins. Which of the five it is follows from the types of both sides; options of another kind are refused."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.foreign_key import join_by_foreign_key
+from infra.compiler.dsl.calls.joins.stream_global import join_stream_with_global_table
+from infra.compiler.dsl.calls.joins.stream_stream import join_streams
+from infra.compiler.dsl.calls.joins.stream_table import join_stream_with_table
+from infra.compiler.dsl.calls.joins.table_table import join_tables
+from infra.compiler.dsl.handles import KIND, GlobalTable, Handle, Stream, Table
+from infra.compiler.dsl.refusals import unfit
+from infra.model import operators as op
+from infra.model.operators import JoinType
+
+_OPTIONS = {
+    "window": "window",
+    "store_name": "storeName",
+    "this_supplier": "thisStore",
+    "other_supplier": "otherStore",
+    "logging": "logging",
+    "grace_ms": "grace",
+    "is_foreign_key": "foreignKey",
+    "key": "key",
+    "materialized": "materialized",
+}
+"""Field of `Join` → its name in a document; `name`, `value` and `serdes` fit every join."""
+
+
+@attrs.frozen
+class _Kind:
+    name: str
+    make: Callable[[Builder, Any, op.Join, Any], Handle]
+    options: frozenset[str]
+    has_outer: bool = True
+
+
+_STREAM_OPTIONS = frozenset({"window", "store_name", "this_supplier", "other_supplier", "logging"})
+
+_KINDS: Mapping[tuple[type, type], _Kind] = {
+    (Stream, Stream): _Kind("stream-stream", join_streams, _STREAM_OPTIONS),
+    (Stream, Table): _Kind("stream-table", join_stream_with_table, frozenset({"grace_ms"}), has_outer=False),
+    (Stream, GlobalTable): _Kind(
+        "stream-global table", join_stream_with_global_table, frozenset({"key"}), has_outer=False
+    ),
+    (Table, Table): _Kind("table-table", join_tables, frozenset({"materialized"})),
+}
+_FOREIGN_KEY = _Kind(
+    "foreign-key", join_by_foreign_key, frozenset({"is_foreign_key", "materialized"}), has_outer=False
+)
+
+
+def join(builder: Builder, on: Stream | Table, call: op.Join, other: Handle) -> Handle:
+    kind = _KINDS.get((type(on), type(other)))
+    if kind is None:
+        return _no_partner(builder, on, call, other)
+    if kind.name == "table-table" and call.is_foreign_key:
+        kind = _FOREIGN_KEY
+    _refuse_options(builder, call, kind)
+    if call.type is JoinType.OUTER and not kind.has_outer:
+        return builder.refuse(
+            unfit(
+                f"A {kind.name} join cannot be an outer join.",
+                node=call.name,
+                expected="join or leftJoin",
+                found="outerJoin",
+                at=builder.at,
+                fix="Use `join` or `leftJoin`.",
+            )
+        )
+    return kind.make(builder, on, call, other)
+
+
+def _refuse_options(builder: Builder, call: op.Join, kind: _Kind) -> None:
+    for field, option in _OPTIONS.items():
+        if field not in kind.options and getattr(call, field) not in (None, False):
+            fitting = sorted(_OPTIONS[each] for each in kind.options)
+            builder.refuse(
+                unfit(
+                    f"`{option}` does not belong to a {kind.name} join.",
+                    node=call.name,
+                    expected="of the options of this join: " + ", ".join(fitting),
+                    found=option,
+                    at=builder.at,
+                    fix=f"Remove `{option}`, or join other types of handles.",
+                )
+            )
+
+
+def _no_partner(builder: Builder, on: Stream | Table, call: op.Join, other: Handle) -> Handle:
+    partners = [KIND[right] for left, right in _KINDS if left is type(on)]
+    return builder.refuse(
+        unfit(
+            f"`{call.type.value}` of a {KIND[type(on)]} cannot take `{call.other}`, "
+            f"which is a {KIND.get(type(other), 'result of another call')}.",
+            node=call.name,
+            expected="a " + ", a ".join(partners),
+            found=KIND.get(type(other), "nothing"),
+            at=builder.at,
+            fix="Name a fitting handle in `with`.",
+        )
+    )

@@ -1,0 +1,47 @@
+"""Stream-table joins."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
+from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.handles import Handle, Stream, Table
+from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.stores import Store
+from infra.model import operators as op
+from infra.model.nodes import ChangelogKind
+from infra.model.operators import JoinType
+
+
+def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: Table) -> Handle:
+    this = on
+    if on.rekeyed:
+        prefix = call.name if call.name is not None else on.name
+        this = repartitioned_for_join(builder, on, prefix, named_by_user=call.name is not None)
+    sources = builder.copartition(this.sources | table.sources)
+    left = call.type is JoinType.LEFT
+    name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
+    buffer = _buffer(builder, call, name, table)
+    declares = WritesProcessor(name, buffer, table.view.materialize(), demands_history_ms=call.grace_ms)
+    node = builder.add(name, declares, this.node, relaxes_null_keys=left)
+    return Stream(name, sources, node)
+
+
+def _buffer(builder: Builder, call: op.Join, name: str, table: Table) -> tuple[Store, ...]:
+    """With a grace period the stream waits in a buffer, which is always logged."""
+    if call.grace_ms is None:
+        return ()
+    if table.node.versioned is False:
+        builder.refuse(
+            refused(
+                f"{name} has a grace period, but table {table.name} is not versioned.",
+                throws=ARGUMENT,
+                node=name,
+                expected="a versioned table",
+                found="a table that is not versioned",
+                at=builder.at,
+                fix="Give the table a supplier of a versionedKeyValue store, or drop `grace`.",
+            )
+        )
+    store = Store(f"{name}-Buffer", ChangelogKind.KEY_VALUE)
+    if call.name is None:
+        builder.list_unnamed_store(store.name, logged=True)
+    return (store,)

@@ -1,0 +1,30 @@
+"""Table-table joins on the same key."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.declarations import WritesTableJoin
+from infra.compiler.dsl.handles import Handle, Table, View
+from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
+from infra.model import operators as op
+
+MERGE = "KTABLE-MERGE-"
+
+
+def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
+    """The result has a store of its own iff a `Materialized` is passed; without one it is read through both parents."""
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, call.type.value)
+    store = None
+    if call.materialized is not None:
+        store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized)
+    merge = builder.named(call.name, MERGE)
+    sources = builder.copartition(on.sources | other.sources)
+    this_join = builder.suffixed(call.name, "-join-this", "KTABLE-JOINTHIS-")
+    other_join = builder.suffixed(call.name, "-join-other", "KTABLE-JOINOTHER-")
+    this_stores, other_stores = on.view.materialize(), other.view.materialize()
+    declares = WritesTableJoin(
+        on.name, other.name, this_join, other_join, merge, this_stores, other_stores, store
+    )
+    node = builder.add(merge, declares, on.node, other.node, versioned=is_versioned(call.materialized))
+    if store is not None:
+        return Table(merge, sources, node, View((store.name,)))
+    return Table(merge, sources, node, View(tuple(dict.fromkeys((*this_stores, *other_stores)))))

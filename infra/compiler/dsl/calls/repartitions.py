@@ -1,0 +1,68 @@
+"""`repartition`, `toTable`, and the repartition that a join makes of a key-changed stream."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.sources import reserve
+from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.handles import Handle, Stream, Table, View
+from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned
+from infra.model import operators as op
+
+TO_TABLE = "KSTREAM-TOTABLE-"
+
+
+def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
+    if call.partitions is not None and call.partitions < 1:
+        builder.refuse(
+            refused(
+                f"`repartition` asks for {call.partitions} partitions.",
+                throws=ARGUMENT,
+                node=call.name,
+                expected="at least 1",
+                found=str(call.partitions),
+                at=builder.at,
+                fix="Ask for 1 or more, or leave the count to the source topics.",
+            )
+        )
+    prefix = call.name if call.name is not None else builder.names.processor("KSTREAM-REPARTITION-")
+    node = builder.repartition(
+        prefix, named_by_user=call.name is not None, partitions=call.partitions, explicit=True
+    )
+    builder.attach(node, on.node)
+    return Stream(node.name, frozenset({node.name}), node)
+
+
+def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "toTable")
+    name = builder.named(call.name, TO_TABLE)
+    store_name = builder.store_name(call.materialized, TO_TABLE)
+    parent, sources = on.node, on.sources
+    if on.rekeyed:
+        parent = builder.repartition(name, named_by_user=call.name is not None)
+        builder.attach(parent, on.node)
+        sources = frozenset({parent.name})
+    reserved = reserve(store_name, call)
+    node = builder.add(
+        name,
+        WritesProcessor(name, reserved=reserved),
+        parent,
+        versioned=is_versioned(call.materialized),
+    )
+    return Table(name, sources, node, View((store_name,), reserved))
+
+
+def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, named_by_user: bool) -> Stream:
+    """The stream as a join reads it: the object keeps its last repartition and gives it to later joins without a name."""
+    made = builder.repartition(prefix, named_by_user=named_by_user)
+    kept = builder.stream_repartitions.get(stream)
+    if kept is None or prefix != stream.name:
+        kept = builder.attach(made, stream.node)
+        builder.stream_repartitions[stream] = kept
+    if made.name != kept.name:
+        builder.lose(
+            made.name,
+            f"the join reads the repartition topic of an earlier one ({kept.name})",
+            frozenset({kept.name}),
+        )
+    return Stream(made.name, frozenset({made.name}), kept)

@@ -1,0 +1,75 @@
+"""`StreamsBuilder#stream`, `table`, `globalTable`, `addStateStore`, `addGlobalStore`."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.declarations import WritesGlobalStore, WritesSource, WritesStore, WritesTableSource
+from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Table, View
+from infra.compiler.dsl.refusals import refused
+from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Reserved, built_store, is_versioned, key_value_store
+from infra.model import operators as op
+
+SOURCE = "KSTREAM-SOURCE-"
+TABLE_SOURCE = "KTABLE-SOURCE-"
+
+
+def stream(builder: Builder, call: op.ReadStream) -> Handle:
+    name = builder.named(call.name, SOURCE)
+    node = builder.add(name, WritesSource(call.topics.names, call.topics.pattern, call.offset_reset))
+    return Stream(name, frozenset({name}), node)
+
+
+def table(builder: Builder, call: op.ReadTable) -> Handle:
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "table")
+    store_name = builder.store_name(call.materialized, call.topic + "-")
+    source = builder.suffixed(call.name, "-source", SOURCE)
+    processor = builder.named(call.name, TABLE_SOURCE)
+    reserved = reserve(store_name, call)
+    node = builder.add(
+        processor,
+        WritesTableSource(call.topic, source, processor, reserved),
+        versioned=is_versioned(call.materialized),
+    )
+    return Table(processor, frozenset({source}), node, View((store_name,), reserved))
+
+
+def reserve(store_name: str, call: op.ReadTable | op.GlobalTable | op.ToTable | op.Join) -> Reserved:
+    """A store that exists if the user named it, or once something needs it (facts 2.3)."""
+    materialized = call.materialized
+    is_named = materialized is not None and materialized.store_name is not None
+    return Reserved(key_value_store(store_name, materialized), is_named)
+
+
+def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "globalTable")
+    given = call.materialized.store_name if call.materialized is not None else None
+    store_name = given if given is not None else builder.names.store(call.topic + "-")
+    if given is None:
+        builder.list_unnamed_store(store_name, logged=False)
+    if is_versioned(call.materialized):
+        return builder.refuse(
+            refused(
+                f"Global table {call.topic} has a versioned store.",
+                topic=call.topic,
+                expected="a store that is not versioned",
+                found=f"versioned store {store_name}",
+                at=builder.at,
+                fix="Give it a plain key-value store, or read the topic as a `table`.",
+            )
+        )
+    source = builder.suffixed(call.name, "-source", SOURCE)
+    processor = builder.named(call.name, TABLE_SOURCE)
+    reserved = Reserved(key_value_store(store_name, None), needed=True)
+    builder.add(processor, WritesTableSource(call.topic, source, processor, reserved, is_global=True))
+    return GlobalTable(store_name)
+
+
+def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
+    builder.add(call.store.name, WritesStore(built_store(call.store)))
+    return Nothing("addStateStore")
+
+
+def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
+    source = builder.suffixed(call.name, "-source", SOURCE)
+    processor = builder.named(call.name, TABLE_SOURCE)
+    builder.add(processor, WritesGlobalStore(call.topic, source, processor, built_store(call.store)))
+    return Nothing("addGlobalStore")

@@ -1,0 +1,78 @@
+"""`suppress`."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.handles import Handle, Table, View
+from infra.compiler.dsl.refusals import refused, unfit
+from infra.compiler.dsl.stores import Store
+from infra.model import operators as op
+from infra.model.nodes import ChangelogKind
+from infra.model.operators.grouping import SuppressUntil
+from infra.model.problems import Problem
+from infra.model.stores import Logging
+
+PREFIX = "KTABLE-SUPPRESS-"
+
+
+def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
+    """A user's name burns no index; the result's sources are the suppressed node, which is no source."""
+    if on.node.is_versioned:
+        return builder.refuse(_versioned(builder, on))
+    name = call.name if call.name is not None else builder.names.processor(PREFIX)
+    if call.until is SuppressUntil.WINDOW_CLOSES:
+        if on.node.window_grace_ms is None:
+            return builder.refuse(_not_windowed(builder, name, on.node))
+        if (call.max_records is not None or call.max_bytes is not None) and not call.shut_down_when_full:
+            builder.refuse(_not_strict(builder, name))
+    logging = call.logging or Logging()
+    if call.name is not None:
+        store_name = f"{call.name}-store"
+    else:
+        store_name = builder.names.store(PREFIX)
+        if logging.enabled:
+            builder.unnamed.changelogs.append(store_name + "-changelog")
+    overrides = logging.overrides if logging.enabled else {}
+    store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides)
+    on.view.materialize()
+    node = builder.add(name, WritesProcessor(name, (store,)), on.node, versioned=False)
+    builder.lose(on.name, f"{on.name} is a suppressed table, not a source", on.sources)
+    return Table(name, frozenset({on.name}), node, View((store_name, *on.view.stores)))
+
+
+def _versioned(builder: Builder, on: Table) -> Problem:
+    return refused(
+        f"`suppress` is called on a versioned table, {on.name}.",
+        node=on.name,
+        expected="a table that is not versioned (nor made from one)",
+        found="a versioned table",
+        at=builder.at,
+        fix="Give the table a plain key-value store, or drop `suppress`.",
+    )
+
+
+def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
+    """Kafka Streams names the chain of nodes from the root down to the suppressed one; so do we."""
+    chain = [node.name]
+    while node.parents:
+        node = next(parent for parent in node.parents if parent.window_grace_ms is None)
+        chain.append(node.name)
+    return refused(
+        f"{name} waits for a window to close, but nothing before it is windowed.",
+        node=name,
+        expected="a windowed aggregation upstream",
+        found="->".join(reversed(chain)),
+        at=builder.at,
+        fix="Window the aggregation before (`windowedBy`), or suppress `until: timeLimit`.",
+    )
+
+
+def _not_strict(builder: Builder, name: str) -> Problem:
+    return unfit(
+        f"{name} waits for a window to close, with a buffer that emits early.",
+        node=name,
+        expected="no limit, or whenFull: shutDown",
+        found="a limit with whenFull: emitEarly",
+        at=builder.at,
+        fix="Remove maxRecords and maxBytes, or set `whenFull: shutDown`.",
+    )

@@ -1,0 +1,141 @@
+"""What a node of the DSL graph writes into the topology: one frozen class for each form.
+
+Parents that are not named here are the graph node's parents at the time of writing (the optimisation may change them).
+"""
+
+import attrs
+
+from infra.compiler.dsl.stores import Reserved, Store
+
+
+@attrs.frozen
+class WritesStore:
+    """`addStateStore`: a store that processors refer to by name."""
+
+    store: Store
+
+
+@attrs.frozen
+class WritesSource:
+    """A stream source; sources of the same topics or the same pattern are merged before writing."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    offset_reset: str | None = None
+
+
+@attrs.frozen
+class WritesTableSource:
+    """`table` and `globalTable`: a source node and the processor that fills the store, if the store is needed."""
+
+    topic: str
+    source: str
+    processor: str
+    reserved: Reserved
+    is_global: bool = False
+
+
+@attrs.frozen
+class WritesGlobalStore:
+    """`addGlobalStore`."""
+
+    topic: str
+    source: str
+    processor: str
+    store: Store
+
+
+@attrs.frozen
+class WritesProcessor:
+    """A processor with the stores of its supplier, and the names of stores that it is connected to.
+
+    `reserved` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
+    `demands_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep that long.
+    """
+
+    name: str
+    stores: tuple[Store, ...] = ()
+    connected: tuple[str, ...] = ()
+    reserved: Reserved | None = None
+    demands_history_ms: int | None = None
+
+
+@attrs.frozen
+class WritesSink:
+    topic: str | None = None
+    extractor: str | None = None
+
+
+@attrs.frozen
+class WritesInternalSource:
+    """The source that reads a foreign-key join's internal topic."""
+
+    topic: str
+
+
+@attrs.frozen
+class WritesRepartition:
+    """Filter, sink and source of a repartition topic; `filter` None = `KTable#groupBy`, which has none.
+
+    `mergeable` = `merge.repartition.topics` may move it (never an explicit `repartition()`).
+    """
+
+    topic: str
+    sink: str
+    source: str
+    filter: str | None = None
+    partitions: int | None = None
+    mergeable: bool = False
+    explicit: bool = False
+
+
+@attrs.frozen
+class WritesStreamJoin:
+    """The two sides and the merge of a stream-stream join; the windowed nodes are graph nodes of their own."""
+
+    this_windowed: str
+    other_windowed: str
+    this_join: str
+    other_join: str
+    merge: str
+    this_store: Store
+    other_store: Store
+    shared_store: Store | None = None
+
+
+@attrs.frozen
+class WritesSelfJoin:
+    """What `single.store.self.join` makes of a stream-stream join."""
+
+    windowed: str
+    merge: str
+    store: Store
+
+
+@attrs.frozen
+class WritesTableJoin:
+    """The two sides and the merge of a table-table join; `this`/`other` are the joined tables' processors."""
+
+    this: str
+    other: str
+    this_join: str
+    other_join: str
+    merge: str
+    this_stores: tuple[str, ...]
+    other_stores: tuple[str, ...]
+    store: Store | None = None
+
+
+Declaration = (
+    WritesStore
+    | WritesSource
+    | WritesTableSource
+    | WritesGlobalStore
+    | WritesProcessor
+    | WritesSink
+    | WritesInternalSource
+    | WritesRepartition
+    | WritesStreamJoin
+    | WritesSelfJoin
+    | WritesTableJoin
+)

@@ -1,0 +1,110 @@
+"""The graph of DSL calls, as it stands before anything is written (facts 3.1).
+
+A node may write several topology nodes; what it writes is its `declares`. Parents and children are ordered sets
+(dictionaries without values): their order decides the order of parents in the topology and which parent the searches of the
+optimisation see first.
+
+A node's parents are complete when the last call that attaches it returns, and every later node is attached below. So what is
+searched for upwards (the nearest key change, the grace of a window, versioning) is known at once from the parents' answers.
+"""
+
+from collections.abc import Callable
+
+import attrs
+
+from infra.compiler.dsl.declarations import Declaration
+from infra.model.problems import Location
+
+
+@attrs.define(eq=False, repr=False)
+class GraphNode:
+    """One call's node. `versioned` None = as its parents are; `grace_ms` set = the aggregation of a window."""
+
+    name: str
+    declares: Declaration | None = None
+    at: Location | None = None
+    changes_key: bool = False
+    changes_value: bool = False
+    is_merge: bool = False
+    relaxes_null_keys: bool = False
+    versioned: bool | None = None
+    grace_ms: int | None = None
+
+    priority: int = -1
+    birth: int = -1
+    parents: "dict[GraphNode, None]" = attrs.field(factory=dict)
+    children: "dict[GraphNode, None]" = attrs.field(factory=dict)
+    key_changer: "GraphNode | None" = None
+    """What the upward search for a key-changing node finds, starting here."""
+    changer: "GraphNode | None" = None
+    """Likewise for a node that changes key or value."""
+    window_grace_ms: int | None = None
+    """The grace of the windows upstream; None when some way up to the root has no windowed aggregation."""
+    is_versioned: bool = False
+
+    def __repr__(self) -> str:
+        return f"GraphNode({self.name})"
+
+    def add_child(self, child: "GraphNode") -> None:
+        self.children[child] = None
+        child.parents[self] = None
+
+    def remove_child(self, child: "GraphNode") -> None:
+        if child in self.children:
+            del self.children[child]
+            child.parents.pop(self, None)
+
+    def clear_children(self) -> None:
+        for child in self.children:
+            child.parents.pop(self, None)
+        self.children.clear()
+
+
+class Graph:
+    """The root and the running number that gives each attached node its priority."""
+
+    def __init__(self) -> None:
+        self.root = GraphNode("root")
+        self._next = 0
+
+    def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
+        """Hang `node` below `parents`, in order. Each time it gets a new priority: the last one stays."""
+        for parent in parents:
+            parent.add_child(node)
+            node.priority = self._next
+            self._next += 1
+        if node.birth < 0:
+            node.birth = node.priority
+        node.key_changer = _search_up(node, lambda each: each.changes_key, lambda each: each.key_changer)
+        node.changer = _search_up(
+            node, lambda each: each.changes_key or each.changes_value, lambda each: each.changer
+        )
+        node.window_grace_ms = _grace_of(node)
+        node.is_versioned = (
+            node.versioned if node.versioned is not None else all(each.is_versioned for each in node.parents)
+        )
+        return node
+
+
+def _search_up(
+    start: GraphNode,
+    matches: Callable[[GraphNode], bool],
+    answer_of: Callable[[GraphNode], GraphNode | None],
+) -> GraphNode | None:
+    """A direct match wins, in the order of the parents; otherwise the last parent's answer stands (facts 2.5.1)."""
+    if matches(start):
+        return start
+    answer = None
+    for parent in start.parents:
+        if matches(parent):
+            return parent
+        answer = answer_of(parent)
+    return answer
+
+
+def _grace_of(node: GraphNode) -> int | None:
+    if node.grace_ms is not None:
+        return node.grace_ms
+    graces = [parent.window_grace_ms for parent in node.parents]
+    known = [grace for grace in graces if grace is not None]
+    return max(known) if known and len(known) == len(graces) else None

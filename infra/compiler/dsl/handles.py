@@ -1,0 +1,161 @@
+"""What a call returns: typed handles, and which calls each type offers.
+
+Handles are values with identity: two handles of the same topic are two objects, as in Kafka Streams, where for instance the
+repartition node of a join is remembered by the `KStream` object and not by what it reads.
+"""
+
+import attrs
+
+from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.stores import Reserved
+from infra.model.windows import Window
+
+
+@attrs.frozen(eq=False)
+class Stream:
+    """`KStream`. `sources` are the source nodes that co-partitioning will name; `rekeyed` = a repartition is due."""
+
+    name: str
+    sources: frozenset[str]
+    node: GraphNode
+    rekeyed: bool = False
+
+
+@attrs.frozen(eq=False)
+class GroupedStream:
+    """`KGroupedStream`; `group` is the name given by `Grouped`."""
+
+    name: str
+    sources: frozenset[str]
+    node: GraphNode
+    rekeyed: bool
+    group: str | None = None
+
+
+@attrs.frozen(eq=False)
+class WindowedStream:
+    """`TimeWindowedKStream` or `SessionWindowedKStream` over `grouped`."""
+
+    grouped: GroupedStream
+    window: Window
+
+
+@attrs.frozen(eq=False)
+class CogroupedStream:
+    """`CogroupedKStream`: the object collects its inputs, also for those who hold it under an older name."""
+
+    first: GroupedStream
+
+
+@attrs.frozen(eq=False)
+class WindowedCogroupedStream:
+    """`TimeWindowedCogroupedKStream`, `SlidingWindowedCogroupedKStream` or `SessionWindowedCogroupedKStream`."""
+
+    cogrouped: CogroupedStream
+    window: Window
+
+
+@attrs.frozen(eq=False)
+class View:
+    """Where a table's values are read: the names of the stores, and the sources' stores that reading brings about.
+
+    A table without a store of its own shares the view of the table that it is made from.
+    """
+
+    stores: tuple[str, ...]
+    reserved: Reserved | None = None
+
+    def materialize(self) -> tuple[str, ...]:
+        """Make sure that the stores exist and tell their names."""
+        if self.reserved is not None:
+            self.reserved.needed = True
+        return self.stores
+
+
+@attrs.frozen(eq=False)
+class Table:
+    """`KTable`. `name` is that of its processor."""
+
+    name: str
+    sources: frozenset[str]
+    node: GraphNode
+    view: View
+
+
+@attrs.frozen(eq=False)
+class GroupedTable:
+    """`KGroupedTable`."""
+
+    name: str
+    node: GraphNode
+    group: str | None = None
+
+
+@attrs.frozen(eq=False)
+class GlobalTable:
+    """`GlobalKTable`: only the other side of a stream's join."""
+
+    store: str
+
+
+@attrs.frozen(eq=False)
+class Branches:
+    """What `split` leaves behind: its branches have handles, it has none."""
+
+
+@attrs.frozen(eq=False)
+class Nothing:
+    """The result of a call that returns nothing (`to`, `foreach`, `print`, `addSink`…)."""
+
+    call: str
+
+
+@attrs.frozen(eq=False)
+class Refused:
+    """The result of a call that was refused: calls on it are passed over in silence, the first problem says it all."""
+
+
+Handle = (
+    Stream
+    | GroupedStream
+    | WindowedStream
+    | CogroupedStream
+    | WindowedCogroupedStream
+    | Table
+    | GroupedTable
+    | GlobalTable
+    | Branches
+    | Nothing
+    | Refused
+)
+
+KIND: dict[type, str] = {
+    Stream: "stream",
+    GroupedStream: "grouped stream",
+    WindowedStream: "windowed stream",
+    CogroupedStream: "cogrouped stream",
+    WindowedCogroupedStream: "windowed cogrouped stream",
+    Table: "table",
+    GroupedTable: "grouped table",
+    GlobalTable: "global table",
+    Branches: "split",
+}
+
+CALLS_ON: dict[type, tuple[str, ...]] = {
+    Stream: (
+        "filter", "filterNot", "selectKey", "map", "mapValues", "flatMap", "flatMapValues", "peek", "foreach", "print",
+        "process", "processValues", "merge", "split", "repartition", "to", "toTable", "groupBy", "groupByKey",
+        "join", "leftJoin", "outerJoin",
+    ),
+    GroupedStream: ("count", "reduce", "aggregate", "windowedBy", "cogroup"),
+    WindowedStream: ("count", "reduce", "aggregate"),
+    CogroupedStream: ("cogroup", "aggregate", "windowedBy"),
+    WindowedCogroupedStream: ("aggregate",),
+    Table: (
+        "filter", "filterNot", "mapValues", "transformValues", "toStream", "suppress", "groupBy",
+        "join", "leftJoin", "outerJoin",
+    ),
+    GroupedTable: ("count", "reduce", "aggregate"),
+    GlobalTable: (),
+    Branches: (),
+}  # fmt: skip

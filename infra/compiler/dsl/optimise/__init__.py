@@ -1,0 +1,22 @@
+"""What Kafka Streams does to the graph before it writes it: one rule a module, in its order."""
+
+from collections.abc import Callable
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.optimise.merge_repartitions import merge_repartitions
+from infra.compiler.dsl.optimise.merge_sources import merge_sources
+from infra.compiler.dsl.optimise.self_joins import rewrite_self_joins
+from infra.compiler.streams_config import MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN
+
+RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
+    (None, merge_sources),
+    (MERGE_REPARTITIONS, merge_repartitions),
+    (SINGLE_STORE_SELF_JOIN, rewrite_self_joins),
+)
+"""A word of `topology.optimization` (None = always) and what it does. `reuse.ktable.source.topics` acts while writing."""
+
+
+def optimise(builder: Builder) -> None:
+    for word, rule in RULES:
+        if word is None or word in builder.config.optimizations:
+            rule(builder)

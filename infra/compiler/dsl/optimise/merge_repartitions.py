@@ -1,0 +1,117 @@
+"""`merge.repartition.topics`: one repartition right below a key change instead of one for each consumer (facts 2.5.1)."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.declarations import WritesRepartition
+from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.refusals import STREAMS, refused
+from infra.model.problems import Problem, ProblemCode
+
+
+def merge_repartitions(builder: Builder) -> None:
+    """Also a lone repartition is hoisted. A topology on which Kafka Streams' own search fails is left as it is then."""
+    groups = defaultdict(list)
+    for group in builder.copartition_groups:
+        for source in group:
+            groups[source].append(group)
+    for changer, repartitions in _by_changer(builder).items():
+        if not repartitions:
+            continue
+        hoisted = _repartition_below(builder, changer, repartitions)
+        for repartition in repartitions:
+            child = _child_above(repartition, changer)
+            if child is None:
+                builder.refuse(_search_fails(repartition, changer))
+                return
+            _replace(repartition, hoisted, changer, child)
+            for group in groups.pop(repartition.name, ()):
+                group.remove(repartition.name)
+                group.add(hoisted.name)
+                groups[hoisted.name].append(group)
+            builder.renamed_sources[repartition.name] = hoisted.name
+        changer.add_child(hoisted)
+
+
+def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
+    """Repartitions by the node below which they move: a `merge` stands in for the key changers whose ways meet in it."""
+    by_changer = dict(builder.mergeable)
+    if not builder.merges:
+        return by_changer
+    merged: dict[GraphNode, dict[GraphNode, None]] = {merge: {} for merge in builder.merges}
+    for changer, repartitions in builder.mergeable.items():
+        if not repartitions:
+            continue
+        meeting = _merges_between(changer, repartitions)
+        for merge in builder.merges:
+            if merge in meeting:
+                merged[merge].update(repartitions)
+                by_changer.pop(changer, None)
+    return by_changer | merged
+
+
+def _merges_between(changer: GraphNode, repartitions: dict[GraphNode, None]) -> set[GraphNode]:
+    """The merges above each of the repartitions and below the key changer, as the search sees them."""
+    above = [{node for node in _seen_from(each, changer) if node.is_merge} for each in repartitions]
+    return {merge for merge in set.intersection(*above) if changer in _seen_from(merge, changer)}
+
+
+def _seen_from(start: GraphNode, changer: GraphNode) -> set[GraphNode]:
+    """Nodes for which the search from `start` finds a child on its way (only those not older than `changer`)."""
+    return {node for child in _way_up(start, changer) for node in child.parents}
+
+
+def _child_above(start: GraphNode, changer: GraphNode) -> GraphNode | None:
+    """The child of `changer` that the search from `start` meets first."""
+    return next((node for node in _way_up(start, changer) if changer in node.parents), None)
+
+
+def _way_up(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
+    """The nodes that the upward search tests: it looks at all parents and goes on from the last one (4.1, 4.2).
+
+    Whatever was made before `oldest` cannot lie below it: the search may end there.
+    """
+    yield start
+    node = start
+    while node.birth > oldest.birth and node.parents:
+        yield from node.parents
+        node = next(reversed(node.parents))
+
+
+def _repartition_below(
+    builder: Builder, changer: GraphNode, repartitions: dict[GraphNode, None]
+) -> GraphNode:
+    """The new repartition: topic of the first one, evaluated in the key changer's turn."""
+    first = next(iter(repartitions))
+    assert isinstance(first.declares, WritesRepartition)  # noqa: S101 - only repartitions are noted as mergeable
+    node = builder.repartition(first.declares.topic, named_by_user=True)
+    node.at = first.at
+    node.priority = node.birth = changer.priority
+    return node
+
+
+def _replace(repartition: GraphNode, hoisted: GraphNode, changer: GraphNode, child: GraphNode) -> None:
+    hoisted.add_child(child)
+    changer.remove_child(child)
+    parents = tuple(repartition.parents)
+    for reader in tuple(repartition.children):
+        for parent in parents:
+            parent.add_child(reader)
+    for parent in parents:
+        parent.remove_child(repartition)
+    repartition.clear_children()
+
+
+def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
+    return refused(
+        f"The optimisation cannot move repartition {repartition.name} up to {changer.name}.",
+        throws=STREAMS,
+        code=ProblemCode.OPTIMIZATION_FAILS,
+        node=repartition.name,
+        expected="repartitions that share no operator below the key change",
+        found=f"another repartition has taken the way from {changer.name} with it",
+        at=repartition.at,
+        fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings one named "
+        "group, or call `repartition` right after the key change.",
+    )

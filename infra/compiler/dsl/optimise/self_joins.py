@@ -1,0 +1,29 @@
+"""`single.store.self.join`: a stream joined with itself needs one window store only."""
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.declarations import WritesSelfJoin, WritesStreamJoin
+from infra.compiler.dsl.graph import GraphNode
+
+
+def rewrite_self_joins(builder: Builder) -> None:
+    """A join with one parent reads the same node twice: its other windowed node goes, its join becomes one processor."""
+    for node in reachable(builder.graph.root):
+        join = node.declares
+        if not isinstance(join, WritesStreamJoin) or len(node.parents) != 1:
+            continue
+        (parent,) = node.parents
+        other = builder.other_windowed[node]
+        parent.remove_child(other)
+        node.declares = WritesSelfJoin(join.this_windowed, join.merge, join.this_store)
+
+
+def reachable(root: GraphNode) -> list[GraphNode]:
+    """Every node below `root`, each once."""
+    seen = {root: None}
+    pending = [root]
+    while pending:
+        for child in pending.pop().children:
+            if child not in seen:
+                seen[child] = None
+                pending.append(child)
+    return list(seen)

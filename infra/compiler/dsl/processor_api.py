@@ -1,0 +1,63 @@
+"""Calls on a `Topology`: they act on what the DSL calls have built, wherever they stand in the document."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infra.compiler.dsl.stores import built_store
+from infra.compiler.dsl.topology import TopologyUnderConstruction
+from infra.model import operators as op
+from infra.model.operators import Operator
+from infra.model.problems import Location
+from infra.model.topology import Step
+
+
+def is_processor_api(operator: Operator) -> bool:
+    """`addStateStore` and `addGlobalStore` exist in both; naming processors or a source node makes it the `Topology`'s."""
+    if isinstance(operator, op.AddStateStore):
+        return bool(operator.processors)
+    if isinstance(operator, op.AddGlobalStore):
+        return operator.source_name is not None
+    return type(operator) in _CALLS
+
+
+def add(topology: TopologyUnderConstruction, step: Step) -> None:
+    _CALLS[type(step.operator)](topology, step.operator, step.at)
+
+
+def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Location) -> None:
+    if call.topics.pattern is not None:
+        topology.add_pattern_source(call.name, call.topics.pattern, at)
+    else:
+        topology.add_source(call.name, call.topics.names, at)
+
+
+def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
+    topology.add_processor(call.name, call.parents, at, map(built_store, call.connected))
+
+
+def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
+    topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor)
+
+
+def _connect(topology: TopologyUnderConstruction, call: op.ConnectStores, at: Location) -> None:
+    topology.connect(call.processor, call.stores, at)
+
+
+def _add_state_store(topology: TopologyUnderConstruction, call: op.AddStateStore, at: Location) -> None:
+    topology.add_store(built_store(call.store), at, *call.processors)
+
+
+def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalStore, at: Location) -> None:
+    source = call.source_name if call.source_name is not None else f"{call.name}-source"
+    processor = call.name if call.name is not None else source
+    topology.add_global_store(built_store(call.store), call.topic, source, processor, at)
+
+
+_CALLS: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]] = {
+    op.AddSource: _add_source,
+    op.AddProcessor: _add_processor,
+    op.AddSink: _add_sink,
+    op.ConnectStores: _connect,
+    op.AddStateStore: _add_state_store,
+    op.AddGlobalStore: _add_global_store,
+}

@@ -1,0 +1,83 @@
+"""What Kafka Streams refuses, as problems that name the exception it throws (facts 8)."""
+
+from infra.model.problems import Location, Problem, ProblemCode, Severity
+
+TOPOLOGY = "TopologyException"
+STREAMS = "StreamsException"
+ARGUMENT = "IllegalArgumentException"
+
+
+def refused(
+    summary: str,
+    *,
+    throws: str = TOPOLOGY,
+    fix: str,
+    at: Location | None = None,
+    code: ProblemCode = ProblemCode.INVALID_TOPOLOGY,
+    node: str | None = None,
+    topic: str | None = None,
+    expected: str | None = None,
+    found: str | None = None,
+) -> Problem:
+    """A call that Kafka Streams answers with an exception while the topology is built."""
+    return Problem(
+        code=code,
+        summary=summary,
+        node=node,
+        topic=topic,
+        expected=expected,
+        found=found,
+        why=f"Kafka Streams throws a {throws} while the topology is built: the application does not start.",
+        fix=fix,
+        location=at,
+    )
+
+
+def unfit(
+    summary: str,
+    *,
+    fix: str,
+    at: Location | None = None,
+    node: str | None = None,
+    expected: str | None = None,
+    found: str | None = None,
+) -> Problem:
+    """A call that the types of the DSL do not even offer."""
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=summary,
+        node=node,
+        expected=expected,
+        found=found,
+        why="The DSL of Kafka Streams has no such call: a program that makes it does not compile.",
+        fix=fix,
+        location=at,
+    )
+
+
+def lint(
+    code: ProblemCode,
+    summary: str,
+    *,
+    why: str,
+    fix: str,
+    at: Location | None = None,
+    node: str | None = None,
+    topic: str | None = None,
+    expected: str | None = None,
+    found: str | None = None,
+    severity: Severity = Severity.WARNING,
+) -> Problem:
+    """Something that Kafka Streams accepts in silence."""
+    return Problem(
+        code=code,
+        summary=summary,
+        node=node,
+        topic=topic,
+        expected=expected,
+        found=found,
+        why=why,
+        fix=fix,
+        location=at,
+        severity=severity,
+    )

@@ -1,0 +1,158 @@
+"""Stores as the compiler carries them: what their changelog will be, and which of them are the same object."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import attrs
+
+from infra.model.nodes import ChangelogKind
+from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier
+from infra.model.windows import (
+    JoinWindow,
+    SessionWindow,
+    SlidingWindow,
+    UnlimitedWindow,
+    Window,
+)
+
+LONGEST_MS = 2**63 - 1
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+KEY_VALUE_KINDS = frozenset(
+    {StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.VERSIONED_KEY_VALUE}
+)
+WINDOW_KINDS = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW})
+SESSION_KINDS = frozenset({StoreKind.SESSION})
+
+
+@attrs.frozen(eq=False)
+class Store:
+    """One store factory. Adding two of the same name is an error unless their `same_as` are equal (`isCompatibleWith`).
+
+    `base_ms` is the retention of a window or session store, the history retention of a versioned one. `from_builder` = made
+    from a user's builder: adding it again makes Kafka Streams forget the processors connected before.
+    """
+
+    name: str
+    kind: ChangelogKind
+    logged: bool = True
+    overrides: Mapping[str, str] = _NOTHING
+    base_ms: int | None = None
+    same_as: object = attrs.field(factory=object)
+    from_builder: bool = False
+
+
+@attrs.define(eq=False)
+class Reserved:
+    """A store with a name that exists only if `needed`: a join, a grouping or a user's name for it says so (facts 2.3)."""
+
+    store: Store
+    needed: bool = False
+
+
+def is_versioned(materialized: Materialized | None) -> bool:
+    """Whether the store is given by a supplier of versioned stores."""
+    supplier = materialized.supplier if materialized is not None else None
+    return supplier is not None and supplier.kind is StoreKind.VERSIONED_KEY_VALUE
+
+
+def key_value_store(name: str, materialized: Materialized | None) -> Store:
+    """`KeyValueStoreMaterializer`: versioned if the supplier is."""
+    supplier = materialized.supplier if materialized is not None else None
+    logging = _logging(materialized)
+    if supplier is not None and is_versioned(materialized):
+        return Store(
+            name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), supplier.retention_ms or 0
+        )
+    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging))
+
+
+def windowed_store(name: str, materialized: Materialized | None, retention_ms: int) -> Store:
+    """`WindowStoreMaterializer` and its session and sliding kin: a supplier's own retention counts for nothing."""
+    logging = _logging(materialized)
+    return Store(name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms)
+
+
+def join_store(name: str, window: JoinWindow, logging: Logging | None, same_as: object) -> Store:
+    """`StreamJoinedStoreFactory`: keeps duplicates, so a cleanup policy that the user gives is overwritten."""
+    logging = logging or Logging()
+    overrides = {key: value for key, value in _overrides(logging).items() if key != "cleanup.policy"}
+    return Store(
+        name,
+        ChangelogKind.WINDOWED_DUPLICATES,
+        logging.enabled,
+        overrides,
+        join_retention_ms(window),
+        same_as,
+    )
+
+
+def shared_join_store(name: str, logging: Logging | None) -> Store:
+    """`OuterStreamJoinStoreFactory`: the list store of records that wait for a partner."""
+    logging = logging or Logging()
+    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging))
+
+
+def supplied_join_store(supplier: StoreSupplier) -> Store:
+    """A join store given by a supplier: always logged, never with overrides."""
+    return Store(supplier.name, ChangelogKind.WINDOWED_DUPLICATES, base_ms=supplier.retention_ms)
+
+
+def built_store(builder: StoreBuilder) -> Store:
+    """A user's store builder. Builders that say the same are the same object: a document has no other identity."""
+    supplier = builder.supplier
+    return Store(
+        supplier.name,
+        _changelog_kind(supplier),
+        builder.logging.enabled,
+        _overrides(builder.logging),
+        supplier.retention_ms if supplier.kind not in _UNTIMED else None,
+        builder,
+        from_builder=True,
+    )
+
+
+_UNTIMED = frozenset({StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE})
+
+
+def _changelog_kind(supplier: StoreSupplier) -> ChangelogKind:
+    if supplier.kind in _UNTIMED:
+        return ChangelogKind.KEY_VALUE
+    if supplier.kind is StoreKind.VERSIONED_KEY_VALUE:
+        return ChangelogKind.VERSIONED
+    # only `WindowStoreBuilder` sets cleanup.policy=delete for duplicates, its timestamped sibling does not
+    if supplier.kind is StoreKind.WINDOW and supplier.retain_duplicates:
+        return ChangelogKind.WINDOWED_DUPLICATES
+    return ChangelogKind.WINDOWED
+
+
+def window_span_ms(window: Window) -> int:
+    """The shortest retention a window's store may have, and the one it has by default."""
+    if isinstance(window, UnlimitedWindow):
+        return LONGEST_MS
+    if isinstance(window, SlidingWindow):
+        return 2 * window.difference_ms + window.grace_ms
+    if isinstance(window, SessionWindow):
+        return window.gap_ms + window.grace_ms
+    return window.size_ms + window.grace_ms
+
+
+def close_grace_ms(window: Window) -> int:
+    """What `suppress(untilWindowCloses)` waits beyond the window's end."""
+    if isinstance(window, UnlimitedWindow):
+        return 0
+    if isinstance(window, SessionWindow):
+        return window.gap_ms + window.grace_ms
+    return window.grace_ms
+
+
+def join_retention_ms(window: JoinWindow) -> int:
+    return window.before_ms + window.after_ms + window.grace_ms
+
+
+def _logging(materialized: Materialized | None) -> Logging:
+    return (materialized.logging if materialized is not None else None) or Logging()
+
+
+def _overrides(logging: Logging) -> Mapping[str, str]:
+    return logging.overrides if logging.enabled else _NOTHING

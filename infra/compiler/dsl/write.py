@@ -1,0 +1,179 @@
+"""Writes the graph into the topology, in the order that decides sub-topology ids (facts 3.1).
+
+The graph is walked by priority from the root; a node is written once all its parents are. Kafka Streams puts children into
+its queue each time it meets a node; putting them in once, when the node is written, gives the same order in linear time:
+further copies are of nodes that are already queued, already written or not yet writable.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.declarations import (
+    WritesGlobalStore,
+    WritesInternalSource,
+    WritesProcessor,
+    WritesRepartition,
+    WritesSelfJoin,
+    WritesSink,
+    WritesSource,
+    WritesStore,
+    WritesStreamJoin,
+    WritesTableJoin,
+    WritesTableSource,
+)
+from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.stores import Reserved, Store
+from infra.compiler.dsl.topology import TopologyUnderConstruction
+from infra.compiler.streams_config import REUSE_SOURCE_TOPICS
+from infra.model.nodes import RepartitionTopic
+
+
+def write(builder: Builder) -> TopologyUnderConstruction:
+    """Write every node that is reachable and writable."""
+    topology = TopologyUnderConstruction()
+    for topic in builder.foreign_key_topics:
+        topology.add_internal_topic(topic)
+    reuse = REUSE_SOURCE_TOPICS in builder.config.optimizations
+    root = builder.graph.root
+    waiting = {root: 0}
+    queue: list[tuple[int, int, GraphNode]] = [(root.priority, root.birth, root)]
+    while queue:
+        node = heapq.heappop(queue)[2]
+        if node.declares is not None:
+            _WRITERS[type(node.declares)](topology, node, node.declares)
+            if reuse and isinstance(node.declares, WritesTableSource) and not node.declares.is_global:
+                _reuse_source_topic(topology, node.declares)
+        for child in node.children:
+            left = waiting.get(child, len(child.parents)) - 1
+            waiting[child] = left
+            if left == 0:
+                heapq.heappush(queue, (child.priority, child.birth, child))
+    return topology
+
+
+def _parents(node: GraphNode) -> tuple[str, ...]:
+    return tuple(parent.name for parent in node.parents)
+
+
+def _store(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesStore) -> None:
+    topology.add_store(declares.store, node.at)
+
+
+def _source(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSource) -> None:
+    if declares.pattern is not None:
+        topology.add_pattern_source(node.name, declares.pattern, node.at)
+    else:
+        topology.add_source(node.name, declares.topics, node.at)
+
+
+def _table_source(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableSource) -> None:
+    if declares.is_global:
+        topology.add_global_store(
+            declares.reserved.store, declares.topic, declares.source, declares.processor, node.at
+        )
+        return
+    topology.add_source(declares.source, (declares.topic,), node.at)
+    topology.add_processor(declares.processor, (declares.source,), node.at, _needed(declares.reserved))
+
+
+def _reuse_source_topic(topology: TopologyUnderConstruction, declares: WritesTableSource) -> None:
+    for store in _needed(declares.reserved):
+        topology.reuse_as_changelog(store.name, declares.topic)
+
+
+def _global_store(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesGlobalStore) -> None:
+    topology.add_global_store(declares.store, declares.topic, declares.source, declares.processor, node.at)
+
+
+def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesProcessor) -> None:
+    stores = (*declares.stores, *_needed(declares.reserved))
+    topology.add_processor(declares.name, _parents(node), node.at, stores)
+    if declares.connected:
+        topology.connect(declares.name, declares.connected, node.at)
+    if declares.demands_history_ms is not None:
+        for store in declares.connected:
+            _check_history(topology, node, store, declares.demands_history_ms)
+
+
+def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: str, grace_ms: int) -> None:
+    history = topology.history_retention_ms(store)
+    if history is not None and history >= grace_ms:
+        return
+    found = f"a history of {history} ms" if history is not None else "a store that is not versioned"
+    topology.problems.append(
+        refused(
+            f"{node.name} waits {grace_ms} ms for late records, longer than store {store} remembers.",
+            throws=ARGUMENT,
+            node=node.name,
+            expected=f"a versioned store with a history of at least {grace_ms} ms",
+            found=found,
+            at=node.at,
+            fix="Lengthen the history retention of the table's store, or shorten `grace`.",
+        )
+    )
+
+
+def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSink) -> None:
+    topology.add_sink(node.name, _parents(node), node.at, topic=declares.topic, extractor=declares.extractor)
+
+
+def _internal_source(
+    topology: TopologyUnderConstruction, node: GraphNode, declares: WritesInternalSource
+) -> None:
+    topology.add_source(node.name, (declares.topic,), node.at)
+
+
+def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesRepartition) -> None:
+    topology.add_internal_topic(RepartitionTopic(declares.topic, partitions=declares.partitions, at=node.at))
+    parents = _parents(node)
+    if declares.filter is not None:
+        topology.add_processor(declares.filter, parents, node.at)
+        parents = (declares.filter,)
+    topology.add_sink(declares.sink, parents, node.at, topic=declares.topic)
+    topology.add_source(declares.source, (declares.topic,), node.at)
+
+
+def _stream_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesStreamJoin) -> None:
+    shared = (declares.shared_store,) if declares.shared_store is not None else ()
+    topology.add_processor(
+        declares.this_join, (declares.this_windowed,), node.at, (declares.other_store, *shared)
+    )
+    topology.add_processor(
+        declares.other_join, (declares.other_windowed,), node.at, (declares.this_store, *shared)
+    )
+    topology.add_processor(declares.merge, (declares.this_join, declares.other_join), node.at)
+
+
+def _self_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSelfJoin) -> None:
+    topology.add_processor(declares.merge, (declares.windowed,), node.at, (declares.store,))
+
+
+def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableJoin) -> None:
+    topology.add_processor(declares.this_join, (declares.this,), node.at)
+    topology.add_processor(declares.other_join, (declares.other,), node.at)
+    own = (declares.store,) if declares.store is not None else ()
+    topology.add_processor(declares.merge, (declares.this_join, declares.other_join), node.at, own)
+    topology.connect(declares.this_join, declares.other_stores, node.at)
+    topology.connect(declares.other_join, declares.this_stores, node.at)
+
+
+def _needed(reserved: Reserved | None) -> tuple[Store, ...]:
+    return (reserved.store,) if reserved is not None and reserved.needed else ()
+
+
+_WRITERS: Mapping[type, Callable[[TopologyUnderConstruction, GraphNode, Any], None]] = {
+    WritesStore: _store,
+    WritesSource: _source,
+    WritesTableSource: _table_source,
+    WritesGlobalStore: _global_store,
+    WritesProcessor: _processor,
+    WritesSink: _sink,
+    WritesInternalSource: _internal_source,
+    WritesRepartition: _repartition,
+    WritesStreamJoin: _stream_join,
+    WritesSelfJoin: _self_join,
+    WritesTableJoin: _table_join,
+}

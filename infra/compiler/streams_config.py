@@ -1,0 +1,209 @@
+"""PURE. The typed view of the config keys that compiling and planning read."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+import attrs
+
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.topology import Application
+
+T = TypeVar("T")
+
+DAY_MS = 86_400_000
+MINUTE_MS = 60_000
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+
+REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
+MERGE_REPARTITIONS = "merge.repartition.topics"
+SINGLE_STORE_SELF_JOIN = "single.store.self.join"
+OPTIMIZATIONS = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN})
+
+_UPGRADES = frozenset(
+    {
+        "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8",
+        "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0",
+    }
+)  # fmt: skip
+
+
+class SetupMode(StrEnum):
+    """`internal.topics.setup` (KIP-698): who creates internal topics."""
+
+    AUTOMATIC = "automatic"
+    MANUAL = "manual"
+
+
+class Guarantee(StrEnum):
+    """`processing.guarantee`."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE_V2 = "exactly_once_v2"
+
+
+@attrs.frozen
+class StreamsConfig:
+    """Defaults are Kafka Streams' own (4.1) and those of KIP-698 and KIP-878. Durations are milliseconds.
+
+    A value that is refused is a problem, and its key counts as not given.
+    """
+
+    optimizations: frozenset[str] = frozenset()
+    """Of `OPTIMIZATIONS`, from `topology.optimization`."""
+    replication_factor: int = -1
+    """-1 = the broker's default."""
+    topic_overrides: Mapping[str, str] = attrs.field(factory=dict)
+    """`topic.<config>` without the prefix: set on every internal topic."""
+    additional_retention_ms: int = DAY_MS
+    """`windowstore.changelog.additional.retention.ms`."""
+    explicit_naming: bool = False
+    """`ensure.explicit.internal.resource.naming`."""
+    setup_mode: SetupMode = SetupMode.AUTOMATIC
+    autoscaling: bool = False
+    """`partition.autoscaling.enabled` (KIP-878)."""
+    autoscaling_timeout_ms: int = 15 * MINUTE_MS
+    static_partitioner: str | None = None
+    """`static.partitioner.class`."""
+    metadata_max_age_ms: int = 5 * MINUTE_MS
+    stream_threads: int = 1
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    topic_prefix: str | None = None
+    """`__internal.override.topic.prefix__`: stands in names of internal topics instead of the application id."""
+    process_changes_key: bool = False
+    """`__enable.process.processValue.fix__`: `process` and `processValues` count for the optimisation."""
+    upgrade_from: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(cls, application: Application) -> "StreamsConfig":
+        """Read `application.config`; never raises, `problems` tells of each value that Kafka Streams would refuse."""
+        values = _Values(application.config, application.id, application.at)
+        return cls(
+            optimizations=values.read("topology.optimization", _optimizations, frozenset()),
+            replication_factor=values.read("replication.factor", _replication_factor, -1),
+            topic_overrides={
+                key.removeprefix("topic."): value
+                for key, value in application.config.items()
+                if key.startswith("topic.") and key != "topic."
+            },
+            additional_retention_ms=values.read(
+                "windowstore.changelog.additional.retention.ms", _whole(-_LONG_MAX, _LONG_MAX), DAY_MS
+            ),
+            explicit_naming=values.read("ensure.explicit.internal.resource.naming", _boolean, default=False),
+            setup_mode=values.read("internal.topics.setup", _one_of(SetupMode), SetupMode.AUTOMATIC),
+            autoscaling=values.read("partition.autoscaling.enabled", _boolean, default=False),
+            autoscaling_timeout_ms=values.read(
+                "partition.autoscaling.timeout.ms", _whole(0, _LONG_MAX), 15 * MINUTE_MS
+            ),
+            static_partitioner=values.read("static.partitioner.class", _text, None),
+            metadata_max_age_ms=values.read("metadata.max.age.ms", _whole(0, _LONG_MAX), 5 * MINUTE_MS),
+            stream_threads=values.read("num.stream.threads", _whole(-_INT_MAX, _INT_MAX), 1),
+            guarantee=values.read("processing.guarantee", _one_of(Guarantee), Guarantee.AT_LEAST_ONCE),
+            topic_prefix=values.read("__internal.override.topic.prefix__", _text, None),
+            process_changes_key=values.read("__enable.process.processValue.fix__", _boolean, default=False),
+            upgrade_from=values.read("upgrade.from", _upgrade_from, None),
+            problems=tuple(values.problems),
+        )
+
+
+class _BadValueError(Exception):
+    """`str()` says what is allowed."""
+
+
+class _Values:
+    """Reads values one by one and collects what is wrong with them."""
+
+    def __init__(self, config: Mapping[str, str], application: str, at: Location) -> None:
+        self._config = config
+        self._application = application
+        self._at = at
+        self.problems: list[Problem] = []
+
+    def read(self, key: str, parse: Callable[[str], T], default: T) -> T:
+        if key not in self._config:
+            return default
+        try:
+            return parse(self._config[key])
+        except _BadValueError as allowed:
+            self.problems.append(self._refused(key, self._config[key], str(allowed)))
+            return default
+
+    def _refused(self, key: str, value: str, allowed: str) -> Problem:
+        return Problem(
+            code=ProblemCode.INVALID_CONFIG,
+            summary=f"{key} has a value that is not allowed.",
+            application=self._application,
+            expected=allowed,
+            found=f'"{value}"',
+            why="Kafka Streams throws a ConfigException: the application does not start.",
+            fix=f"Set {key} to {allowed}, or remove it.",
+            location=self._at,
+        )
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise _BadValueError("a text that is not empty")
+    return value
+
+
+def _boolean(value: str) -> bool:
+    word = value.strip().lower()
+    if word not in {"true", "false"}:
+        raise _BadValueError("true or false")
+    return word == "true"
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        bounds = f"a whole number from {least} to {most}"
+        try:
+            number = int(value.strip())
+        except ValueError:
+            raise _BadValueError(bounds) from None
+        if not least <= number <= most:
+            raise _BadValueError(bounds)
+        return number
+
+    return parse
+
+
+def _replication_factor(value: str) -> int:
+    try:
+        number = int(value.strip())
+    except ValueError:
+        number = 0
+    if number != -1 and not 1 <= number <= 2**15 - 1:
+        raise _BadValueError("-1 (the broker's default) or a whole number from 1 to 32767")
+    return number
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def _one_of(words: type[Word]) -> Callable[[str], Word]:
+    def parse(value: str) -> Word:
+        try:
+            return words(value.strip())
+        except ValueError:
+            raise _BadValueError(" or ".join(words)) from None
+
+    return parse
+
+
+def _upgrade_from(value: str) -> str:
+    if value not in _UPGRADES:
+        raise _BadValueError("a release from 0.10.0 to 4.0, such as 3.9")
+    return value
+
+
+def _optimizations(value: str) -> frozenset[str]:
+    """`StreamsConfig#verifyTopologyOptimizationConfigs`."""
+    words = [word.strip() for word in value.split(",")]
+    if words in (["none"], ["all"]):
+        return OPTIMIZATIONS if words == ["all"] else frozenset()
+    if not set(words) <= OPTIMIZATIONS:
+        raise _BadValueError("none, all, or a comma-separated list of " + ", ".join(sorted(OPTIMIZATIONS)))
+    return frozenset(words)
