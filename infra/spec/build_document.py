@@ -26,8 +26,7 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
     application = _application(raw, data["application"])
     sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
     if "topology" in data:
-        children: Any = raw.place.children
-        steps = _Steps(raw.file).steps(data["topology"], children["topology"] if children else Place(), ("topology",))
+        steps = _Steps(raw.file).steps(data["topology"], raw.place.child("topology"), ("topology",))
         return TopologyDocument(application, steps=steps, sinks=sinks), ()
     described, problems = described_topology(raw, data["describe"])
     if described is None:
@@ -69,47 +68,40 @@ def _sink(topic: str, options: Options) -> Sink:
 
 
 class _Steps:
-    """Builds steps with their places; walks values and places side by side, as paths would be looked up too often."""
+    """Builds steps, walking values and places side by side: looking up each path anew would take too long."""
 
     def __init__(self, file: str) -> None:
-        self.file = file
+        self._file = file
 
     def steps(self, data: list[dict[str, Any]], place: Place, path: tuple[PathPart, ...]) -> tuple[Step, ...]:
-        children = place.children or [Place()] * len(data)
-        return tuple(self._step(step, children[index], (*path, index)) for index, step in enumerate(data))  # type: ignore[index]
+        return tuple(self._step(step, place.child(index), (*path, index)) for index, step in enumerate(data))
 
     def _step(self, data: dict[str, Any], place: Place, path: tuple[PathPart, ...]) -> Step:
         ((name, options),) = data.items()
         options = options or {}
-        inner = _inner(place, name)
-        path = (*path, name)
+        inner, path = place.child(name), (*path, name)
         operator = self._split(options, inner, path) if name == "split" else BUILDERS[name](options)
-        at = Location(self.file, inner.key_line, inner.key_column, pointer(path))
+        at = Location(self._file, inner.key_line, inner.key_column, pointer(path))
         return Step(operator, at, input=options.get("from"), alias=options.get("as"))
 
     def _split(self, options: Options, place: Place, path: tuple[PathPart, ...]) -> Split:
-        branches = options.get("branches", [])
-        default = options.get("default", False)
-        inner = _inner(place, "branches")
-        places: Any = inner.children or [Place()] * len(branches)
-        return Split(
-            name=options.get("name"),
-            branches=tuple(
-                self._branch(branch, places[index], (*path, "branches", index)) for index, branch in enumerate(branches)
-            ),
-            default=None
-            if default is False
-            else self._branch({} if default is True else default, _inner(place, "default"), (*path, "default")),
+        inner = place.child("branches")
+        branches = tuple(
+            self._branch(branch, inner.child(index), (*path, "branches", index))
+            for index, branch in enumerate(options.get("branches", ()))
         )
+        default = options.get("default", False)
+        rest = None
+        if default is not False:
+            rest = self._branch(
+                {} if default is True else default, place.child("default"), (*path, "default")
+            )
+        return Split(options.get("name"), branches, rest)
 
     def _branch(self, options: Options, place: Place, path: tuple[PathPart, ...]) -> Branch:
         return Branch(
             name=options.get("name"),
             alias=options.get("as"),
             where=options.get("where"),
-            then=self.steps(options["then"], _inner(place, "then"), (*path, "then")) if "then" in options else (),
+            then=self.steps(options.get("then", []), place.child("then"), (*path, "then")),
         )
-
-
-def _inner(place: Place, key: str) -> Place:
-    return place.children.get(key, place) if isinstance(place.children, dict) else place

@@ -110,7 +110,9 @@ def _group_by_key(options: Options) -> model.GroupByKey:
 
 
 def _group_by(options: Options) -> model.GroupBy:
-    return model.GroupBy(options.get("name"), options.get("key"), options.get("value"), stores.serdes(options))
+    return model.GroupBy(
+        options.get("name"), options.get("key"), options.get("value"), stores.serdes(options)
+    )
 
 
 def _windowed_by(options: Options) -> model.WindowedBy:
@@ -214,7 +216,9 @@ def _to_table(options: Options) -> model.ToTable:
 
 def _to_stream(options: Options) -> model.ToStream:
     mapper = options.get("selectKey", False)
-    return model.ToStream(options.get("name"), mapper is not False, mapper if isinstance(mapper, str) else None)
+    return model.ToStream(
+        options.get("name"), mapper is not False, mapper if isinstance(mapper, str) else None
+    )
 
 
 def _add_state_store(options: Options) -> model.AddStateStore:
@@ -238,7 +242,10 @@ def _add_source(options: Options) -> model.AddSource:
 
 def _add_processor(options: Options) -> model.AddProcessor:
     return model.AddProcessor(
-        options["name"], tuple(options["parents"]), stores.inline(options.get("stores", [])), options.get("class")
+        options["name"],
+        tuple(options["parents"]),
+        stores.inline(options.get("stores", [])),
+        options.get("class"),
     )
 
 

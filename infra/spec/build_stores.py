@@ -58,7 +58,9 @@ def materialized(options: Options) -> Materialized | None:
     )
 
 
-def supplier(options: Options, kind: StoreKind = StoreKind.KEY_VALUE, *, duplicates: bool = False) -> StoreSupplier:
+def supplier(
+    options: Options, kind: StoreKind = StoreKind.KEY_VALUE, *, duplicates: bool = False
+) -> StoreSupplier:
     """`kind` and `duplicates` are the defaults where the document says nothing."""
     return StoreSupplier(
         name=options["name"],

@@ -4,8 +4,10 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 
 from infra.model.problems import Problem, ProblemCode, Severity
+from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.places import RawDocument
 from infra.spec.schema import document_schema
 from infra.spec.spelling import nearest
@@ -22,8 +24,12 @@ _FREE = ("client.tag.", "metrics.context.", "__", "internal.")
 """Prefixes after which any word may stand, and Kafka's own undocumented keys."""
 
 
-def config_problems(raw: RawDocument) -> Iterator[Problem]:
+def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
     """Warnings about keys near a known one, notes about keys that only an extension of yours can know."""
+    return tuple(islice(_problems(raw), MAX_PROBLEMS))
+
+
+def _problems(raw: RawDocument) -> Iterator[Problem]:
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     config = application.get("config") if isinstance(application, dict) else None
     if not (isinstance(application, dict) and isinstance(config, dict)):
@@ -78,7 +84,7 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
 
 @cache
 def _keys() -> frozenset[str]:
-    """Every key that means something: of Streams, of its clients with and without prefix, of topics, and our own."""
+    """Every key with a meaning: of Streams, of its clients with or without prefix, of topics, our own."""
     names: dict[str, list[str]] = json.loads(
         files("infra.spec").joinpath("kafka_config_names.json").read_text(encoding="utf-8")
     )

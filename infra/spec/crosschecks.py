@@ -11,39 +11,36 @@ def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
     first: dict[str, RawDocument] = {}
     problems: list[Problem] = []
     for raw in documents:
-        application_id = _id(raw)
-        if application_id is None:
+        name = application_id(raw)
+        if name is None:
             continue
-        if application_id in first:
-            problems.append(_duplicate(application_id, first[application_id], raw))
+        if name in first:
+            problems.append(_duplicate(name, first[name], raw))
         else:
-            first[application_id] = raw
-    for application_id, raw in first.items():
+            first[name] = raw
+    for name, raw in first.items():
         problems.extend(
-            _overlap(shorter, first[shorter], application_id, raw)
-            for shorter in _beginnings(application_id)
-            if shorter in first
+            _overlap(shorter, first[shorter], name, raw) for shorter in _beginnings(name) if shorter in first
         )
     return tuple(problems)
 
 
-def _id(raw: RawDocument) -> str | None:
+def application_id(raw: RawDocument) -> str | None:
+    """The id that the document gives, whatever else may be wrong with it."""
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     found = application.get("id") if isinstance(application, dict) else None
     return found if isinstance(found, str) and found else None
 
 
-def _beginnings(application_id: str) -> Iterator[str]:
-    for index, character in enumerate(application_id):
-        if character == "-" and index:
-            yield application_id[:index]
+def _beginnings(name: str) -> Iterator[str]:
+    return (name[:index] for index, character in enumerate(name) if character == "-" and index)
 
 
-def _duplicate(application_id: str, first: RawDocument, second: RawDocument) -> Problem:
+def _duplicate(name: str, first: RawDocument, second: RawDocument) -> Problem:
     return Problem(
         code=ProblemCode.DUPLICATE_APPLICATION,
-        summary=f"Two documents declare the application `{application_id}`.",
-        application=application_id,
+        summary=f"Two documents declare the application `{name}`.",
+        application=name,
         expected="one document an application",
         found=f"{_place(first)} and {_place(second)}",
         why="Both would own the same internal topics, each with its own idea of their partitions.",
@@ -61,9 +58,9 @@ def _overlap(shorter: str, short: RawDocument, longer: str, long: RawDocument) -
         application=longer,
         expected=f"an id that does not begin with `{shorter}-`",
         found=f"`{shorter}` ({_place(short)}) and `{longer}` ({_place(long)})",
-        why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have one changelog topic, and Kafka's reset tool, run "
-        f"for `{shorter}`, deletes the topics of `{longer}` too.",
-        fix="Rename one of them; or, if both run already, acknowledge it by `application.setup.allowIdOverlap: true`.",
+        why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have one changelog topic, "
+        f"and Kafka's reset tool, run for `{shorter}`, deletes the topics of `{longer}` too.",
+        fix="Rename one; or, if both run already, set `application.setup.allowIdOverlap: true` in one.",
         location=_at(long),
         severity=Severity.WARNING if acknowledged else Severity.ERROR,
     )

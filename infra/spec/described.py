@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 
-
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, config, duration
@@ -14,7 +13,9 @@ from infra.spec.files import read
 from infra.spec.places import RawDocument
 
 
-def described_topology(raw: RawDocument, given: str | Options) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
+def described_topology(
+    raw: RawDocument, given: str | Options
+) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
     """The described topology; a file is looked for below the document's own folder only."""
     options: Options = {"file": given} if isinstance(given, str) else given
     path = ("describe",) if isinstance(given, str) else ("describe", "file" if "file" in options else "text")

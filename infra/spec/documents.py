@@ -1,7 +1,7 @@
 """Topology documents from files or text: read, checked, typed, with every problem collected."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from infra.model.problems import Location, Problem, ProblemCode, errors
 from infra.model.topology import TopologyDocument
 from infra.spec.build_document import build_document
 from infra.spec.config_keys import config_problems
-from infra.spec.crosschecks import id_problems
+from infra.spec.crosschecks import application_id, id_problems
 from infra.spec.files import find, read
 from infra.spec.handles import handle_problems
 from infra.spec.places import NOWHERE, Place, RawDocument
@@ -21,7 +21,7 @@ from infra.spec.yaml_text import read_yaml
 
 @attrs.frozen
 class Documents:
-    """`documents` are those without an error of their own, in the order of reading; `problems` those of all."""
+    """`documents` are those without an error of their own, in reading order; `problems` are those of all."""
 
     documents: tuple[TopologyDocument, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -71,14 +71,20 @@ def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Docume
     documents: list[TopologyDocument] = []
     found: list[Problem] = []
     for raw in raws:
-        faults = tuple(chain(violations(raw), handle_problems(raw), config_problems(raw)))
+        faults = tuple(_named(raw, chain(violations(raw), handle_problems(raw), config_problems(raw))))
         found += faults
         if not errors(faults) and raw.file not in broken:
             document, faults = build_document(raw)
-            found += faults
+            found += _named(raw, faults)
             if document is not None and not errors(faults):
                 documents.append(document)
     return Documents(tuple(documents), _ordered((*reading, *found, *id_problems(raws))))
+
+
+def _named(raw: RawDocument, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """With the application that they belong to, as far as the document says."""
+    application = application_id(raw)
+    return (attrs.evolve(problem, application=problem.application or application) for problem in problems)
 
 
 def _ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:

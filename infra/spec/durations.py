@@ -1,4 +1,4 @@
-"""Durations as documents write them: milliseconds, `1h30m` or ISO 8601 `PT1H30M`. Their form is the schema's matter."""
+"""Durations as written: milliseconds, `1h30m` or `PT1H30M` (ISO 8601). The schema has checked their form."""
 
 import re
 
@@ -7,7 +7,7 @@ _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)
 _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-def milliseconds(duration: int | float | str) -> int:
+def milliseconds(duration: float | str) -> int:
     """The milliseconds of a duration that fits the schema's `duration` or `signedDuration`."""
     if not isinstance(duration, str):
         return int(duration)

@@ -13,7 +13,7 @@ _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """The files that `paths` stand for, each once, in order: files, folders (all YAML and JSON below), patterns."""
+    """The files that `paths` (files, folders with YAML and JSON below, patterns) stand for, each once."""
     files: dict[Path, Path] = {}
     problems = []
     for path in paths:
@@ -66,7 +66,7 @@ def _matches(path: Path) -> Iterator[Path]:
     elif os.path.lexists(path):
         yield path
     else:
-        for name in sorted(glob.glob(str(path), recursive=True)):
+        for name in sorted(glob.glob(str(path), recursive=True)):  # noqa: PTH207 - the pattern may be absolute
             match = Path(name)
             yield from _below(match) if match.is_dir() else (match,)
 

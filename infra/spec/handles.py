@@ -1,21 +1,32 @@
-"""Handles: every `from` and `with` must name a result that an earlier step gave a name, or follow a step with a result.
+"""Handles: `from` and `with` must name an earlier result; without `from` the step before must have one.
 
 What kind of thing a handle is (stream, table, grouped stream…) is the compiler's matter.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from infra.model.problems import Problem, ProblemCode
+from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.places import PathPart, RawDocument
+from infra.spec.schema import operators
 from infra.spec.spelling import nearest
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
 _WITHOUT_RESULT = frozenset({"to", "foreach", "print", "split"})
 _APART = frozenset(
-    {"addStateStore", "addGlobalStore", "addSource", "addProcessor", "addSink", "connectProcessorAndStateStores"}
+    {
+        "addStateStore",
+        "addGlobalStore",
+        "addSource",
+        "addProcessor",
+        "addSink",
+        "connectProcessorAndStateStores",
+    }
 )
 """Calls on the builder or the topology: they neither take nor leave a result."""
+_TAKING = frozenset(operators()) - _SOURCES - _APART
 
 
 def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
@@ -23,17 +34,19 @@ def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
     steps = raw.data.get("topology") if isinstance(raw.data, dict) else None
     if not isinstance(steps, list):
         return ()
-    return tuple(_Scope(raw, {}).problems(steps, ("topology",), None))
+    return tuple(islice(_Scope(raw, {}).problems(steps, ("topology",), None), MAX_PROBLEMS))
 
 
 class _Scope:
-    """The handles known at one place of the document; a branch's `then` sees those around it and keeps its own."""
+    """The handles known at one place; a branch's `then` sees those around it and keeps its own to itself."""
 
     def __init__(self, raw: RawDocument, known: Mapping[str, int]) -> None:
         self.raw = raw
         self.known = dict(known)
 
-    def problems(self, steps: list[Any], path: tuple[PathPart, ...], preceding: str | None) -> Iterator[Problem]:
+    def problems(
+        self, steps: list[Any], path: tuple[PathPart, ...], preceding: str | None
+    ) -> Iterator[Problem]:
         """`preceding` is the operator whose result the next step takes by default."""
         for index, step in enumerate(steps):
             if not (isinstance(step, dict) and len(step) == 1):
@@ -59,19 +72,25 @@ class _Scope:
                 yield from self._problem(
                     (*at, key),
                     f"`{operator}` refers to the handle `{handle}`, which no step before it defines.",
-                    expected="one of " + ", ".join(f"`{name}`" for name in list(self.known)[:12]) if self.known else "a handle",
+                    expected="one of " + ", ".join(f"`{name}`" for name in list(self.known)[:12])
+                    if self.known
+                    else "a handle",
                     found=f"`{handle}`",
                     why="A step can only continue from a result that exists when it is called.",
                     fix=f"Did you mean `{meant}`?"
                     if (meant := nearest(handle, self.known)) is not None
                     else f"Name the step that it means by `as: {handle}`, before this one.",
                 )
-        takes_preceding = "from" not in options and operator not in _SOURCES and operator not in _APART
+        takes_preceding = "from" not in options and operator in _TAKING
         if takes_preceding and (preceding is None or preceding in _WITHOUT_RESULT):
             yield from self._problem(
                 at,
                 f"`{operator}` has nothing to continue from: "
-                + ("it is the first step." if preceding is None else f"`{preceding}` before it has no result."),
+                + (
+                    "it is the first step."
+                    if preceding is None
+                    else f"`{preceding}` before it has no result."
+                ),
                 expected="`from`, or a step with a result before it",
                 found="neither",
                 why="Without `from` a step continues from the result of the preceding one.",
@@ -81,7 +100,8 @@ class _Scope:
     def _branches(self, options: dict[str, Any], at: tuple[PathPart, ...]) -> Iterator[Problem]:
         branches = options.get("branches")
         places: list[tuple[tuple[PathPart, ...], Any]] = [
-            ((*at, "branches", index), branch) for index, branch in enumerate(branches if isinstance(branches, list) else ())
+            ((*at, "branches", index), branch)
+            for index, branch in enumerate(branches if isinstance(branches, list) else ())
         ]
         places.append(((*at, "default"), options.get("default")))
         for path, branch in places:

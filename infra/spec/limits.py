@@ -1,4 +1,4 @@
-"""What a document may cost at most. Far above any real one, low enough that a hostile one is refused at once."""
+"""What a document may cost at most: far above any real one, low enough to refuse a hostile one at once."""
 
 MAX_BYTES = 5 * 1024 * 1024
 """Of one file; a larger one is refused before it is read."""

@@ -1,20 +1,21 @@
 """Where each value of a document was written: a tree of places beside the tree of values."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 
 from infra.model.problems import Location
 
 PathPart = str | int
+Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 
 
 class Place(NamedTuple):
-    """A value's place. `line` and `column` count from 1, 0 = unknown; those of its key are equal in a list.
+    """A value's place. `line` and `column` count from 1, 0 = unknown; in a list the key's are the value's.
 
-    `children` are the places of a mapping's values by key, of a list's by index. `refused` marks a value that could not be
-    taken as it stands (an alias, a tag): complaints about what stands in for it would mislead.
+    `children` are the places of a mapping's values by key, of a list's by index. `refused` marks a value that
+    could not be taken as it stands (an alias, a tag): complaints about its stand-in would mislead.
     """
 
     line: int = 0
@@ -24,20 +25,27 @@ class Place(NamedTuple):
     children: "Mapping[str, Place] | Sequence[Place]" = ()
     refused: bool = False
 
+    def child(self, part: PathPart) -> "Place":
+        """The place of a part; where that was not written, this place."""
+        children = self.children
+        if isinstance(children, Mapping):
+            return children.get(part, self) if isinstance(part, str) else self
+        return children[part] if isinstance(part, int) and part < len(children) else self
+
 
 NOWHERE = Place()
 
 
 @attrs.frozen
 class RawDocument:
-    """One document as read: plain values (`dict`, `list`, `str`, `int`, `float`, `bool`, None) and their places."""
+    """One document as read. `data` is a `Value`, typed openly because everyone looks into it."""
 
     file: str
     data: Any
     place: Place
 
     def location(self, path: Iterable[PathPart], *, at_key: bool = False) -> Location | None:
-        """The location of the value (or of its key) at `path`, None where the document itself was refused.
+        """Where the value (or its key) at `path` stands; None in what has been refused already.
 
         A path that leads beyond what was written ends at the last place that exists.
         """
@@ -46,7 +54,7 @@ class RawDocument:
         for part in parts:
             if place.refused:
                 return None
-            place = _child(place, part) or place
+            place = place.child(part)
         if place.refused:
             return None
         line, column = (place.key_line, place.key_column) if at_key else (place.line, place.column)
@@ -56,10 +64,3 @@ class RawDocument:
 def pointer(path: Iterable[PathPart]) -> str:
     """The RFC 6901 JSON pointer of `path`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
-
-
-def _child(place: Place, part: PathPart) -> Place | None:
-    children = place.children
-    if isinstance(part, str):
-        return children.get(part) if isinstance(children, Mapping) else None
-    return children[part] if isinstance(children, Sequence) and part < len(children) else None

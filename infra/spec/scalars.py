@@ -1,26 +1,16 @@
 """Plain scalars by the core schema of YAML 1.2 (section 10.3.2): `no`, `on`, `1_000` and `12:30` stay text.
 
-A number remembers how it was written where that differs from Python's way: `0.10` in a config must reach Kafka as `0.10`.
+A number remembers how it was written if Python would write it otherwise: `0.10` must reach Kafka as `0.10`.
 """
 
 import re
-
-_INTEGER = re.compile(r"[-+]?[0-9]{1,64}\Z")
-_OCTAL = re.compile(r"0o[0-7]{1,64}\Z")
-_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]{1,64}|[0-9]{1,64}(?:\.[0-9]{0,64})?)(?:[eE][-+]?[0-9]{1,3})?\Z")
-_WORDS: dict[str, bool | None] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True,
-    "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-_STARTS_NUMBER = frozenset("+-.0123456789")
+from collections.abc import Callable
 
 Scalar = str | int | float | bool | None
 
 
 class WrittenInt(int):
-    """An integer that was written otherwise than `str` would, as `007`."""
+    """A whole number that was written otherwise than `str` would, as `007`."""
 
     written: str
 
@@ -31,21 +21,52 @@ class WrittenFloat(float):
     written: str
 
 
+def _whole(text: str) -> int:
+    number = int(text)
+    if str(number) == text:
+        return number
+    written = WrittenInt(number)
+    written.written = text
+    return written
+
+
+def _fraction(text: str) -> float | str:
+    number = WrittenFloat(text)
+    if number in (float("inf"), float("-inf")):
+        return text
+    number.written = text
+    return number
+
+
+def _based(text: str) -> Scalar:
+    """`0o14` or `0xff`."""
+    try:
+        return int(text, 0)
+    except ValueError:  # an octal number with an 8 in it
+        return text
+
+
+_NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
+    (re.compile(r"[-+]?[0-9]{1,64}"), _whole),
+    (re.compile(r"[-+]?(?:\.[0-9]{1,64}|[0-9]{1,64}(?:\.[0-9]{0,64})?)(?:[eE][-+]?[0-9]{1,3})?"), _fraction),
+    (re.compile(r"0[ox][0-9a-fA-F]{1,64}"), _based),
+)
+_WORDS: dict[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True,
+    "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_STARTS_NUMBER = frozenset("+-.0123456789")
+
+
 def plain_scalar(text: str) -> Scalar:
     """The value of an unquoted scalar. Infinities and `.nan` stay text: JSON has none."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in _STARTS_NUMBER:
-        return text
-    if _INTEGER.match(text):
-        return _as_written(WrittenInt(text), text)
-    if _OCTAL.match(text):
-        return int(text[2:], 8)
-    if _HEXADECIMAL.match(text):
-        return int(text[2:], 16)
-    if _FLOAT.match(text):
-        number = WrittenFloat(text)
-        return text if number in (float("inf"), float("-inf")) else _as_written(number, text)
+    if text[0] in _STARTS_NUMBER:
+        for pattern, number in _NUMBERS:
+            if pattern.fullmatch(text):
+                return number(text)
     return text
 
 
@@ -56,10 +77,3 @@ def config_text(value: str | float | bool) -> str:  # noqa: FBT001 - a config va
     if isinstance(value, WrittenInt | WrittenFloat):
         return value.written
     return str(value)
-
-
-def _as_written(number: WrittenInt | WrittenFloat, text: str) -> int | float:
-    if number.__str__() == text:
-        return int(number) if isinstance(number, int) else float(number)
-    number.written = text
-    return number

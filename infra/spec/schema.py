@@ -6,29 +6,53 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError
+import attrs
+from jsonschema import Draft202012Validator
+
+from infra.spec.places import PathPart
 
 Schema = dict[str, Any]
 
 
+@attrs.frozen
+class Violation:
+    """What does not fit: `value` at `path` breaks the rule `keyword: wants` of `schema`."""
+
+    path: tuple[PathPart, ...]
+    keyword: str
+    wants: Any
+    value: Any
+    schema: Schema
+    schema_path: tuple[PathPart, ...]
+
+
 @cache
 def document_schema() -> Schema:
-    """`topology_schemas/topology.v1.schema.json`, from a clone or an installed package alike."""
+    """`topology_schemas/topology.v1.schema.json`, in a clone or an installed package alike."""
     text = files("topology_schemas").joinpath("topology.v1.schema.json").read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
     return schema
 
 
-def schema_errors(data: object) -> Iterator[ValidationError]:
-    """What does not fit, found as it is asked for: a hostile document has more errors than anyone wants to compute."""
-    return _validator().iter_errors(data)
+def find_violations(data: object) -> Iterator[Violation]:
+    """Found as they are asked for: a hostile document has more than anyone wants to compute."""
+    for error in _validator().iter_errors(data):
+        yield Violation(
+            path=tuple(error.absolute_path),
+            keyword=str(error.validator),
+            wants=error.validator_value,
+            value=error.instance,
+            schema=error.schema if isinstance(error.schema, dict) else {},
+            schema_path=tuple(error.absolute_schema_path),
+        )
 
 
 def resolve(schema: Schema) -> Schema:
     """`schema` with its `$ref` followed; keywords beside the reference win."""
     while "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
-        schema = {**document_schema()["$defs"][name], **{key: value for key, value in schema.items() if key != "$ref"}}
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**document_schema()["$defs"][name], **beside}
     return schema
 
 

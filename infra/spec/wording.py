@@ -1,7 +1,6 @@
 """Short phrases for what was found and what is allowed, as they stand in problems."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from infra.spec.places import PathPart
 
@@ -15,6 +14,7 @@ _TYPES = {
     "null": "nothing",
 }
 _LONGEST = 60
+_FEW = 6
 
 
 def code(words: Iterable[str]) -> str:
@@ -27,32 +27,62 @@ def either(phrases: Sequence[str]) -> str:
     return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " or " + phrases[-1]
 
 
+def one_of(words: Sequence[str]) -> str:
+    """`a`, `b` or `c`."""
+    return either([f"`{word}`" for word in words])
+
+
+def a(noun: str) -> str:
+    """With its article."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def capital(text: str) -> str:
+    """With a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def types(names: str | Sequence[str]) -> str:
-    """The JSON Schema types as people call them."""
+    """JSON Schema types as people call them."""
     return either([_TYPES[name] for name in ([names] if isinstance(names, str) else names)])
 
 
-def found(value: Any) -> str:
+def such_as(phrase: str, schema: Mapping[str, object]) -> str:
+    """`phrase` with the schema's short examples."""
+    examples = schema.get("examples")
+    plain = (
+        [literal(example) for example in examples if not isinstance(example, dict | list)]
+        if isinstance(examples, list)
+        else []
+    )
+    return f"{phrase}, such as {one_of(plain[:4])}" if plain else phrase
+
+
+def literal(value: object) -> str:
+    """A value as a document would write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def found(value: object) -> str:
     """A value in few words."""
     match value:
-        case None:
-            return "nothing"
-        case bool():
-            return "true" if value else "false"
+        case bool() | None:
+            return "nothing" if value is None else literal(value)
         case str():
-            return f"text `{shorten(value)}`"
-        case int() | float():
-            return f"number {shorten(str(value))}"
+            return f"`{shorten(value)}`" if value else "empty text"
         case list():
             return f"a list of {len(value)}" if value else "an empty list"
+        case dict():
+            keys = code(shorten(key) for key in list(value)[:_FEW])
+            return f"a mapping with {keys}" if value else "an empty mapping"
         case _:
-            return f"a mapping with {code(shorten(key) for key in list(value)[:6])}" if value else "an empty mapping"
+            return f"the number {shorten(str(value))}"
 
 
 def shorten(text: str) -> str:
     """At most 60 characters on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    line = " ".join(text[: 2 * _LONGEST].split())
+    return line if len(line) <= _LONGEST and len(text) <= 2 * _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def subject(path: Sequence[PathPart]) -> str:

@@ -1,0 +1,240 @@
+"""A broken rule of the schema in the words of the person who wrote the document."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import attrs
+
+from infra.spec.places import PathPart
+from infra.spec.schema import Schema, Violation, operators, resolve
+from infra.spec.spelling import nearest
+from infra.spec.wording import (
+    a,
+    capital,
+    code,
+    either,
+    found,
+    literal,
+    one_of,
+    shorten,
+    subject,
+    such_as,
+    types,
+)
+
+WHY = "A document that does not fit the schema is not planned."
+_UNKNOWN = "What is not understood would silently have no effect, so nothing is planned."
+_MANY_KEYS = 14
+
+
+@attrs.frozen(kw_only=True)
+class Complaint:
+    """What to say about the value at `path`, or with `at_key` about its key."""
+
+    path: tuple[PathPart, ...]
+    at_key: bool = False
+    summary: str
+    expected: str
+    found: str
+    fix: str
+    why: str = WHY
+
+
+def complaints(violation: Violation) -> Iterator[Complaint]:
+    """One for each thing to correct; none where another complaint says it all."""
+    complain = _bad_key if "propertyNames" in violation.schema_path else _COMPLAIN[violation.keyword]
+    return complain(violation)
+
+
+def _unknown_keys(violation: Violation) -> Iterator[Complaint]:
+    allowed = tuple(violation.schema.get("properties", ()))
+    is_step = allowed == operators()
+    owner = capital(subject(violation.path))
+    for key in violation.value:
+        if key not in allowed:
+            shown = f"`{shorten(key)}`"
+            yield Complaint(
+                path=(*violation.path, key),
+                at_key=True,
+                summary=f"There is no operator {shown}." if is_step else f"{owner} has no key {shown}.",
+                expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
+                found=shown,
+                fix=_meant(key, allowed) or _place_for(key, violation.schema) or f"Use {one_of(allowed)}.",
+                why=_UNKNOWN,
+            )
+
+
+def _place_for(key: str, schema: Schema) -> str:
+    """Where a key that is unknown here would be known: one level deeper."""
+    parts = schema.get("properties", {})
+    inside = [f"`{name}`" for name, part in parts.items() if key in resolve(part).get("properties", ())]
+    return f"Move it into {either(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
+
+
+def _wrong_type(violation: Violation) -> Iterator[Complaint]:
+    allowed = types(violation.wants)
+    is_unquoted = isinstance(violation.value, bool | int | float) and "string" in violation.wants
+    expected = such_as(allowed, violation.schema)
+    yield Complaint(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} must be {allowed}.",
+        expected=expected,
+        found=found(violation.value),
+        fix="Put it into quotes." if is_unquoted else f"Write {expected}.",
+    )
+
+
+def _not_listed(violation: Violation) -> Iterator[Complaint]:
+    values = [violation.wants] if violation.keyword == "const" else violation.wants
+    words = tuple(dict.fromkeys(literal(value) for value in values))
+    yield Complaint(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
+        expected=one_of(words),
+        found=found(violation.value),
+        fix=_meant(violation.value, words) or f"Write {one_of(words)}.",
+        why=violation.schema.get("description", WHY) if violation.keyword == "const" else WHY,
+    )
+
+
+def _missing(violation: Violation) -> Iterator[Complaint]:
+    required = violation.wants
+    if violation.keyword == "dependentRequired":
+        required = [name for given, names in required.items() if given in violation.value for name in names]
+    mistyped = _mistyped(violation)
+    for name in dict.fromkeys(required):
+        if name not in violation.value and name not in mistyped:
+            described = resolve(violation.schema.get("properties", {}).get(name, {})).get("description")
+            yield Complaint(
+                path=violation.path,
+                at_key=True,
+                summary=f"{capital(subject(violation.path))} lacks `{name}`.",
+                expected=f"`{name}`",
+                found=found(violation.value),
+                fix=f"Add `{name}`: {described}" if described else f"Add `{name}`.",
+            )
+
+
+def _one_of_several(violation: Violation) -> Iterator[Complaint]:
+    names = [name for branch in violation.wants for name in _asked_for(branch)]
+    given = [name for name in names if name in violation.value]
+    if not given and _mistyped(violation) & set(names):
+        return
+    yield Complaint(
+        path=violation.path,
+        at_key=True,
+        summary=f"{capital(subject(violation.path))} needs exactly one of {code(names)}.",
+        expected=f"exactly one of {code(names)}",
+        found=code(given) or "none of them",
+        fix=f"Keep one of {code(given)}." if given else f"Add {one_of(names)}.",
+    )
+
+
+def _asked_for(branch: Schema) -> list[str]:
+    """The keys that a branch of a `oneOf` requires, itself or by its alternatives."""
+    return [
+        *branch.get("required", ()),
+        *(name for part in branch.get("anyOf", ()) for name in _asked_for(part)),
+    ]
+
+
+def _excluded(violation: Violation) -> Iterator[Complaint]:
+    yield Complaint(
+        path=violation.path,
+        at_key=True,
+        summary=violation.schema["title"],
+        expected=f"no {subject(violation.path)}",
+        found=found(violation.value),
+        fix=f"Remove {subject(violation.path)}.",
+        why=violation.schema["description"],
+    )
+
+
+def _several_keys(violation: Violation) -> Iterator[Complaint]:
+    keys = tuple(violation.value)
+    known = [key for key in keys if key in operators()]
+    is_indentation = len(known) == 1 and len(keys) > 1
+    yield Complaint(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} must have one key, the operator.",
+        expected="one operator",
+        found=code(shorten(key) for key in keys[:_MANY_KEYS]) or "an empty mapping",
+        fix=f"Indent the options of `{known[0]}` deeper than `{known[0]}` itself."
+        if is_indentation
+        else "Begin each step with `- ` and one operator.",
+    )
+
+
+def _bad_text(violation: Violation) -> Iterator[Complaint]:
+    examples = [word for word in violation.schema.get("examples", ()) if isinstance(word, str)]
+    expected = such_as(a(violation.schema.get("title", "text of another form")), violation.schema)
+    yield Complaint(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
+        expected=expected,
+        found=found(violation.value),
+        fix=_meant(violation.value, examples) or f"Write {expected}.",
+        why=violation.schema.get("description", WHY),
+    )
+
+
+def _bad_key(violation: Violation) -> Iterator[Complaint]:
+    expected = such_as(a(violation.schema.get("title", "name")), violation.schema)
+    shown = f"`{shorten(violation.value)}`"
+    yield Complaint(
+        path=(*violation.path, violation.value),
+        at_key=True,
+        summary=f"{shown} cannot be a key of {subject(violation.path)}.",
+        expected=expected,
+        found=shown,
+        fix=f"Write {expected}.",
+        why=violation.schema.get("description", WHY),
+    )
+
+
+def _beyond_limit(violation: Violation) -> Iterator[Complaint]:
+    limit = _LIMITS[violation.keyword].format(violation.wants)
+    yield Complaint(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} must be {limit}.",
+        expected=limit,
+        found=found(violation.value),
+        fix=f"Write {such_as(limit, violation.schema)}.",
+    )
+
+
+_LIMITS = {
+    "minimum": "{} or more",
+    "maximum": "{} or less",
+    "minLength": "text that is not empty",
+    "maxLength": "at most {} characters long",
+    "minItems": "a list of at least {}",
+    "uniqueItems": "a list without repetition",
+}
+_COMPLAIN: dict[str, Callable[[Violation], Iterator[Complaint]]] = {
+    "additionalProperties": _unknown_keys,
+    "type": _wrong_type,
+    "enum": _not_listed,
+    "const": _not_listed,
+    "required": _missing,
+    "dependentRequired": _missing,
+    "oneOf": _one_of_several,
+    "not": _excluded,
+    "maxProperties": _several_keys,
+    "minProperties": _several_keys,
+    "pattern": _bad_text,
+    **dict.fromkeys(_LIMITS, _beyond_limit),
+}
+"""Every keyword that the schema uses to refuse something (held together by a test)."""
+
+
+def _mistyped(violation: Violation) -> set[str | None]:
+    """What unknown keys were probably to be: told where each stands, not once more as missing."""
+    allowed = violation.schema.get("properties", {})
+    unknown = (key for key in violation.value if key not in allowed)
+    return {nearest(key, allowed) for key in islice(unknown, _MANY_KEYS)}
+
+
+def _meant(word: object, allowed: tuple[str, ...] | list[str]) -> str:
+    meant = nearest(word, allowed) if isinstance(word, str) else None
+    return f"Did you mean `{meant}`?" if meant is not None else ""
