@@ -116,17 +116,19 @@ def _missing(violation: Violation) -> Iterator[Complaint]:
 
 
 def _one_of_several(violation: Violation) -> Iterator[Complaint]:
-    names = [name for branch in violation.wants for name in _asked_for(branch)]
+    branches = [_asked_for(branch) for branch in violation.wants]
+    names = [name for branch in branches for name in branch]
     given = [name for name in names if name in violation.value]
     if not given and _mistyped(violation) & set(names):
         return
+    choice = either([" and ".join(f"`{name}`" for name in branch) for branch in branches])
     yield Complaint(
         path=violation.path,
         at_key=True,
-        summary=f"{capital(subject(violation.path))} needs exactly one of {code(names)}.",
-        expected=f"exactly one of {code(names)}",
+        summary=f"{capital(subject(violation.path))} needs exactly one of {choice}.",
+        expected=f"exactly one of {choice}",
         found=code(given) or "none of them",
-        fix=f"Keep one of {code(given)}." if given else f"Add {one_of(names)}.",
+        fix=f"Keep one of {code(given)}." if given else f"Add {choice}.",
     )
 
 

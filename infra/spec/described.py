@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from infra.describe import read_description
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, config, duration
@@ -27,8 +28,6 @@ def described_topology(
         if isinstance(content, Problem):
             return None, (attrs.evolve(content, location=at),)
         text, file = content, str(found)
-    from infra.describe import read_description  # noqa: PLC0415
-
     nodes, problems = read_description(text, file)
     described = DescribedTopology(
         nodes,
