@@ -28,15 +28,18 @@ def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, 
     pending = [group.id for group in order if wiring.writes[group.id]]
     progress = True
     while pending and progress:
-        progress = False
+        progress, waiting = False, []
         for group in pending:
-            for topic in string_set_order(wiring.writes[group]) if peak[group] else ():
+            if not peak[group]:
+                waiting.append(group)
+                continue
+            for topic in string_set_order(wiring.writes[group]):
                 if topic not in counts:
                     progress = True
                     counts[topic] = peak[group]
                     for reader in wiring.readers.get(topic, ()):
                         peak[reader] = max(peak[reader], peak[group])
-        pending = [group for group in pending if not peak[group]]
+        pending = waiting
     return counts
 
 
