@@ -1,0 +1,93 @@
+"""Which settings lose data, by kind of topic."""
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from infra.model.cluster import LiveTopic
+from infra.model.compiled import InternalTopic
+from infra.model.nodes import ChangelogKind
+from infra.planner.settings import Settings, differences, misconfigurations
+from tests.planner.world import REPARTITION, changelog, repartition
+
+REKEYED = repartition("a-repartition", 1)
+COUNTS = changelog("a-changelog", 1)
+WINDOWS = changelog("a-changelog", 1, ChangelogKind.WINDOWED)
+VERSIONS = changelog("a-changelog", 1, ChangelogKind.VERSIONED)
+
+
+def overridden(topic: InternalTopic, **config: str) -> InternalTopic:
+    changed = {key.replace("_", "."): value for key, value in config.items()}
+    return attrs.evolve(topic, config={**topic.config, **changed})
+
+
+OWN_DELETE = overridden(COUNTS, cleanup_policy="compact,delete", retention_ms="5000")
+OWN_RETENTION = overridden(REKEYED, retention_ms="5000")
+OWN_SIZE = overridden(REKEYED, retention_bytes="1000")
+
+
+@pytest.mark.parametrize(
+    ("topic", "live", "wrong"),
+    [
+        (REKEYED, {}, []),
+        (REKEYED, {"cleanup.policy": "compact"}, ["cleanup.policy"]),
+        (REKEYED, {"cleanup.policy": "compact,delete"}, ["cleanup.policy"]),
+        (REKEYED, {"retention.ms": "604800000"}, ["retention.ms"]),
+        (REKEYED, {"retention.bytes": "1000"}, ["retention.bytes"]),
+        (REKEYED, {"retention.bytes": "-1"}, []),
+        (REKEYED, {"segment.bytes": "1"}, []),
+        (REKEYED, {"message.timestamp.type": "LogAppendTime"}, ["message.timestamp.type"]),
+        (OWN_RETENTION, {}, []),
+        (OWN_RETENTION, {"retention.ms": "6000"}, []),
+        (OWN_RETENTION, {"retention.ms": "4000"}, ["retention.ms"]),
+        (OWN_SIZE, {}, []),
+        (OWN_SIZE, {"retention.bytes": "2000"}, []),
+        (OWN_SIZE, {"retention.bytes": "999"}, ["retention.bytes"]),
+        (COUNTS, {}, []),
+        (COUNTS, {"cleanup.policy": "delete"}, ["cleanup.policy"]),
+        (COUNTS, {"cleanup.policy": "delete,compact"}, ["cleanup.policy"]),
+        (COUNTS, {"cleanup.policy": None}, ["cleanup.policy"]),
+        (COUNTS, {"retention.ms": "1000"}, []),
+        (COUNTS, {"retention.bytes": "1000"}, []),
+        (OWN_DELETE, {}, []),
+        (OWN_DELETE, {"retention.ms": "4999"}, ["retention.ms"]),
+        (WINDOWS, {}, []),
+        (WINDOWS, {"cleanup.policy": "delete,compact"}, []),
+        (WINDOWS, {"retention.ms": "90000001"}, []),
+        (WINDOWS, {"retention.ms": "-1"}, []),
+        (WINDOWS, {"retention.ms": "89999999"}, ["retention.ms"]),
+        (WINDOWS, {"retention.ms": None}, []),
+        (WINDOWS, {"cleanup.policy": "compact", "retention.ms": "1"}, []),
+        (WINDOWS, {"retention.bytes": "1000"}, ["retention.bytes"]),
+        (VERSIONS, {}, []),
+        (VERSIONS, {"cleanup.policy": "compact,delete"}, ["cleanup.policy"]),
+        (VERSIONS, {"min.compaction.lag.ms": "89999999"}, ["min.compaction.lag.ms"]),
+        (VERSIONS, {"min.compaction.lag.ms": "90000001"}, []),
+        (VERSIONS, {"min.compaction.lag.ms": None}, ["min.compaction.lag.ms"]),
+    ],
+)
+def test_settings_that_lose_data(topic: InternalTopic, live: Mapping[str, str | None], wrong: list[str]) -> None:
+    """`live` is what differs from the topic's own settings; None = not set on the topic."""
+    config = {key: value for key, value in {**topic.config, **live}.items() if value is not None}
+    settings = Settings(LiveTopic(topic.name, "id", 1, 1, config), defaults={})
+    assert [fault.change.key for fault in misconfigurations(topic, settings)] == wrong
+
+
+def test_a_broker_default_may_hold_what_is_wanted() -> None:
+    config = {key: value for key, value in REPARTITION.items() if key != "segment.bytes"}
+    live = LiveTopic("a-repartition", "id", 1, 1, config)
+    assert not differences(REPARTITION, Settings(live, {"segment.bytes": "52428800"}))
+    (change,) = differences(REPARTITION, Settings(live, {"segment.bytes": "1073741824"}))
+    assert (change.key, change.live, change.wanted) == ("segment.bytes", None, "52428800")
+
+
+def test_a_broker_default_that_loses_data_is_named() -> None:
+    live = LiveTopic("a-changelog", "id", 1, 1, {})
+    (fault,) = misconfigurations(COUNTS, Settings(live, {"cleanup.policy": "delete"}))
+    assert fault.found == "delete, the broker's default"
+
+
+def test_the_order_of_cleanup_policies_does_not_matter() -> None:
+    live = LiveTopic("a-changelog", "id", 1, 1, {**WINDOWS.config, "cleanup.policy": "delete, compact"})
+    assert not differences(WINDOWS.config, Settings(live, {}))

@@ -1,0 +1,342 @@
+"""Every row of the table of situations: what `manual` and `automatic` set-up do with it."""
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
+from infra.model.record import RecordedTopic
+from infra.model.topology import Setup, Sink
+from infra.planner import ActionKind, Plan
+from tests.planner.world import AUTOSCALING, MANUAL, World, application, repartition
+
+AUTOMATIC: Mapping[str, str] = {}
+BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])
+REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
+
+
+def codes(plan: Plan) -> list[ProblemCode]:
+    return [problem.code for problem in errors(plan.problems)]
+
+
+def warnings(plan: Plan) -> list[Problem]:
+    return [problem for problem in plan.problems if problem.severity is Severity.WARNING]
+
+
+def kinds(plan: Plan) -> dict[str, ActionKind]:
+    return {action.name: action.kind for action in plan.actions}
+
+
+@BOTH
+def test_a_missing_source_topic_is_an_error(mode: Mapping[str, str]) -> None:
+    compiled = attrs.evolve(application(config=mode, topics=()), missing_sources=("orders-in",))
+    plan = World().plan(compiled)
+    assert codes(plan) == [ProblemCode.MISSING_SOURCE_TOPIC]
+    assert plan.problems[0].topic == "orders-in"
+
+
+@BOTH
+def test_a_missing_source_topic_that_the_compiler_told_of_is_told_once(mode: Mapping[str, str]) -> None:
+    told = Problem(code=ProblemCode.MISSING_SOURCE_TOPIC, summary="It is missing.", topic="orders-in")
+    compiled = attrs.evolve(
+        application(config=mode, topics=()), missing_sources=("orders-in",), problems=(told,)
+    )
+    assert World().plan(compiled).problems == (attrs.evolve(told, application="orders"),)
+
+
+@BOTH
+def test_the_first_setup_creates_all(mode: Mapping[str, str]) -> None:
+    plan = World().plan(application(config=mode))
+    assert not plan.problems
+    assert kinds(plan) == {REPARTITION: ActionKind.CREATE, CHANGELOG: ActionKind.CREATE}
+    (part,) = plan.applications
+    assert part.record is not None
+    assert part.record.topics[CHANGELOG] == RecordedTopic(CHANGELOG, "", 4)
+    assert part.record.initial_processors == 4
+
+
+@BOTH
+def test_a_second_run_has_nothing_to_do(mode: Mapping[str, str]) -> None:
+    world = World.set_up(application(config=mode))
+    plan = world.plan(application(config=mode))
+    assert not plan.problems
+    assert not plan.has_changes
+
+
+def all_exist() -> World:
+    world = World()
+    for topic in application().internal_topics:
+        world.create(topic.name, topic.partitions, topic.config)
+    return world
+
+
+def test_topics_that_all_exist_are_an_error_when_set_up_manually() -> None:
+    plan = all_exist().plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP]
+    assert "setup.adopt" in plan.problems[0].fix
+
+
+@pytest.mark.parametrize(
+    ("mode", "setup"), [(MANUAL, Setup(adopt=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
+)
+def test_topics_that_all_exist_are_adopted_and_the_plan_says_so(mode: Mapping[str, str], setup: Setup) -> None:
+    world = all_exist()
+    compiled = application(config=mode, setup=setup)
+    plan = world.up(compiled)
+    assert set(kinds(plan).values()) == {ActionKind.ADOPT}
+    assert plan.applications[0].notes[-1].startswith("2 topics that Headwater did not create")
+    assert world.records["orders"].topics[CHANGELOG].topic_id == world.topics[CHANGELOG].topic_id
+    assert not world.plan(compiled).has_changes
+
+
+def some_exist() -> World:
+    world = all_exist()
+    del world.topics[CHANGELOG]
+    return world
+
+
+def test_an_incomplete_set_is_an_error_for_each_missing_topic_when_set_up_manually() -> None:
+    plan = some_exist().plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS]
+    assert plan.problems[0].topic == CHANGELOG
+
+
+@pytest.mark.parametrize(
+    ("mode", "setup"), [(MANUAL, Setup(if_incomplete=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
+)
+def test_an_incomplete_set_is_completed(mode: Mapping[str, str], setup: Setup) -> None:
+    world = some_exist()
+    plan = world.up(application(config=mode, setup=setup))
+    assert kinds(plan) == {REPARTITION: ActionKind.ADOPT, CHANGELOG: ActionKind.CREATE}
+    assert not world.plan(application(config=mode)).has_changes
+
+
+@pytest.mark.parametrize("lost", [(CHANGELOG,), (CHANGELOG, REPARTITION)], ids=["some", "all"])
+def test_lost_topics_are_errors_when_set_up_manually(lost: tuple[str, ...]) -> None:
+    world = World.set_up(application(config=MANUAL))
+    for name in lost:
+        del world.topics[name]
+    plan = world.plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS] * len(lost)
+    assert {problem.topic for problem in plan.problems} == set(lost)
+
+
+@pytest.mark.parametrize(
+    ("mode", "setup"), [(MANUAL, Setup(reinitialize=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
+)
+def test_lost_topics_are_created_anew_with_a_warning(mode: Mapping[str, str], setup: Setup) -> None:
+    world = World.set_up(application(config=mode))
+    del world.topics[CHANGELOG]
+    plan = world.up(application(config=mode, setup=setup))
+    assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISSING_INTERNAL_TOPICS]
+    assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.RECREATE}
+    assert "lost" in next(action.note for action in plan.actions if action.name == CHANGELOG)
+    assert not world.plan(application(config=mode)).problems
+
+
+def test_reinitialising_needs_an_inactive_group() -> None:
+    world = World.set_up(application(config=MANUAL))
+    del world.topics[CHANGELOG]
+    world.run_group("orders")
+    compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
+    assert codes(world.plan(compiled)) == [ProblemCode.GROUP_ACTIVE]
+    world.run_group("orders", members=0)
+    assert world.plan(compiled).is_applicable
+
+
+def test_reinitialize_that_stays_on_is_warned_of() -> None:
+    world = World.set_up(application(config=MANUAL))
+    plan = world.plan(application(config=MANUAL, setup=Setup(reinitialize=True)))
+    assert [problem.code for problem in warnings(plan)] == [ProblemCode.CONFIG_HAS_NO_EFFECT]
+
+
+def test_a_topic_created_anew_and_empty_is_an_error_when_set_up_manually() -> None:
+    world = World.set_up(application(config=MANUAL))
+    world.recreate(CHANGELOG, is_empty=True)
+    plan = world.plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS]
+    assert "created anew" in plan.problems[0].summary
+    world.up(application(config=MANUAL, setup=Setup(reinitialize=True)))
+    assert not world.plan(application(config=MANUAL)).problems
+
+
+def test_a_topic_created_anew_and_empty_is_a_warning_when_set_up_automatically() -> None:
+    world = World.set_up(application())
+    world.recreate(CHANGELOG, is_empty=True)
+    plan = world.up(application())
+    assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISSING_INTERNAL_TOPICS]
+    assert not world.plan(application()).problems
+
+
+@BOTH
+def test_a_topic_that_was_restored_is_taken_with_a_warning(mode: Mapping[str, str]) -> None:
+    world = World.set_up(application(config=mode))
+    world.recreate(CHANGELOG, is_empty=False)
+    plan = world.up(application(config=mode))
+    assert "holds records" in warnings(plan)[0].summary
+    assert not world.plan(application(config=mode)).problems
+
+
+@BOTH
+def test_too_few_partitions_are_an_error_without_autoscaling(mode: Mapping[str, str]) -> None:
+    world = World.set_up(application(config=mode))
+    plan = world.plan(application(config=mode, sources={"orders-in": 6}))
+    assert codes(plan) == [ProblemCode.SOURCE_TOPICS_EXPANDED] * 2
+    assert {(p.topic, p.expected, p.found) for p in plan.problems} == {
+        (REPARTITION, "6 partitions", "4 partitions"),
+        (CHANGELOG, "6 partitions", "4 partitions"),
+    }
+
+
+@BOTH
+def test_too_few_partitions_are_added_with_autoscaling_downstream_first(mode: Mapping[str, str]) -> None:
+    config = {**mode, **AUTOSCALING}
+    world = World.set_up(application(config=config, stages=2))
+    plan = world.up(application(config=config, stages=2, sources={"orders-in": 6}))
+    assert [(action.wave, action.name, action.added_partitions) for action in plan.actions] == [
+        (0, "orders-counts-changelog", 2),
+        (1, "orders-step2-repartition", 2),
+        (2, "orders-step1-repartition", 2),
+    ]
+    assert world.records["orders"].initial_processors == 4
+    assert world.records["orders"].topics[CHANGELOG].partitions == 6
+
+
+@BOTH
+@pytest.mark.parametrize("autoscaling", [{}, AUTOSCALING], ids=["off", "on"])
+def test_too_many_partitions_are_an_error_always(mode: Mapping[str, str], autoscaling: Mapping[str, str]) -> None:
+    config = {**mode, **autoscaling}
+    world = World.set_up(application(config=config))
+    for name in (REPARTITION, CHANGELOG):
+        world.change(name, partitions=9)
+    plan = world.plan(application(config=config))
+    assert codes(plan) == [ProblemCode.OVER_PARTITIONED] * 2
+    assert not {ActionKind.RECREATE, ActionKind.DELETE, ActionKind.CREATE} & set(kinds(plan).values())
+    assert all(action.partitions == 9 for action in plan.actions)
+
+
+def test_a_source_created_anew_with_fewer_partitions_is_told_from_an_expansion_by_hand() -> None:
+    world = World.set_up(application())
+    (shrunk, *_) = world.plan(application(sources={"orders-in": 2})).problems
+    assert "its sources have fewer now" in shrunk.summary
+    world.change(REPARTITION, partitions=5)
+    (expanded,) = world.plan(application()).problems
+    assert "expanded by somebody else" in expanded.summary
+
+
+@BOTH
+def test_an_expansion_of_unpartitioned_state_is_an_error_until_acknowledged(mode: Mapping[str, str]) -> None:
+    config = {**mode, "partition.autoscaling.enabled": "true"}
+    world = World.set_up(application(config=config))
+    grown = {"orders-in": 6}
+    assert codes(world.plan(application(config=config, sources=grown))) == [ProblemCode.UNSAFE_EXPANSION]
+    acknowledged = application(config=config, sources=grown, setup=Setup(allow_unsafe_expansion=True))
+    assert world.plan(acknowledged).is_applicable
+
+
+def test_an_expansion_without_state_is_safe() -> None:
+    config = {"partition.autoscaling.enabled": "true"}
+    world = World.set_up(application(config=config, stateful=False))
+    plan = world.up(application(config=config, stateful=False, sources={"orders-in": 6}))
+    assert kinds(plan) == {REPARTITION: ActionKind.EXPAND}
+
+
+def test_a_config_that_loses_data_is_an_error_when_set_up_manually() -> None:
+    world = World.set_up(application(config=MANUAL))
+    world.configure(CHANGELOG, cleanup_policy="delete")
+    plan = world.plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC]
+    assert (plan.problems[0].expected, plan.problems[0].found) == ("cleanup.policy compact", "cleanup.policy delete")
+
+
+def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> None:
+    world = World.set_up(application())
+    world.configure(CHANGELOG, cleanup_policy="delete", retention_bytes="1000")
+    plan = world.up(application())
+    assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC] * 2
+    assert kinds(plan)[CHANGELOG] is ActionKind.RECTIFY
+    assert world.topics[CHANGELOG].config == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    assert not world.plan(application()).problems
+
+
+def test_a_config_that_differs_elsewhere_is_shown_when_set_up_manually() -> None:
+    world = World.set_up(application(config=MANUAL))
+    world.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
+    plan = world.plan(application(config=MANUAL))
+    assert not plan.problems
+    assert not plan.has_changes
+    action = next(action for action in plan.actions if action.name == REPARTITION)
+    assert [(change.key, change.live, change.wanted) for change in action.drift] == [
+        ("min.insync.replicas", "2", None),
+        ("segment.bytes", "1000000", "52428800"),
+    ]
+    assert action.config == world.topics[REPARTITION].config
+
+
+def test_a_config_that_differs_elsewhere_is_rectified_when_set_up_automatically() -> None:
+    world = World.set_up(application())
+    world.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
+    plan = world.up(application())
+    action = next(action for action in plan.actions if action.name == REPARTITION)
+    assert action.kind is ActionKind.RECTIFY
+    assert [change.key for change in action.changes] == ["segment.bytes"]
+    assert [change.key for change in action.drift] == ["min.insync.replicas"]
+    assert world.topics[REPARTITION].config["min.insync.replicas"] == "2"
+    assert world.topics[REPARTITION].config["segment.bytes"] == "52428800"
+
+
+@BOTH
+@pytest.mark.parametrize("code", [ProblemCode.NOT_COPARTITIONED, ProblemCode.CONFLICTING_PARTITIONS])
+def test_what_the_compiler_refuses_stops_the_plan(mode: Mapping[str, str], code: ProblemCode) -> None:
+    problem = Problem(code=code, summary="It does not fit.", application="orders")
+    plan = World().plan(attrs.evolve(application(config=mode), problems=(problem,)))
+    assert codes(plan) == [code]
+    assert not plan.is_applicable
+
+
+@BOTH
+def test_planning_that_takes_too_long_is_an_error(mode: Mapping[str, str]) -> None:
+    compiled = application(config=mode, setup=Setup(timeout_ms=1_000))
+    assert not World().plan(compiled, elapsed_ms=1_000).problems
+    assert codes(World().plan(compiled, elapsed_ms=1_001)) == [ProblemCode.TIMEOUT]
+
+
+def test_all_problems_come_at_once() -> None:
+    world = World.set_up(application(config=MANUAL, stages=3))
+    world.change("orders-step1-repartition", partitions=9)
+    world.configure("orders-step2-repartition", cleanup_policy="compact")
+    del world.topics["orders-step3-repartition"]
+    plan = world.plan(application(config=MANUAL, stages=3, setup=Setup(timeout_ms=1)), elapsed_ms=2)
+    assert set(codes(plan)) == {
+        ProblemCode.OVER_PARTITIONED,
+        ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
+        ProblemCode.MISSING_INTERNAL_TOPICS,
+        ProblemCode.TIMEOUT,
+    }
+
+
+def test_problems_say_where_and_what_to_do() -> None:
+    world = World.set_up(application(config=MANUAL))
+    at = Location("orders.yaml", 9, 5, "/topology/1")
+    topics = (repartition(REPARTITION, 6, at=at),)
+    (problem,) = world.plan(application(config=MANUAL, topics=topics)).problems
+    assert (problem.application, problem.node, problem.location) == ("orders", f"{REPARTITION}-sink", at)
+    assert problem.why
+    assert problem.fix
+
+
+@BOTH
+def test_a_managed_sink_is_created_expanded_and_never_shrunk(mode: Mapping[str, str]) -> None:
+    def compiled(partitions: int, config: Mapping[str, str] | None = None) -> object:
+        return application(config=mode, sink=Sink("orders-out", partitions, config or {}))
+
+    world = World.set_up(compiled(4, {"retention.ms": "1000"}))
+    assert world.topics["orders-out"].config == {"retention.ms": "1000"}
+    world.configure("orders-out", compression_type="zstd")
+    plan = world.up(compiled(8, {"retention.ms": "1000"}))
+    assert kinds(plan)["orders-out"] is ActionKind.EXPAND
+    assert world.topics["orders-out"].config == {"retention.ms": "1000", "compression.type": "zstd"}
+    assert codes(world.plan(compiled(6, {"retention.ms": "1000"}))) == [ProblemCode.OVER_PARTITIONED]
+    del world.topics["orders-out"]
+    assert kinds(world.up(compiled(8)))["orders-out"] is ActionKind.RECREATE

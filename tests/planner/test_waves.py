@@ -1,0 +1,58 @@
+"""Downstream first, within and across applications."""
+
+from infra.model.topology import Sink
+from infra.planner.waves import waves
+from tests.planner.world import World, application
+
+
+def test_topics_are_numbered_from_the_end_of_the_stream() -> None:
+    compiled = application(stages=3)
+    growing = [topic.name for topic in compiled.internal_topics]
+    assert waves([compiled], growing) == {
+        "orders-counts-changelog": 0,
+        "orders-step3-repartition": 1,
+        "orders-step2-repartition": 2,
+        "orders-step1-repartition": 3,
+    }
+
+
+def test_numbers_have_no_gaps() -> None:
+    compiled = application(stages=3)
+    assert waves([compiled], ["orders-step3-repartition", "orders-step1-repartition"]) == {
+        "orders-step3-repartition": 0,
+        "orders-step1-repartition": 1,
+    }
+
+
+def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
+    config = {"partition.autoscaling.enabled": "true"}
+
+    def applications(partitions: int) -> tuple[object, object]:
+        writer = application(
+            id="a", config=config, stateful=False, sources={"in": partitions}, sink=Sink("mid", partitions)
+        )
+        return writer, application(id="b", config=config, stateful=False, sources={"mid": partitions})
+
+    world = World.set_up(*applications(2))
+    plan = world.plan(*applications(4))
+    assert {action.name: action.wave for action in plan.actions} == {
+        "b-step1-repartition": 0,
+        "mid": 1,
+        "a-step1-repartition": 2,
+    }
+
+
+def test_a_cycle_is_cut_and_what_leads_to_it_comes_last() -> None:
+    cycle = [
+        application(id="a", stateful=False, sources={"y": 1, "start": 1}, stages=0, sink=Sink("x", 1)),
+        application(id="b", stateful=False, sources={"x": 1}, stages=0, sink=Sink("y", 1)),
+    ]
+    numbers = waves(cycle, ["start", "x", "y"])
+    assert numbers["start"] > min(numbers["x"], numbers["y"])
+    assert numbers == waves(reversed(cycle), ["y", "x", "start"])
+
+
+def test_a_very_long_chain_needs_no_recursion() -> None:
+    compiled = application(stages=3_000)
+    growing = [topic.name for topic in compiled.internal_topics]
+    assert waves([compiled], growing)["orders-step1-repartition"] == 3_000

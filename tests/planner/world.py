@@ -1,0 +1,216 @@
+"""A small world to plan in: applications compiled from source counts, and a cluster that plans are applied to."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from infra.model.nodes import ChangelogKind
+from infra.model.problems import Location
+from infra.model.record import SetupRecord
+from infra.model.topology import Application, Lifecycle, Setup, Sink
+from infra.planner import ActionKind, Plan, PlanPolicy, plan
+
+CLUSTER = "Pb8QEjjNSZeqdoOWZfNKSA"
+NO_LIMITS = PlanPolicy()
+MANUAL = {"internal.topics.setup": "manual"}
+AUTOSCALING = {"partition.autoscaling.enabled": "true", "static.partitioner.class": "tenants:Tenants"}
+
+REPARTITION = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "CreateTime",
+    "retention.ms": "-1",
+    "segment.bytes": "52428800",
+}
+COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+WINDOWED = {"cleanup.policy": "compact,delete", "message.timestamp.type": "CreateTime", "retention.ms": "90000000"}
+VERSIONED = {**COMPACTED, "min.compaction.lag.ms": "90000000"}
+CHANGELOGS = {
+    ChangelogKind.KEY_VALUE: COMPACTED,
+    ChangelogKind.WINDOWED: WINDOWED,
+    ChangelogKind.VERSIONED: VERSIONED,
+}
+
+
+def repartition(name: str, partitions: int, subtopology: int = 1, **fields: object) -> InternalTopic:
+    return attrs.evolve(
+        InternalTopic(
+            name=name,
+            kind=TopicKind.REPARTITION,
+            partitions=partitions,
+            config=REPARTITION,
+            subtopology=subtopology,
+            node=f"{name}-sink",
+        ),
+        **fields,
+    )
+
+
+def changelog(
+    name: str, partitions: int, kind: ChangelogKind = ChangelogKind.KEY_VALUE, subtopology: int = 1, **fields: object
+) -> InternalTopic:
+    return attrs.evolve(
+        InternalTopic(
+            name=name,
+            kind=TopicKind.CHANGELOG,
+            partitions=partitions,
+            config=CHANGELOGS[kind],
+            subtopology=subtopology,
+            node=name.removesuffix("-changelog"),
+            changelog_kind=kind,
+        ),
+        **fields,
+    )
+
+
+def application(
+    *,
+    id: str = "orders",
+    sources: Mapping[str, int] | None = None,
+    config: Mapping[str, str] | None = None,
+    setup: Setup | None = None,
+    lifecycle: Lifecycle = Lifecycle.ACTIVE,
+    renamed_from: str | None = None,
+    stateful: bool = True,
+    stages: int = 1,
+    sink: Sink | None = None,
+    topics: Sequence[InternalTopic] | None = None,
+) -> CompiledApplication:
+    """Compile `source(s) → repartition → … → repartition → changelog (→ sink)`, `stages` repartitions long.
+
+    All counts are the sources' maximum. `topics` replaces the internal topics that follow from this.
+    """
+    sources = {"orders-in": 4} if sources is None else sources
+    width = max(sources.values(), default=1)
+    hops = [f"{id}-step{number}-repartition" for number in range(1, stages + 1)]
+    changelogs = [f"{id}-counts-changelog"] if stateful else []
+    internal = [repartition(name, width, number) for number, name in enumerate(hops, start=1)]
+    internal += [changelog(name, width, subtopology=stages) for name in changelogs]
+    reads = [tuple(sorted(sources)), *((name,) for name in hops)]
+    parts = [
+        SubTopology(
+            id=number,
+            nodes=(),
+            sources=read,
+            sinks=(hops[number],) if number < stages else ((sink.topic,) if sink else ()),
+            repartition_topics=() if number == 0 else read,
+            changelog_topics=tuple(changelogs) if number == stages else (),
+            source_changelogs=(),
+            stores=("counts",) if stateful and number == stages else (),
+            tasks=width,
+        )
+        for number, read in enumerate(reads)
+    ]
+    return CompiledApplication(
+        application=Application(
+            id=id,
+            at=Location(f"{id}.yaml", 2, 1, "/application"),
+            config=config or {},
+            lifecycle=lifecycle,
+            setup=setup or Setup(),
+            renamed_from=renamed_from,
+        ),
+        subtopologies=tuple(parts),
+        internal_topics=tuple(internal if topics is None else topics),
+        external_sources=tuple(sorted(sources)),
+        copartition_groups=((hops[0], *sorted(sources)),) if hops else (),
+        sinks=(attrs.evolve(sink, partitions=sink.partitions or width),) if sink else (),
+    )
+
+
+@attrs.define
+class World:
+    """A cluster and the recorded setups, as runs leave them behind. Ids tell each topic ever made from the others."""
+
+    topics: dict[str, LiveTopic] = attrs.field(factory=dict)
+    groups: dict[str, LiveGroup] = attrs.field(factory=dict)
+    records: dict[str, SetupRecord] = attrs.field(factory=dict)
+    brokers: int = 3
+    default_min_insync_replicas: int = 1
+    topic_defaults: dict[str, str] = attrs.field(factory=dict)
+    made: int = 0
+
+    @classmethod
+    def set_up(cls, *applications: CompiledApplication, **fields: int) -> "World":
+        """Return a world in which these applications were set up by us."""
+        world = cls(**fields)
+        world.up(*applications)
+        return world
+
+    @property
+    def snapshot(self) -> ClusterSnapshot:
+        return ClusterSnapshot(
+            cluster_id=CLUSTER,
+            brokers=self.brokers,
+            topics=dict(self.topics),
+            groups=dict(self.groups),
+            described=frozenset(self.topics),
+            default_replication_factor=3,
+            default_min_insync_replicas=self.default_min_insync_replicas,
+            topic_defaults=dict(self.topic_defaults),
+        )
+
+    def plan(
+        self, *applications: CompiledApplication, policy: PlanPolicy = NO_LIMITS, elapsed_ms: int = 0
+    ) -> Plan:
+        return plan(applications, self.snapshot, self.records, policy, elapsed_ms)
+
+    def up(self, *applications: CompiledApplication) -> Plan:
+        """Plan and apply, as a run does; a plan with errors is applied by nobody."""
+        planned = self.plan(*applications)
+        assert planned.is_applicable, planned.problems
+        self.apply(planned)
+        return planned
+
+    def apply(self, planned: Plan) -> None:
+        for action in planned.actions:
+            if action.kind is ActionKind.DELETE:
+                del self.topics[action.name]
+            elif action.live is None and action.kind is not ActionKind.RELEASE:
+                assert action.name not in self.topics
+                self.create(action.name, action.partitions, action.config, action.replication_factor)
+            elif action.kind is not ActionKind.RELEASE:
+                self.change(action.name, partitions=action.partitions, config=action.config)
+        for application in planned.applications:
+            self._remember(application.application_id, application.record)
+
+    def _remember(self, application_id: str, record: SetupRecord | None) -> None:
+        self.records.pop(application_id, None)
+        if record is not None:
+            self.records[application_id] = attrs.evolve(
+                record,
+                topics={
+                    name: attrs.evolve(topic, topic_id=self.topics[name].topic_id)
+                    for name, topic in record.topics.items()
+                },
+            )
+
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        config: Mapping[str, str] | None = None,
+        replication_factor: int = 3,
+        *,
+        is_empty: bool | None = None,
+    ) -> None:
+        self.made += 1
+        self.topics[name] = LiveTopic(
+            name, f"id-{self.made}", partitions, replication_factor, dict(config or {}), is_empty
+        )
+
+    def recreate(self, name: str, *, is_empty: bool) -> None:
+        old = self.topics[name]
+        self.create(name, old.partitions, old.config, old.replication_factor, is_empty=is_empty)
+
+    def change(self, name: str, **fields: object) -> None:
+        self.topics[name] = attrs.evolve(self.topics[name], **fields)
+
+    def configure(self, name: str, **config: str) -> None:
+        """Set settings on a topic; dots are written as underscores."""
+        changed = {key.replace("_", "."): value for key, value in config.items()}
+        self.change(name, config={**self.topics[name].config, **changed})
+
+    def run_group(self, id: str, members: int = 2) -> None:
+        self.groups[id] = LiveGroup(id, "Stable" if members else "Empty", members)
