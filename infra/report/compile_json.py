@@ -1,0 +1,78 @@
+"""Compiled applications as JSON, for programs."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from infra.model.problems import Location, Problem
+
+
+def compile_json(compiled: Sequence[CompiledApplication], problems: Iterable[Problem] = ()) -> dict[str, Any]:
+    """Return `{"applications": [...]}`; `problems` of documents that could not be compiled come beside it."""
+    document: dict[str, Any] = {"applications": [_application(application) for application in compiled]}
+    if loose := [problem_json(problem) for problem in problems]:
+        document["problems"] = loose
+    return document
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Return a problem with every field, null where it says nothing."""
+    return {
+        "code": problem.code.value,
+        "severity": problem.severity.value,
+        "summary": problem.summary,
+        "application": problem.application,
+        "topic": problem.topic,
+        "node": problem.node,
+        "expected": problem.expected,
+        "found": problem.found,
+        "why": problem.why,
+        "fix": problem.fix,
+        "location": _location(problem.location),
+    }
+
+
+def _application(compiled: CompiledApplication) -> dict[str, Any]:
+    return {
+        "applicationId": compiled.application.id,
+        "subtopologies": [_subtopology(part) for part in compiled.subtopologies],
+        "internalTopics": [_topic(topic) for topic in compiled.internal_topics],
+        "problems": [problem_json(problem) for problem in compiled.problems],
+    }
+
+
+def _subtopology(part: SubTopology) -> dict[str, Any]:
+    return {
+        "id": part.id,
+        "global": part.is_global,
+        "tasks": part.tasks,
+        "nodes": list(part.nodes),
+        "sources": list(part.sources),
+        "sourcePatterns": list(part.source_patterns),
+        "sinks": list(part.sinks),
+        "repartitionTopics": list(part.repartition_topics),
+        "changelogTopics": list(part.changelog_topics),
+        "sourceChangelogs": list(part.source_changelogs),
+        "stores": list(part.stores),
+    }
+
+
+def _topic(topic: InternalTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "kind": topic.kind.value,
+        "partitions": topic.partitions,
+        "config": dict(sorted(topic.config.items())),
+        "subtopology": topic.subtopology,
+    }
+
+
+def _location(location: Location | None) -> dict[str, Any] | None:
+    if location is None:
+        return None
+    return {
+        "file": location.file,
+        "line": location.line,
+        "column": location.column,
+        "pointer": location.pointer,
+    }

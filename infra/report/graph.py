@@ -1,0 +1,144 @@
+"""What the pictures of a topology show: topics, sub-topologies, and which reads and writes which."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+import attrs
+
+from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from infra.planner.wording import counted
+
+
+class Role(Enum):
+    """What a topic is to the applications drawn."""
+
+    SOURCE = "source"
+    PATTERN = "pattern"
+    REPARTITION = "repartition"
+    FK_SUBSCRIPTION = "fk-subscription"
+    CHANGELOG = "changelog"
+    SINK = "sink"
+
+
+@attrs.frozen
+class TopicBox:
+    """A topic: `label` is its name without the application id, `partitions` None = not known."""
+
+    name: str
+    label: str
+    role: Role
+    partitions: int | None
+
+    @property
+    def count(self) -> str:
+        return "" if self.partitions is None else counted(self.partitions, "partition")
+
+
+@attrs.frozen
+class StoreBox:
+    """A store with its changelog topic. None: not logged, or restored from a source topic."""
+
+    name: str
+    changelog: TopicBox | None
+
+
+@attrs.frozen
+class PartBox:
+    """A sub-topology: `reads` and `writes` are keys of `Graph.topics`."""
+
+    application: str
+    id: int
+    tasks: int
+    nodes: tuple[str, ...]
+    stores: tuple[StoreBox, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    is_global: bool
+
+    @property
+    def title(self) -> str:
+        return f"{'global sub-topology' if self.is_global else 'sub-topology'} {self.id}"
+
+    @property
+    def parallelism(self) -> str:
+        return "on every instance" if self.is_global else counted(self.tasks, "task")
+
+
+@attrs.frozen
+class Graph:
+    """`topics` by name; changelog topics stand in the stores of `parts`. A pattern counts as a topic."""
+
+    parts: tuple[PartBox, ...]
+    topics: Mapping[str, TopicBox]
+
+
+def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> Graph:
+    """Return the graph of the applications together; `partitions` are known counts of others' topics."""
+    internal = {topic.name: topic for application in compiled for topic in application.internal_topics}
+    known = {**partitions, **{s.topic: s.partitions for c in compiled for s in c.sinks if s.partitions}}
+    parts = tuple(
+        _part(application, part, internal) for application in compiled for part in application.subtopologies
+    )
+    topics: dict[str, TopicBox] = {}
+    for part in parts:
+        for name in part.reads:
+            topics.setdefault(name, _topic(name, internal, known, part))
+        for name in part.writes:
+            topics.setdefault(name, _topic(name, internal, known, part))
+    written = {name for part in parts for name in part.writes}
+    read = {name for part in parts for name in part.reads}
+    return Graph(
+        parts,
+        {
+            name: attrs.evolve(box, role=Role.SINK)
+            if box.role is Role.SOURCE and name in written - read
+            else box
+            for name, box in topics.items()
+        },
+    )
+
+
+def _part(
+    application: CompiledApplication, part: SubTopology, internal: Mapping[str, InternalTopic]
+) -> PartBox:
+    patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
+    return PartBox(
+        application=application.application.id,
+        id=part.id,
+        tasks=part.tasks,
+        nodes=part.nodes,
+        stores=tuple(_stores(application.application.id, part, internal)),
+        reads=(*patterns, *part.sources),
+        writes=part.sinks,
+        is_global=part.is_global,
+    )
+
+
+def _stores(
+    application_id: str, part: SubTopology, internal: Mapping[str, InternalTopic]
+) -> Iterator[StoreBox]:
+    owned = {internal[name].node: internal[name] for name in part.changelog_topics if name in internal}
+    for store in part.stores:
+        topic = owned.get(store)
+        yield StoreBox(
+            store,
+            TopicBox(topic.name, _label(topic.name, application_id), Role.CHANGELOG, topic.partitions)
+            if topic
+            else None,
+        )
+
+
+def _topic(
+    name: str, internal: Mapping[str, InternalTopic], known: Mapping[str, int], part: PartBox
+) -> TopicBox:
+    topic = internal.get(name)
+    if topic is not None:
+        role = Role.FK_SUBSCRIPTION if topic.kind is TopicKind.FK_SUBSCRIPTION else Role.REPARTITION
+        return TopicBox(name, _label(name, part.application), role, topic.partitions)
+    if name.startswith("/"):
+        return TopicBox(name, name.strip("/"), Role.PATTERN, None)
+    return TopicBox(name, name, Role.SOURCE, known.get(name))
+
+
+def _label(name: str, application_id: str) -> str:
+    return name.removeprefix(f"{application_id}-")

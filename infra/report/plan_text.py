@@ -1,0 +1,115 @@
+"""A plan as text: the summary first, then what happens to which topic, application by application."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from infra.model.compiled import InternalTopic
+from infra.model.problems import errors
+from infra.model.topology import Sink
+from infra.planner import ActionKind, ApplicationPlan, ConfigChange, Plan, TopicAction
+from infra.planner.wording import counted
+from infra.report.printable import printable
+
+_COLOURS = {
+    ActionKind.CREATE: "green",
+    ActionKind.RECREATE: "bold red",
+    ActionKind.ADOPT: "cyan",
+    ActionKind.EXPAND: "blue",
+    ActionKind.RECTIFY: "yellow",
+    ActionKind.RETIRE: "red",
+    ActionKind.DELETE: "bold red",
+    ActionKind.RELEASE: "magenta",
+    ActionKind.KEEP: "dim",
+}
+_KIND_WIDTH = max(len(kind.value) for kind in ActionKind)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the plan as plain lines; topics that stay as they are show only if there is something to say."""
+    return plan_rich(plan).plain
+
+
+def plan_rich(plan: Plan) -> Text:
+    """Return the lines of `plan_text` with colours for a terminal."""
+    parts = [Text("\n").join(_application(application)) for application in plan.applications]
+    return Text("\n\n").join([Text(summary(plan), "bold"), *parts])
+
+
+def summary(plan: Plan) -> str:
+    """Return one line: what the plan does in numbers, and whether it may."""
+    counts = Counter(action.kind for action in plan.actions)
+    added = sum(action.added_partitions for action in plan.actions)
+    kept = counts.pop(ActionKind.KEEP, 0)
+    said = [f"{counts[kind]:,} to {kind.value}" for kind in ActionKind if counts[kind]]
+    if added:
+        said.append(f"{counted(added, 'partition')} to add")
+    said.append(f"{kept:,} unchanged")
+    text = f"Plan for {counted(len(plan.applications), 'application')}: {', '.join(said)}."
+    if not plan.is_applicable:
+        text += f" Refused: {counted(len(errors(plan.problems)), 'error')}, nothing is changed."
+    return text
+
+
+def _application(application: ApplicationPlan) -> Iterator[Text]:
+    notes = "; ".join(application.notes)
+    yield Text.assemble(
+        (printable(application.application_id), "bold"), f": {printable(notes)}" if notes else ""
+    )
+    shown = [action for action in application.actions if _is_worth_a_line(action)]
+    width = max((len(action.name) for action in shown), default=0)
+    for action in shown:
+        yield from _action(action, width)
+    if untouched := len(application.actions) - len(shown):
+        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(untouched, 'topic')}")
+
+
+def _is_worth_a_line(action: TopicAction) -> bool:
+    return action.kind is not ActionKind.KEEP or bool(action.drift) or bool(action.note)
+
+
+def _action(action: TopicAction, width: int) -> Iterator[Text]:
+    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _COLOURS[action.kind])
+    facts = ", ".join(_facts(action))
+    yield Text.assemble("  ", kind, f"  {printable(action.name):{width}}  {facts}".rstrip())
+    indent = " " * (_KIND_WIDTH + 4)
+    for change in action.changes:
+        yield Text(f"{indent}{_change(change)}")
+    for change in action.drift:
+        yield Text(f"{indent}{_difference(change)}")
+    if action.note:
+        yield Text(f"{indent}{printable(action.note)}")
+
+
+def _facts(action: TopicAction) -> Sequence[str]:
+    facts = [_partitions(action)]
+    if isinstance(action.topic, InternalTopic):
+        facts.append(action.topic.kind.value)
+    elif isinstance(action.topic, Sink):
+        facts.append("sink")
+    if action.added_partitions:
+        facts.append(f"wave {action.wave + 1}")
+    return facts
+
+
+def _partitions(action: TopicAction) -> str:
+    if action.live is not None and action.added_partitions:
+        return f"{action.live.partitions} → {counted(action.partitions, 'partition')}"
+    return counted(action.partitions, "partition")
+
+
+def _change(change: ConfigChange) -> str:
+    return printable(f"{change.key}: {_value(change.live)} → {_value(change.wanted)}")
+
+
+def _difference(change: ConfigChange) -> str:
+    if change.wanted is None:
+        return printable(f"{change.key}={change.live} is set on the topic and not declared; it stays")
+    return printable(
+        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.wanted}; it stays"
+    )
+
+
+def _value(value: str | None) -> str:
+    return "unset" if value is None else value

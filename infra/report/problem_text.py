@@ -1,0 +1,88 @@
+"""What an operator reads of problems: headline, place, expected and found, why it matters, how to fix it."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from infra.model.problems import Problem, Severity
+from infra.planner.wording import counted
+from infra.report.printable import printable
+
+_WIDTH = 100
+_LABEL_WIDTH = 10
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def problem_text(problem: Problem, width: int = _WIDTH) -> str:
+    """Return one problem as plain lines of at most `width` characters, words longer than that apart."""
+    return problem_rich(problem, width).plain
+
+
+def problem_rich(problem: Problem, width: int = _WIDTH) -> Text:
+    """Return the lines of `problem_text` with colours for a terminal."""
+    colour = _COLOURS[problem.severity]
+    label = f"{problem.severity.value}[{problem.code}]"
+    first, *rest = _wrapped(f"{label} {problem.summary}", width, "  ")
+    lines = [Text.assemble((label, f"bold {colour}"), (first[len(label) :], "bold"))]
+    lines += [Text(line, "bold") for line in rest]
+    for name, value in _details(problem):
+        indent = " " * (2 + _LABEL_WIDTH)
+        head, *tail = _wrapped(value, width - len(indent), "")
+        lines.append(Text.assemble("  ", (name.ljust(_LABEL_WIDTH), "dim"), head))
+        lines += [Text(indent + line) for line in tail]
+    return Text("\n").join(lines)
+
+
+def problems_text(problems: Iterable[Problem], width: int = _WIDTH) -> str:
+    """Return all problems, those of no application first, then by application, and how many there are."""
+    return problems_rich(problems, width).plain
+
+
+def problems_rich(problems: Iterable[Problem], width: int = _WIDTH) -> Text:
+    """Return the lines of `problems_text` with colours for a terminal."""
+    ordered = sorted(problems, key=lambda problem: problem.application or "")
+    parts: list[Text] = []
+    for application, group in groupby(ordered, key=lambda problem: problem.application or ""):
+        if application:
+            parts.append(Text(printable(application), "bold underline"))
+        parts += [problem_rich(problem, width) for problem in group]
+    return Text("\n\n").join([*parts, Text(problem_count(ordered))])
+
+
+def problem_count(problems: Sequence[Problem]) -> str:
+    """Return `2 errors, 1 warning`."""
+    numbers = {severity: sum(p.severity is severity for p in problems) for severity in Severity}
+    nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
+    said = [counted(number, nouns[severity]) for severity, number in numbers.items() if number]
+    return ", ".join(said) or "no problems"
+
+
+def _details(problem: Problem) -> Iterator[tuple[str, str]]:
+    """Label and text of what there is to say below the headline; names that it holds are not repeated."""
+    if problem.location is not None:
+        pointer = f" ({problem.location.pointer})" if problem.location.pointer else ""
+        yield "at", f"{problem.location}{pointer}"
+    for label, value in (("topic", problem.topic), ("node", problem.node)):
+        if value and value not in problem.summary:
+            yield label, value
+    for label, value in (
+        ("expected", problem.expected),
+        ("found", problem.found),
+        ("why", problem.why),
+        ("fix", problem.fix),
+    ):
+        if value:
+            yield label, value
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    """Names and commands stay whole, so that they can be searched for and copied."""
+    return textwrap.wrap(
+        printable(text),
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
