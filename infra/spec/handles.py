@@ -33,7 +33,7 @@ def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
 
 
 class _Handles:
-    """Walks through the steps in the order of the calls and remembers on which line each handle was defined."""
+    """Walks through the steps in order and remembers on which line each handle was defined."""
 
     def __init__(self, raw: RawDocument) -> None:
         self._raw = raw
