@@ -11,10 +11,10 @@ import trustme
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from cryptography.hazmat.primitives import serialization
 
+from tests.toolchain.certificates import server_tls
 from toolchain import KafkaDistribution, ToolchainError
-from toolchain.broker import Broker, SaslUser, Settings, Tls, process
+from toolchain.broker import Broker, SaslUser, Settings, process
 from toolchain.broker.ports import HOST, free_ports
 from toolchain.broker.readiness import serves, until
 
@@ -35,8 +35,8 @@ def admin(broker: Broker, protocol: str = "PLAINTEXT", **settings: str) -> Admin
     )
 
 
-def topics(client: AdminClient) -> set[str]:
-    return set(client.list_topics(timeout=5).topics)
+def topics(client: AdminClient, timeout: float = 5) -> set[str]:
+    return set(client.list_topics(timeout=timeout).topics)
 
 
 def create(client: AdminClient, name: str) -> None:
@@ -72,6 +72,23 @@ def test_a_paused_broker_answers_nobody_until_it_is_resumed(own_broker: MakeBrok
     assert not broker.is_running, "stopping must not need the broker's cooperation"
 
 
+def test_a_client_without_a_certificate_is_refused_where_one_is_required(
+    own_broker: MakeBroker, certificate_authority: trustme.CA, tmp_path: Path
+) -> None:
+    authority, certificate, key = tmp_path / "ca.pem", tmp_path / "client.pem", tmp_path / "client.key"
+    certificate_authority.cert_pem.write_to_path(authority)
+    client = certificate_authority.issue_cert("client@example.org")
+    client.cert_chain_pems[0].write_to_path(certificate)
+    client.private_key_pem.write_to_path(key)
+    settings = Settings(tls=server_tls(certificate_authority, client_certificate_required=True))
+    with own_broker(settings) as broker:
+        trusting = {"ssl_ca_location": str(authority)}
+        own = {"ssl_certificate_location": str(certificate), "ssl_key_location": str(key)}
+        assert topics(admin(broker, "SSL", **trusting, **own)) == set()
+        with pytest.raises(KafkaException):
+            topics(admin(broker, "SSL", **trusting), timeout=2)
+
+
 def test_overrides_reach_the_broker(own_broker: MakeBroker) -> None:
     with own_broker(Settings(overrides={"num.partitions": "7"})) as broker:
         client = admin(broker)
@@ -85,7 +102,7 @@ def test_sasl_users_are_let_in_and_others_are_not(secured: Broker, mechanism: st
     login = {"sasl_mechanism": mechanism, "sasl_username": "writer"}
     assert isinstance(topics(admin(secured, "SASL_PLAINTEXT", sasl_password="right", **login)), set)
     with pytest.raises(KafkaException):
-        topics(admin(secured, "SASL_PLAINTEXT", sasl_password="wrong", **login))
+        topics(admin(secured, "SASL_PLAINTEXT", sasl_password="wrong", **login), timeout=2)
 
 
 def test_the_authorizer_refuses_what_no_acl_allows(secured: Broker) -> None:
@@ -106,7 +123,7 @@ def test_tls_is_spoken_and_needs_the_authority(
     assert "__consumer_offsets" not in topics(admin(secured, "SSL", ssl_ca_location=str(authority)))
     trustme.CA().cert_pem.write_to_path(authority)
     with pytest.raises(KafkaException):
-        topics(admin(secured, "SSL", ssl_ca_location=str(authority)))
+        topics(admin(secured, "SSL", ssl_ca_location=str(authority)), timeout=2)
 
 
 def test_it_ends_with_the_process_that_started_it(
@@ -173,15 +190,7 @@ def lives(pid: int) -> bool:
 
 @pytest.fixture(scope="module")
 def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterator[Broker]:
-    leaf = certificate_authority.issue_cert("127.0.0.1", "localhost")
-    key = serialization.load_pem_private_key(leaf.private_key_pem.bytes(), password=None)
-    tls = Tls(
-        certificate_chain="".join(part.bytes().decode() for part in leaf.cert_chain_pems),
-        key=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ).decode(),
-        authority=certificate_authority.cert_pem.bytes().decode(),
-    )
+    tls = server_tls(certificate_authority)
     users = (SaslUser("writer", "right"), SaslUser("reader", "also"))
     with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True)) as broker:
         yield broker

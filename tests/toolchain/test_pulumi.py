@@ -1,4 +1,4 @@
-"""The Pulumi CLI, the language host and the Kafka plugin together, on a real broker."""
+"""The Pulumi CLI, the language host and the Kafka plugin together, on real brokers."""
 
 import json
 import subprocess
@@ -6,14 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trustme
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
+from tests.toolchain.certificates import server_tls
 from toolchain import PulumiToolchain
+from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.pulumi
 
-_PROGRAM = """
+_TOPIC = """
 import pulumi
 import pulumi_kafka as kafka
 
@@ -29,37 +33,89 @@ topic = kafka.Topic(
 )
 pulumi.export("topic", topic.name)
 """
+_EVERYTHING = """
+import pulumi
+import pulumi_kafka as kafka
+
+settings = pulumi.Config()
+cluster = kafka.Provider(
+    "cluster",
+    bootstrap_servers=[settings.require("servers")],
+    ca_cert=settings.require("authority"),
+    sasl_mechanism="scram-sha512",
+    sasl_username="operator",
+    sasl_password=settings.require_secret("password"),
+)
+ours = pulumi.ResourceOptions(provider=cluster)
+found = kafka.get_topic_output(name="existing", opts=pulumi.InvokeOptions(provider=cluster))
+everything = kafka.get_topics_output(opts=pulumi.InvokeOptions(provider=cluster))
+kafka.Acl(
+    "reads",
+    acl_resource_name="existing",
+    acl_resource_type="Topic",
+    acl_principal="User:reader",
+    acl_host="*",
+    acl_operation="Read",
+    acl_permission_type="Allow",
+    opts=ours,
+)
+kafka.Quota(
+    "slow", entity_name="reader", entity_type="user", config={"consumer_byte_rate": "5000"}, opts=ours
+)
+kafka.UserScramCredential(
+    "reader", username="reader", scram_mechanism="SCRAM-SHA-512", password="reads-a-lot", opts=ours
+)
+kafka.Topic(
+    "adopted",
+    name="existing",
+    partitions=2,
+    replication_factor=1,
+    opts=pulumi.ResourceOptions(provider=cluster, import_="existing"),
+)
+pulumi.export("partitions", found.partitions)
+pulumi.export("topics", everything.lists.apply(lambda topics: sorted(t.topic_name for t in topics)))
+"""
+
+Project = Callable[[str], Callable[..., str]]
+
+
+@pytest.fixture
+def project(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> Project:
+    """Make a stack of a program; the result runs the CLI on it and returns what it prints."""
+
+    def make(program: str) -> Callable[..., str]:
+        (tmp_path / "Pulumi.yaml").write_text("name: smoke\nruntime: python\n")
+        (tmp_path / "__main__.py").write_text(program)
+        state = tmp_path / "state"
+        state.mkdir()
+        environment = pulumi_toolchain.environment(home=tmp_path / "home") | {
+            "PULUMI_BACKEND_URL": f"file://{state}",
+            "PULUMI_CONFIG_PASSPHRASE": "secret",
+        }
+
+        def pulumi(*arguments: str) -> str:
+            done = subprocess.run(
+                [pulumi_toolchain.cli, "--non-interactive", *arguments],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        pulumi("stack", "init", "test")
+        return pulumi
+
+    return make
 
 
 def test_up_makes_a_topic_and_destroy_removes_it(
-    kafka: LocalBroker,
-    pulumi_toolchain: PulumiToolchain,
-    unique: Callable[[str], str],
-    tmp_path: Path,
+    kafka: LocalBroker, project: Project, unique: Callable[[str], str]
 ) -> None:
     name = unique("smoke")
-    (tmp_path / "Pulumi.yaml").write_text("name: smoke\nruntime: python\n")
-    (tmp_path / "__main__.py").write_text(_PROGRAM)
-    state = tmp_path / "state"
-    state.mkdir()
-    environment = pulumi_toolchain.environment(home=tmp_path / "home") | {
-        "PULUMI_BACKEND_URL": f"file://{state}",
-        "PULUMI_CONFIG_PASSPHRASE": "secret",
-    }
-
-    def pulumi(*arguments: str) -> str:
-        done = subprocess.run(
-            [pulumi_toolchain.cli, *arguments, "--non-interactive"],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    pulumi("stack", "init", "test")
+    pulumi = project(_TOPIC)
     pulumi("config", "set", "servers", kafka.bootstrap_servers)
     pulumi("config", "set", "topic", name)
     pulumi("up", "--yes", "--skip-preview")
@@ -71,3 +127,40 @@ def test_up_makes_a_topic_and_destroy_removes_it(
 
     pulumi("destroy", "--yes", "--skip-preview")
     assert name not in admin.list_topics(timeout=5).topics
+
+
+def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_scram(
+    own_broker: Callable[..., Broker], certificate_authority: trustme.CA, project: Project, tmp_path: Path
+) -> None:
+    settings = Settings(
+        sasl_users=(SaslUser("operator", "in-charge"),),
+        tls=server_tls(certificate_authority),
+        authorizer=True,
+        overrides={"super.users": "User:ANONYMOUS;User:operator"},
+    )
+    with own_broker(settings) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic("existing", num_partitions=2)])["existing"].result()
+        pulumi = project(_EVERYTHING)
+        pulumi("config", "set", "servers", broker.address("SASL_SSL"))
+        pulumi("config", "set", "authority", "--", certificate_authority.cert_pem.bytes().decode())
+        pulumi("config", "set", "--secret", "password", "in-charge")
+        pulumi("up", "--yes", "--skip-preview")
+
+        assert json.loads(pulumi("stack", "output", "--json")) == {"partitions": 2, "topics": ["existing"]}
+        reader = AdminClient(
+            {
+                "bootstrap.servers": broker.address("SASL_PLAINTEXT"),
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.username": "reader",
+                "sasl.password": "reads-a-lot",
+                "log_level": 0,
+            }
+        )
+        visible = reader.list_topics(timeout=5).topics
+        assert set(visible) == {"existing"}, "logged in by the credential, allowed by the ACL"
+        pulumi("preview", "--expect-no-changes")
+        stored = "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
+        assert "in-charge" not in stored
+        assert "reads-a-lot" not in stored

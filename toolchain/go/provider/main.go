@@ -41,6 +41,11 @@ func provider() tfbridge.ProviderInfo {
 				"resource_type": {Name: "aclResourceType"},
 			}},
 		},
+		// Nor do its functions follow the scheme of its resources.
+		DataSources: map[string]*tfbridge.DataSourceInfo{
+			"kafka_topic":  {Tok: "kafka:index:getTopic"},
+			"kafka_topics": {Tok: "kafka:index:getTopics"},
+		},
 	}
 	info.MustComputeTokens(tokens.SingleModule("kafka_", "index", tokens.MakeStandard("kafka")))
 	return info
