@@ -99,9 +99,13 @@ class KafkaStreams:
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[str | None] = queue.Queue()
 
-    def ask(self, document: Mapping[str, Any], runs: Sequence[Run] = ()) -> Answer:
+    def ask(
+        self, document: Mapping[str, Any], runs: Sequence[Run] = (), topics: Mapping[str, int] | None = None
+    ) -> Answer:
+        """`topics` are those of the cluster while `insides` is made; only patterns look at them."""
         request = {
             "document": document,
+            "topics": dict(topics or {}),
             "runs": [
                 {"applicationId": run.application_id, "partitions": dict(run.partitions), "protocol": run.protocol}
                 for run in runs

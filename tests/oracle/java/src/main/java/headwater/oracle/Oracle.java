@@ -24,8 +24,8 @@ import java.util.concurrent.Callable;
  * Builds topologies by the real Kafka Streams and says what they are.
  *
  * <p>Each line of standard input is a request, each line of standard output its answer, both JSON:
- * {@code {"document": …, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
- * is answered by {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}. What Kafka Streams throws stands as
+ * {@code {"document": …, "topics": {topic: count}, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
+ * is answered by {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; {@code topics} is what patterns match. What Kafka Streams throws stands as
  * {@code "error": {"class", "message", "stage"}} in the place of what could not be made.
  */
 public final class Oracle {
@@ -53,7 +53,7 @@ public final class Oracle {
         });
         if (!answer.containsKey("error")) {
             guarded(answer, "start", () -> {
-                answer.put("insides", start(document, applicationId, Map.of()).insides());
+                answer.put("insides", start(document, applicationId, partitions(request.get("topics"))).insides());
                 return null;
             });
         }
@@ -66,8 +66,7 @@ public final class Oracle {
     }
 
     private static Map<String, Object> run(final Map<String, Object> document, final Call run) {
-        final Map<String, Integer> partitions = new HashMap<>();
-        Call.mapping(run.options().get("partitions")).forEach((topic, count) -> partitions.put(topic, ((Number) count).intValue()));
+        final Map<String, Integer> partitions = partitions(run.options().get("partitions"));
         final Map<String, Object> answer = new HashMap<>();
         guarded(answer, "start", () -> {
             final StartedTopology started = start(document, run.text("applicationId"), partitions);
@@ -79,6 +78,12 @@ public final class Oracle {
             return null;
         });
         return answer;
+    }
+
+    private static Map<String, Integer> partitions(final Object given) {
+        final Map<String, Integer> partitions = new HashMap<>();
+        Call.mapping(given).forEach((topic, count) -> partitions.put(topic, ((Number) count).intValue()));
+        return partitions;
     }
 
     private static StartedTopology start(

@@ -12,6 +12,7 @@ import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
 
 /** `Materialized`, store suppliers and store builders of a document. */
@@ -133,7 +134,7 @@ final class StoreOptions {
     static Map<String, String> loggingOverrides(final Call options) {
         final Object logging = options.options().get("logging");
         return logging == null || Boolean.FALSE.equals(logging) ? null
-            : Boolean.TRUE.equals(logging) ? Map.of() : Call.configs(logging);
+            : Boolean.TRUE.equals(logging) ? new HashMap<>() : Call.configs(logging);
     }
 
     private static boolean inMemory(final Call options) {

@@ -132,9 +132,12 @@ public final class StartedTopology {
         return Map.of("counts", manager.counts, "tasks", taskCounts);
     }
 
-    /** The sub-topologies that a client of the streams protocol sends to its broker. */
+    /** The sub-topologies that a client of the streams protocol sends to its broker; patterns KafkaStreams refuses. */
     @SuppressWarnings("unchecked")
     public Map<String, StreamsRebalanceData.Subtopology> sentToBroker() {
+        if (metadata.usesPatternSubscription()) {
+            throw new UnsupportedOperationException("Pattern subscriptions are not supported with the STREAMS protocol.");
+        }
         try {
             final Method method = StreamThread.class.getDeclaredMethod(
                 "initBrokerTopology", StreamsConfig.class, InternalTopologyBuilder.class);

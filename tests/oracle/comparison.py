@@ -1,0 +1,157 @@
+"""Headwater's view of a topology beside Kafka Streams' own, in the form of the recorded `subtopologies.json`."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from infra.compiler import build_nodes, compile_document
+from infra.describe import write_description
+from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Problem, errors
+from infra.model.topology import Protocol, TopologyDocument
+from infra.spec import parse_document
+from tests.oracle.kafka_streams import Answer, Counts, Refusal, Run
+
+Json = dict[str, Any]
+_KNOWN_LATER = {"MissingSourceTopic", "UndecidablePartitions", "NotCopartitioned"}
+_REFUSED_BY_BROKER = {"MISSING_SOURCE_TOPICS", "INCORRECTLY_PARTITIONED_TOPICS"}
+
+
+def parsed(document: Mapping[str, Any]) -> TopologyDocument | tuple[Problem, ...]:
+    """The typed document, or why there is none."""
+    documents = parse_document(document)
+    return documents.documents[0] if documents.documents else documents.problems
+
+
+def compiled(document: TopologyDocument, run: Run) -> CompiledApplication:
+    application = attrs.evolve(document.application, id=run.application_id, protocol=Protocol(run.protocol))
+    return compile_document(attrs.evolve(document, application=application), run.partitions)
+
+
+def insides(application: CompiledApplication, nodes: NodeTopology) -> Json:
+    """Sub-topologies with their topics and configs, co-partition groups, global stores."""
+    return {
+        "subtopologies": [
+            _subtopology(part, application.internal_topics)
+            for part in application.subtopologies
+            if part.sources and not part.is_global
+        ],
+        "copartition_groups": sorted(sorted(group) for group in application.copartition_groups),
+        "global_stores": sorted(store.name for store in nodes.stores if store.is_global),
+    }
+
+
+def _subtopology(part: SubTopology, topics: Iterable[InternalTopic]) -> Json:
+    own = [topic for topic in topics if topic.subtopology == part.id]
+    changelogs = {t.name: _entry(t) for t in own if t.kind is TopicKind.CHANGELOG}
+    return {
+        "id": part.id,
+        "source_topics": sorted(part.sources),
+        "sink_topics": sorted(part.sinks),
+        "repartition_topics": {t.name: _entry(t) for t in own if t.kind is not TopicKind.CHANGELOG},
+        "changelog_topics": changelogs,
+        "source_topic_changelogs": sorted(part.source_changelogs),
+        "state_stores": sorted(part.stores),
+    }
+
+
+def _entry(topic: InternalTopic) -> Json:
+    return {"enforced_partitions": topic.partitions if topic.pinned else None, "configs": dict(topic.config)}
+
+
+def theirs(told: Mapping[str, Any]) -> Json:
+    """`told` in the order and extent of ours: a source topic that serves as changelog is not ours to configure."""
+    parts = json.loads(json.dumps(told["subtopologies"]))
+    for part in parts:
+        for key in ("source_topics", "sink_topics", "source_topic_changelogs", "state_stores"):
+            part[key] = sorted(part[key])
+        for topic in part["source_topic_changelogs"]:
+            part["changelog_topics"].pop(topic, None)
+    return {
+        "subtopologies": parts,
+        "copartition_groups": sorted(sorted(group) for group in told["copartition_groups"]),
+        "global_stores": sorted(told["global_stores"]),
+    }
+
+
+def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]) -> Iterator[str]:
+    """Every way in which Headwater says something else than Kafka Streams; nothing when both refuse the topology."""
+    typed = parsed(document)
+    if isinstance(typed, tuple):
+        if answer.refusal is None:
+            yield f"refused by the schema only: {_texts(typed)}"
+        return
+    nodes = build_nodes(typed)
+    if answer.refusal is not None and answer.refusal.stage == "build":
+        yield from _both_refuse(answer.refusal, compiled(typed, Run(typed.application.id, {})).problems)
+        return
+    if found := errors(nodes.problems):
+        yield f"built by Kafka Streams, refused by us: {_texts(found)}"
+        return
+    text = write_description(nodes)
+    if text != answer.describe:
+        yield f"describe:\n--- ours\n{text}\n--- Kafka Streams\n{answer.describe}"
+    yield from _run_differences(typed, nodes, answer, tuple(runs))
+
+
+def _run_differences(
+    document: TopologyDocument, nodes: NodeTopology, answer: Answer, runs: tuple[Run, ...]
+) -> Iterator[str]:
+    for run, counts in zip(runs, answer.runs, strict=True):
+        ours = compiled(document, run)
+        found = errors(ours.problems)
+        if counts.refusal is not None or counts.status in _REFUSED_BY_BROKER:
+            if not found:
+                yield f"{run}: refused only by Kafka Streams: {counts.refusal or counts.status} {counts.detail}"
+            else:
+                yield from _unlike_causes(run, counts, found)
+        elif found:
+            yield f"{run}: refused only by us: {_texts(found)}; theirs: {counts}"
+        else:
+            yield from _count_differences(run, ours, counts)
+            if answer.insides is not None and run == runs[0]:
+                own, real = insides(ours, nodes), theirs(answer.insides)
+                if own != real:
+                    yield f"insides:\n--- ours\n{json.dumps(own, indent=1)}\n--- theirs\n{json.dumps(real, indent=1)}"
+
+
+def _count_differences(run: Run, ours: CompiledApplication, counts: Counts) -> Iterator[str]:
+    made = {topic.name: topic.partitions for topic in ours.internal_topics}
+    if made != dict(counts.counts):
+        yield f"{run}: counts {made}, theirs {counts.counts}"
+    tasks = {str(part.id): part.tasks for part in ours.subtopologies if part.tasks}
+    if tasks != dict(counts.tasks):
+        yield f"{run}: tasks {tasks}, theirs {counts.tasks}"
+
+
+_CAUSES: Mapping[str, frozenset[str]] = {
+    "MissingSourceTopicException": frozenset({"MissingSourceTopic"}),
+    "TaskAssignmentException": frozenset({"UndecidablePartitions"}),
+    "InvalidTopicException": frozenset({"InvalidName"}),
+    "MISSING_SOURCE_TOPICS": frozenset({"MissingSourceTopic"}),
+    "INCORRECTLY_PARTITIONED_TOPICS": frozenset({"NotCopartitioned", "ConflictingPartitions"}),
+    "StreamsInvalidTopologyException": frozenset({"UndecidablePartitions", "InvalidTopology"}),
+}
+
+
+def _unlike_causes(run: Run, counts: Counts, found: Iterable[Problem]) -> Iterator[str]:
+    cause = counts.refusal.name if counts.refusal else counts.status or ""
+    codes = {str(problem.code) for problem in found}
+    if cause in _CAUSES and not codes & _CAUSES[cause]:
+        yield f"{run}: {cause} {counts.detail or counts.refusal}, ours {_texts(found)}"
+
+
+def _both_refuse(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]:
+    """Our text names the exception class that Kafka Streams throws."""
+    found = [problem for problem in errors(problems) if str(problem.code) not in _KNOWN_LATER]
+    if not found:
+        yield f"refused only by Kafka Streams: {refusal}"
+    elif not any(refusal.name in problem.why for problem in found):
+        yield f"refused for another reason: {refusal}; ours: {_texts(found)}"
+
+
+def _texts(problems: Iterable[Problem]) -> str:
+    return "; ".join(f"{problem.code}: {problem.summary} ({problem.why})" for problem in problems)

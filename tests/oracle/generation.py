@@ -1,0 +1,528 @@
+"""Random topology documents over the whole DSL and Processor API, typed so that most of them are ones Kafka Streams builds.
+
+Everything is drawn through `Choices`, whose 0 is always the plainest choice: hypothesis shrinks towards it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+Options = dict[str, Any]
+
+_STATELESS = ("filter", "filterNot", "map", "mapValues", "flatMap", "flatMapValues", "selectKey", "peek")
+_OPTIMIZATIONS = (
+    None,
+    "all",
+    "none",
+    "merge.repartition.topics",
+    "reuse.ktable.source.topics",
+    "single.store.self.join",
+    "merge.repartition.topics,single.store.self.join",
+    "reuse.ktable.source.topics, merge.repartition.topics",
+)
+_ODD_NAMES = (
+    "KSTREAM-FOO-0000000099",
+    "KSTREAM-KEY-SELECT-0000000001",
+    "KSTREAM-SOURCE-0000000000-repartition",
+    "mine-repartition",
+    "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000003-topic",
+    "x-changelog",
+)
+_BAD_NAMES = ("bad name", "..", ".", "sl/ash", "n" * 249, "n" * 230)
+_LOGGING: tuple[bool | Options, ...] = (
+    False,
+    True,
+    {"min.insync.replicas": 2},
+    {"cleanup.policy": "delete"},
+    {"retention.ms": 5000, "cleanup.policy": "compact,delete"},
+    {"min.compaction.lag.ms": 7},
+)
+
+
+@attrs.frozen
+class Choices:
+    """`number(n)` is one of 0 … n-1."""
+
+    number: Callable[[int], int]
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.number(len(options))]
+
+    def chance(self, percent: int) -> bool:
+        return self.number(100) >= 100 - percent
+
+
+@attrs.frozen
+class Handle:
+    alias: str
+    kind: str
+    window: Mapping[str, Any] | None = None
+    versioned: bool = False
+
+
+@attrs.define
+class Generator:
+    """Grows one document. `bad` allows what Kafka Streams refuses."""
+
+    choices: Choices
+    bad: bool = False
+    steps: list[Options] = attrs.field(factory=list)
+    handles: list[Handle] = attrs.field(factory=list)
+    stream_topics: list[tuple[str, Any]] = attrs.field(factory=list)
+    topics: list[str] = attrs.field(factory=list)
+    global_topics: list[str] = attrs.field(factory=list)
+    stores: list[str] = attrs.field(factory=list)
+    names: list[str] = attrs.field(factory=list)
+    serial: int = 0
+
+    def document(self, size: int) -> Options:
+        self._source()
+        for _ in range(size):
+            self._step()
+        if self.choices.chance(12):
+            self._processor_api()
+        application: Options = {"id": "app"}
+        if config := self._config():
+            application["config"] = config
+        return {"application": application, "topology": self.steps}
+
+    def partitions(self, missing_percent: int = 0) -> dict[str, int]:
+        base = 1 + self.choices.number(4)
+        varied = self.choices.chance(40)
+        counts = {
+            topic: 1 + self.choices.number(7) if varied else base
+            for topic in [*self.topics, *self.global_topics]
+            if topic in self.global_topics or not self.choices.chance(missing_percent)
+        }
+        return counts | {"unread": 3}
+
+    # --- names and stores
+
+    def _fresh(self, prefix: str) -> str:
+        self.serial += 1
+        return f"{prefix}{self.serial}"
+
+    def _name(self, percent: int = 30) -> Options:
+        if not self.choices.chance(percent):
+            return {}
+        return {"name": self._any_name("n")}
+
+    def _any_name(self, prefix: str) -> str:
+        if self.choices.chance(5):
+            return self.choices.pick(_ODD_NAMES)
+        if self.bad and self.choices.chance(10):
+            return self.choices.pick((*_BAD_NAMES, *self.names))
+        name = self._fresh(prefix)
+        self.names.append(name)
+        return name
+
+    def _logging(self, percent: int = 25) -> Options:
+        return {"logging": self.choices.pick(_LOGGING)} if self.choices.chance(percent) else {}
+
+    def _materialized(self, kind: str = "keyValue", window: Mapping[str, Any] | None = None) -> Options:
+        form = self.choices.number(8)
+        if form <= 2:
+            return {}
+        if form == 3:
+            return {"materialized": {}}
+        if form == 4:
+            return {"materialized": self._any_name("s")}
+        span = _span(window) if window else 0
+        kept = max(0, span + self.choices.pick((0, 1000, 86_400_000) if not self.bad else (0, -1000, 5000)))
+        if form == 5 and kind != "unlimited":
+            return {"materialized": {"supplier": self._supplier(kind, window, kept), **self._logging()}}
+        options: Options = {"store": self._any_name("s")} if self.choices.chance(60) else {}
+        if self.choices.chance(30):
+            options["type"] = self.choices.pick(("rocksDB", "in-memory"))
+        if window and "unlimited" not in window and self.choices.chance(50):
+            options["retention"] = kept
+        if self.choices.chance(20):
+            options["caching"] = self.choices.chance(50)
+        if self.choices.chance(20):
+            options["serdes"] = {"key": "string", "value": "json"}
+        return {"materialized": options | self._logging()}
+
+    def _supplier(self, kind: str, window: Mapping[str, Any] | None, kept: int) -> Options:
+        supplier: Options = {"name": self._any_name("s"), "kind": kind}
+        if kind == "keyValue":
+            supplier["kind"] = self.choices.pick(("timestampedKeyValue", "keyValue", "versionedKeyValue"))
+        elif kind == "window":
+            supplier["kind"] = self.choices.pick(("timestampedWindow", "window"))
+            supplier["windowSize"] = _window_size(window or {})
+        if supplier["kind"] == "versionedKeyValue":
+            supplier["retention"] = self.choices.pick((3_600_000, 1, 600_000))
+        elif self.choices.chance(30):
+            supplier["type"] = "in-memory"
+        if kind != "keyValue":
+            supplier["retention"] = max(kept, _window_size(window or {}))
+        return supplier
+
+    def _builder(self) -> Options:
+        kind = self.choices.pick(
+            ("keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session")
+        )
+        builder: Options = {"name": self._fresh("store"), "kind": kind}
+        if kind not in {"keyValue", "timestampedKeyValue"}:
+            builder["retention"] = self.choices.pick((3_600_000, 60_000, "1h30m"))
+        if kind.lower().endswith("window"):
+            builder["windowSize"] = 30_000
+            if self.choices.chance(30):
+                builder["retainDuplicates"] = True
+        if kind != "versionedKeyValue" and self.choices.chance(25):
+            builder["type"] = "in-memory"
+        return builder | self._logging()
+
+    def _connected(self) -> Options:
+        stores: list[Any] = []
+        if self.stores and self.choices.chance(60):
+            stores.append(self.choices.pick(self.stores))
+        if self.choices.chance(30):
+            stores.append(self._builder())
+            if self.choices.chance(50):
+                self.stores.append(stores[-1]["name"])
+        return {"stores": stores} if stores else {}
+
+    # --- handles
+
+    def _emit(
+        self, operator: str, options: Options, kind: str | None, receiver: Handle | None = None, **traits: Any
+    ) -> None:
+        if receiver is not None:
+            options = {"from": receiver.alias, **options}
+        if kind is not None:
+            alias = f"h{len(self.handles)}"
+            options = {**options, "as": alias}
+            self.handles.append(Handle(alias, kind, **traits))
+        self.steps.append({operator: options or None})
+
+    def _of(self, *kinds: str) -> list[Handle]:
+        """The latest first, so that the plainest choice continues the chain."""
+        return [handle for handle in reversed(self.handles) if handle.kind in kinds]
+
+    # --- sources
+
+    def _topic(self) -> str:
+        topic = self._fresh("t")
+        self.topics.append(topic)
+        return topic
+
+    def _source(self) -> None:
+        form = self.choices.number(20)
+        if form <= 8:
+            self._emit("stream", self._stream_topics() | self._name(20), "stream")
+        elif form <= 14:
+            self._table()
+        elif form <= 16:
+            self._global_table()
+        elif form == 17:
+            builder = self._builder()
+            self.stores.append(builder["name"])
+            self._emit("addStateStore", builder, None)
+        elif form == 18:
+            topic = self._fresh("g")
+            self.global_topics.append(topic)
+            builder = self._builder() | {"logging": False}
+            if builder["kind"] == "versionedKeyValue" and not self.bad:
+                builder["kind"], _ = "keyValue", builder.pop("retention")
+            self._emit("addGlobalStore", {"store": builder, "topic": topic, **self._name(20)}, None)
+        elif self.bad and self.topics:
+            self._emit("stream", {"topics": [self.choices.pick(self.topics), self._topic()]}, "stream")
+        else:
+            self._emit("stream", self._stream_topics() | self._name(20), "stream")
+
+    def _stream_topics(self) -> Options:
+        if self.stream_topics and self.choices.chance(30):
+            key, value = self.choices.pick(self.stream_topics)
+            return {key: value}
+        form = self.choices.number(10)
+        key, value = "topic", ""
+        if form <= 6:
+            value = self._topic()
+        elif form <= 8:
+            key, value = "topics", [self._topic(), self._topic()]  # type: ignore[assignment]
+        else:
+            prefix = self._fresh("p")
+            self.topics += [f"{prefix}-a", f"{prefix}-bb"]
+            key, value = "pattern", f"{prefix}-.*"
+        self.stream_topics.append((key, value))
+        reset = {"offsetReset": "earliest"} if self.bad and self.choices.chance(20) else {}
+        return {key: value, **reset}
+
+    def _table(self) -> None:
+        topic = self.choices.pick(self.topics) if self.bad and self.topics and self.choices.chance(20) else self._topic()
+        store = self._materialized()
+        self._emit("table", {"topic": topic, **self._name(20), **store}, "table", versioned=_is_versioned(store))
+
+    def _global_table(self) -> None:
+        topic = self._fresh("g")
+        self.global_topics.append(topic)
+        store = self._materialized()
+        if _is_versioned(store) and not self.bad:
+            store = {}
+        self._emit("globalTable", {"topic": topic, **self._name(20), **store}, "global")
+
+    # --- one call on something there is
+
+    def _step(self) -> None:
+        if not self.handles or self.choices.chance(22):
+            self._source()
+            return
+        pending = self._of("grouped", "groupedTable", "windowed", "cogrouped", "windowedCogrouped")
+        if pending and self.choices.chance(65):
+            self._aggregate(self.choices.pick(pending))
+            return
+        usable = self._of("stream", "table")
+        if not usable:
+            self._source()
+            return
+        recent = usable[:3] if self.choices.chance(60) else usable
+        receiver = self.choices.pick(recent)
+        (self._on_stream if receiver.kind == "stream" else self._on_table)(receiver)
+
+    def _on_stream(self, stream: Handle) -> None:
+        form = self.choices.number(100)
+        if form < 26:
+            self._emit(self.choices.pick(_STATELESS), self._name(), "stream", stream)
+        elif form < 32:
+            self._emit("to", {"topic": self._fresh("out"), **self._name(20)}, None, stream)
+        elif form < 36:
+            self._end(stream)
+        elif form < 52:
+            self._group_stream(stream)
+        elif form < 58:
+            counted = {"partitions": 1 + self.choices.number(6)} if self.choices.chance(35) else {}
+            self._emit("repartition", self._name(50) | counted, "stream", stream)
+        elif form < 64:
+            self._emit("toTable", self._name() | self._materialized(), "table", stream)
+        elif form < 69:
+            other = self.choices.pick(self._of("stream"))
+            self._emit("merge", {"with": other.alias, **self._name()}, "stream", stream)
+        elif form < 74:
+            self._split(stream)
+        elif form < 79:
+            operator = self.choices.pick(("process", "processValues"))
+            self._emit(operator, self._connected() | self._name(), "stream", stream)
+        else:
+            self._join_stream(stream)
+
+    def _end(self, stream: Handle) -> None:
+        operator = self.choices.pick(("foreach", "print", "to", "to"))
+        if operator == "to" and self.choices.chance(50) and self.topics:
+            # a topic that the application reads itself
+            self._emit("to", {"topic": self.choices.pick(self.topics)}, None, stream)
+        elif operator == "to":
+            self._emit("to", {"extractor": "com.example.Router@1f, (odd)", **self._name(20)}, None, stream)
+        else:
+            self._emit(operator, self._name(20), None, stream)
+
+    def _group_stream(self, stream: Handle) -> None:
+        self._emit(self.choices.pick(("groupBy", "groupByKey")), self._name(35), "grouped", stream)
+
+    def _split(self, stream: Handle) -> None:
+        branches = []
+        for _ in range(1 + self.choices.number(3)):
+            branches.append(self._branch())
+        options: Options = {**self._name(40), "branches": branches}
+        form = self.choices.number(3)
+        if form:
+            options["default"] = True if form == 1 else self._branch()
+        self._emit("split", options, None, stream)
+        self.handles += [Handle(b["as"], "stream") for b in [*branches, options.get("default")] if isinstance(b, dict)]
+
+    def _branch(self) -> Options:
+        branch: Options = {**self._name(40), "as": f"b{self._fresh('')}"}
+        if self.choices.chance(25):
+            branch["then"] = [{self.choices.pick(_STATELESS): self._name() or None}]
+            if self.choices.chance(30):
+                branch["then"].append({"repartition": self._name(50) or None})
+        return branch
+
+    def _join_stream(self, stream: Handle) -> None:
+        partners = self._of("stream", "table", "global")
+        other = self.choices.pick(partners)
+        if other.kind == "stream":
+            self._join_streams(stream, other)
+        elif other.kind == "table":
+            graces = (0, 1000, 600_000) if other.versioned or (self.bad and self.choices.chance(20)) else ()
+            grace = {"grace": self.choices.pick(graces)} if graces and self.choices.chance(50) else {}
+            if grace and not self.bad and grace["grace"] != 0 and not other.versioned:
+                grace = {}
+            self._emit(self._inner_or_left(), {"with": other.alias, **self._name(), **grace}, "stream", stream)
+        else:
+            self._emit(self._inner_or_left(), {"with": other.alias, **self._name()}, "stream", stream)
+
+    def _inner_or_left(self) -> str:
+        return self.choices.pick(("join", "leftJoin"))
+
+    def _join_streams(self, stream: Handle, other: Handle) -> None:
+        window: Options = self.choices.pick(
+            ({"difference": 5000}, {"difference": "10s", "grace": "3s"}, {"before": 2000, "after": 7000, "grace": 1})
+        )
+        total = {"difference": 10_000} if window.get("difference") == 5000 else {"difference": 23_000, "before": 9001}
+        kept = total.get("before", 0) if "before" in window else total["difference"]
+        options: Options = {"with": other.alias, "window": window, **self._name()}
+        if self.choices.chance(25):
+            options["storeName"] = self._any_name("j")
+        size = 9000 if "before" in window else 10_000 if window["difference"] == 5000 else 20_000
+        for side in ("thisStore", "otherStore"):
+            if self.choices.chance(12):
+                options[side] = {"name": self._any_name("js"), "retention": kept, "windowSize": size}
+                if self.bad and self.choices.chance(30):
+                    options[side]["retention"] += 1
+        operator = self.choices.pick(("join", "leftJoin", "outerJoin"))
+        self._emit(operator, options | self._logging(15), "stream", stream)
+
+    def _on_table(self, table: Handle) -> None:
+        form = self.choices.number(100)
+        if form < 18:
+            options = self._name() | self._materialized()
+            traits: Options = {"window": table.window, "versioned": _is_versioned(options)}
+            self._emit(self.choices.pick(("filter", "filterNot", "mapValues")), options, "table", table, **traits)
+        elif form < 24:
+            options = self._name() | self._materialized() | self._connected()
+            self._emit("transformValues", options, "table", table, window=table.window)
+        elif form < 46:
+            keyed = {"selectKey": True} if self.choices.chance(20) else {}
+            self._emit("toStream", self._name() | keyed, "stream", table)
+        elif form < 56:
+            self._suppress(table)
+        elif form < 72:
+            self._emit("groupBy", self._name(40), "groupedTable", table)
+        else:
+            self._join_tables(table)
+
+    def _suppress(self, table: Handle) -> None:
+        options: Options = {"until": "timeLimit", "timeLimit": "5s"}
+        if (table.window and "unlimited" not in table.window) or (self.bad and self.choices.chance(30)):
+            options = {"until": "windowCloses"} if self.choices.chance(70) else options
+        if table.versioned and not self.bad:
+            return
+        if self.choices.chance(30):
+            options["maxRecords"] = 100
+        if options["until"] == "timeLimit" and self.choices.chance(30):
+            options["whenFull"] = self.choices.pick(("emitEarly", "shutDown"))
+        self._emit("suppress", options | self._name() | self._logging(), "table", table, window=table.window)
+
+    def _join_tables(self, table: Handle) -> None:
+        partners = self._of("table")
+        other = self.choices.pick(partners)
+        options: Options = {"with": other.alias, **self._name(), **self._materialized()}
+        traits: Options = {"versioned": _is_versioned(options)}
+        if self.choices.chance(35):
+            self._emit(self._inner_or_left(), options | {"foreignKey": True}, "table", table, **traits)
+        else:
+            self._emit(self.choices.pick(("join", "leftJoin", "outerJoin")), options, "table", table, **traits)
+
+    # --- aggregations
+
+    def _aggregate(self, grouped: Handle) -> None:
+        if grouped.kind == "grouped" and self.choices.chance(35):
+            if self.choices.chance(70):
+                self._window(grouped, "windowed")
+            else:
+                self._emit("cogroup", {}, "cogrouped", grouped)
+            return
+        if grouped.kind == "cogrouped" and self.choices.chance(50):
+            partners = [other for other in self._of("grouped")]
+            if partners and self.choices.chance(60):
+                self._emit("cogroup", {"with": self.choices.pick(partners).alias}, "cogrouped", grouped)
+            else:
+                self._window(grouped, "windowedCogrouped")
+            return
+        kind = "keyValue"
+        if grouped.window:
+            kind = next((k for k in ("session", "unlimited") if k in grouped.window), "window")
+        cogrouped = grouped.kind in {"cogrouped", "windowedCogrouped"}
+        operator = "aggregate" if cogrouped else self.choices.pick(("count", "reduce", "aggregate"))
+        options = self._name() | self._materialized(kind, grouped.window)
+        self._emit(operator, options, "table", grouped, window=grouped.window, versioned=_is_versioned(options))
+
+    def _window(self, grouped: Handle, kind: str) -> None:
+        window: Options = self.choices.pick(
+            (
+                {"tumbling": {"size": 10_000}},
+                {"tumbling": {"size": "1h", "grace": "5m"}},
+                {"hopping": {"size": 60_000, "advance": 20_000, "grace": 1}},
+                {"sliding": {"difference": 30_000, "grace": 2000}},
+                {"sliding": {"difference": 1000}},
+                {"session": {"gap": 5000, "grace": 1000}},
+                {"session": {"gap": "1m"}},
+                {"unlimited": None},
+                {"unlimited": {"start": 1000}},
+            )
+        )
+        emit = "unlimited" not in window or self.bad
+        closing = {"emit": "onWindowClose"} if emit and kind == "windowed" and self.choices.chance(15) else {}
+        self._emit("windowedBy", window | closing, kind, grouped, window=window)
+
+    # --- Processor API
+
+    def _processor_api(self) -> None:
+        nodes: list[str] = []
+        readers: list[str] = []
+        for _ in range(1 + self.choices.number(2)):
+            readers.append(self._fresh("src"))
+            self._emit("addSource", {"name": readers[-1], "topic": self._topic()}, None)
+        for _ in range(self.choices.number(4)):
+            nodes.append(self._fresh("proc"))
+            parents = list(dict.fromkeys(self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))))
+            stores = {"stores": [self._builder()]} if self.choices.chance(25) else {}
+            self._emit("addProcessor", {"name": nodes[-1], "parents": parents, **stores}, None)
+        if nodes and self.choices.chance(50):
+            connected = list(dict.fromkeys(self.choices.pick(nodes) for _ in range(2)))
+            store = self._builder()
+            self._emit("addStateStore", {**store, "processors": connected}, None)
+            if self.choices.chance(40):
+                chosen = self.choices.pick(nodes)
+                self._emit("connectProcessorAndStateStores", {"processor": chosen, "stores": [store["name"]]}, None)
+        if self.choices.chance(60):
+            parents = [self.choices.pick([*readers, *nodes])]
+            target = {"topic": self._fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
+            self._emit("addSink", {"name": self._fresh("sink"), **target, "parents": parents}, None)
+
+    def _config(self) -> Options:
+        config: Options = {}
+        if optimization := self.choices.pick(_OPTIMIZATIONS):
+            config["topology.optimization"] = optimization
+        if self.choices.chance(10):
+            config["topic.retention.ms"] = 99_000
+        if self.choices.chance(10):
+            config["topic.segment.bytes"] = 1_048_576
+        if self.choices.chance(10):
+            config["windowstore.changelog.additional.retention.ms"] = self.choices.pick((0, 1, 3_600_000))
+        if self.choices.chance(4):
+            config["ensure.explicit.internal.resource.naming"] = True
+        if self.choices.chance(5):
+            config["__enable.process.processValue.fix__"] = True
+        if self.choices.chance(3):
+            config["replication.factor"] = 3
+        if self.choices.chance(3):
+            config["__internal.override.topic.prefix__"] = "other"
+        if self.bad and self.choices.chance(5):
+            config["topology.optimization"] = self.choices.pick(("some", "all,none", "all, merge.repartition.topics"))
+        return config
+
+
+def _is_versioned(options: Mapping[str, Any]) -> bool:
+    store = options.get("materialized")
+    return isinstance(store, dict) and store.get("supplier", {}).get("kind") == "versionedKeyValue"
+
+
+def _ms(value: Any) -> int:
+    return {"1h": 3_600_000, "5m": 300_000, "1m": 60_000}.get(value, value or 0) if not isinstance(value, int) else value
+
+
+def _window_size(window: Mapping[str, Any]) -> int:
+    ((kind, options),) = window.items()
+    return _ms((options or {}).get("size") or (options or {}).get("difference") or 0) if kind != "session" else 0
+
+
+def _span(window: Mapping[str, Any]) -> int:
+    """How long windows must be kept at least, in milliseconds."""
+    ((kind, options),) = window.items()
+    if kind == "unlimited":
+        return 0
+    length = 2 * _ms(options["difference"]) if kind == "sliding" else _ms(options.get("size") or options.get("gap"))
+    return length + _ms(options.get("grace", 0))
