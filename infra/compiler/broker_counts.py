@@ -23,7 +23,8 @@ def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, 
     """Counts of all external and repartition topics: an undecided topic takes the largest count known to its *first* writer."""
     counts = dict(wiring.known)
     peak = {
-        group.id: max((counts[source] for source in group.sources if source in counts), default=0) for group in order
+        group.id: max((counts[source] for source in group.sources if source in counts), default=0)
+        for group in order
     }
     pending = [group.id for group in order if wiring.writes[group.id]]
     progress = True
@@ -54,7 +55,9 @@ def refused_by_client(
         for node in (n.name for n in group.nodes.nodes if getattr(n, "pattern", None) is not None)
     ]
     if topology.name is not None:
-        problems.append(_unsupported(f"the named topology {topology.name}", "Build the topology without a name", None))
+        problems.append(
+            _unsupported(f"the named topology {topology.name}", "Build the topology without a name", None)
+        )
     problems += [_scattered(group) for group in copartitioned if not any(group <= read for read in sources)]
     return tuple(problems)
 

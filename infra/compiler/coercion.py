@@ -35,7 +35,9 @@ def enforce(
             continue
         external = {topic: decided[topic] for topic in sorted(group) if topic not in repartition}
         fixed = {
-            topic: decided[topic] for topic in sorted(group) if topic in repartition and repartition[topic].partitions
+            topic: decided[topic]
+            for topic in sorted(group)
+            if topic in repartition and repartition[topic].partitions
         }
         if external:
             if len(set(external.values())) > 1:
@@ -51,7 +53,9 @@ def enforce(
             wanted = next(iter(fixed.values()))
         else:
             wanted = max((decided[topic] for topic in group), default=0)
-        problems += [_fixed_refused(t, c, wanted, external, repartition) for t, c in fixed.items() if c != wanted]
+        problems += [
+            _fixed_refused(t, c, wanted, external, repartition) for t, c in fixed.items() if c != wanted
+        ]
         decided.update((topic, wanted) for topic in group if topic in repartition and topic not in fixed)
     return Coerced(decided, tuple(problems))
 
@@ -64,7 +68,7 @@ def not_copartitioned(external: Mapping[str, int]) -> Problem:
         topic=next(iter(external)),
         expected="equal partition counts",
         found=listed(external),
-        why="Kafka Streams throws TopologyException (\"Topics not co-partitioned\") and the application stops.",
+        why='Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application stops.',
         fix=(
             "Expand the smaller topics to the largest count (keys then move between partitions), or put repartition() "
             "before the join."
@@ -112,7 +116,7 @@ def _fixed_differ(fixed: Mapping[str, int], repartition: Mapping[str, Repartitio
         expected="equal explicit counts",
         found=listed(fixed),
         why=(
-            "Kafka Streams throws TopologyException (\"Following topics do not have the same number of partitions\") and "
+            'Kafka Streams throws TopologyException ("Following topics do not have the same number of partitions") and '
             "the application stops."
         ),
         fix="Give the repartition() calls the same numberOfPartitions, or leave it out of all but one.",

@@ -39,7 +39,9 @@ class Compilation:
     @property
     def repartition(self) -> Mapping[str, RepartitionTopic]:
         """Full name → details of the repartition topics that are read."""
-        return {topic: details for group in self.wiring.groups for topic, details in group.repartition.items()}
+        return {
+            topic: details for group in self.wiring.groups for topic, details in group.repartition.items()
+        }
 
     def but(self, problems: Iterable[Problem] = (), **changes: object) -> "Compilation":
         """A copy with `changes` and further `problems`."""

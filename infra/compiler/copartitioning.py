@@ -1,11 +1,9 @@
 """PURE. Co-partition groups: from source nodes to topics, as `InternalTopologyBuilder#copartitionGroups` merges them (facts 2.4)."""
 
-from collections.abc import Iterable
-
 from infra.compiler.java_collections import copy_order, set_hash, string_set_order
 from infra.compiler.topic_groups import Naming, Sources
 from infra.model.nodes import NodeTopology, SourceNode
-from infra.model.problems import Problem, ProblemCode, Severity
+from infra.model.problems import Problem, ProblemCode
 
 
 def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozenset[str], ...]:
@@ -39,34 +37,6 @@ def check_explicit_counts(topology: NodeTopology, naming: Naming) -> tuple[Probl
         if None not in explicit.values() and len(set(explicit.values())) > 1:
             problems[group] = _conflict(explicit, naming)
     return tuple(problems.values())
-
-
-def lost_members(topology: NodeTopology) -> tuple[Problem, ...]:
-    """Groups that name a node which is not a source: Kafka Streams drops it and enforces nothing for it."""
-    exist = {node.name for node in topology.nodes if isinstance(node, SourceNode)}
-    problems: dict[tuple[str, ...], Problem] = {}
-    for members in topology.copartition_groups:
-        lost = tuple(sorted(members - exist))
-        if lost and lost not in problems:
-            problems[lost] = _lost(lost, sorted(members & exist))
-    return tuple(problems.values())
-
-
-def _lost(lost: tuple[str, ...], kept: Iterable[str]) -> Problem:
-    names = ", ".join(lost)
-    return Problem(
-        code=ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
-        summary=f"The co-partitioning of {names} is not enforced: no source node has that name.",
-        node=lost[0],
-        expected=f"equal partition counts of {names} and {', '.join(kept) or 'what it is joined with'}",
-        found="a co-partition group without it",
-        why=(
-            "Kafka Streams drops the name silently. If the counts differ, keys of the two sides meet in different "
-            "tasks and the join misses partners."
-        ),
-        fix="See that the topics on both sides have equal partition counts, or insert repartition() before the operation.",
-        severity=Severity.WARNING,
-    )
 
 
 def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:

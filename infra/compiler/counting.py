@@ -60,7 +60,9 @@ def _by_assignor(compilation: Compilation) -> Coerced:
 
 
 def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> Coerced:
-    return coercion.enforce(compilation.copartitioned, emulated(compilation.wiring, order), compilation.repartition)
+    return coercion.enforce(
+        compilation.copartitioned, emulated(compilation.wiring, order), compilation.repartition
+    )
 
 
 def _other_orders(wiring: Wiring) -> list[tuple[TopicGroup, ...]]:

@@ -161,5 +161,7 @@ def _needs(topic: str, application: CompiledApplication) -> set[str]:
             if current in part.sinks:
                 new = set(part.sources) - found
                 found |= new
-                pending += [source for source in new if source in written and source in part.repartition_topics]
+                pending += [
+                    source for source in new if source in written and source in part.repartition_topics
+                ]
     return found

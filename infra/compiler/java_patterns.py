@@ -1,20 +1,38 @@
-"""PURE. Java regular expressions of pattern sources."""
+"""PURE. Java regular expressions of pattern sources, matched against whole topic names as `Matcher#matches` does.
 
-import re
+A pattern is parsed and becomes a regular language over the characters of topic names, so matching takes linear time whatever
+the pattern: no nesting of repetitions can make it slow. What is not regular, or too seldom to be worth it, is refused with a
+reason: back references, atomic groups, possessive repetition, word boundaries, comment mode.
+"""
+
+from infra.compiler.java_pattern_parser import parse
+from infra.compiler.java_pattern_tree import PatternRefusedError, language
+from infra.compiler.regular_languages import Algebra, TooComplexError
 
 
 class UntranslatablePatternError(Exception):
-    """The pattern uses what cannot be evaluated here."""
+    """The pattern cannot be evaluated; the message says what in it, or why Java refuses it too."""
 
 
 class JavaPattern:
-    """A pattern source's regular expression, matched against whole topic names."""
+    """A pattern source's regular expression.
+
+    Raises:
+        UntranslatablePatternError: when made or, if it needs too many states, when first matched.
+    """
 
     def __init__(self, text: str) -> None:
         try:
-            self._pattern = re.compile(text)
-        except re.error as error:
-            raise UntranslatablePatternError(str(error)) from error
+            self._algebra = Algebra()
+            self._language = language(parse(text), self._algebra)
+        except PatternRefusedError as reason:
+            raise UntranslatablePatternError(str(reason)) from None
+        except TooComplexError:
+            raise UntranslatablePatternError("it is too complex") from None
 
     def matches(self, topic: str) -> bool:
-        return self._pattern.fullmatch(topic) is not None
+        """Whether the whole of `topic` matches."""
+        try:
+            return self._algebra.matches(self._language, topic)
+        except TooComplexError:
+            raise UntranslatablePatternError("it is too complex") from None

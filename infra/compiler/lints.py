@@ -21,7 +21,9 @@ def check_names(compilation: Compilation) -> Compilation:
         if store.changelog_topic is None
     }
     if topics and not _LEGAL.fullmatch(prefix):
-        return compilation.but([_invalid(min(topics), f"the application id {prefix!r} has illegal characters", None)])
+        return compilation.but(
+            [_invalid(min(topics), f"the application id {prefix!r} has illegal characters", None)]
+        )
     problems = []
     for topic, at in sorted(topics.items()):
         if not _LEGAL.fullmatch(topic):
@@ -33,7 +35,12 @@ def check_names(compilation: Compilation) -> Compilation:
 
 def check_stores(compilation: Compilation) -> Compilation:
     """Stores that no processor uses: Kafka Streams neither opens them nor makes a changelog."""
-    used = {store for node in compilation.topology.nodes if isinstance(node, ProcessorNode) for store in node.stores}
+    used = {
+        store
+        for node in compilation.topology.nodes
+        if isinstance(node, ProcessorNode)
+        for store in node.stores
+    }
     problems = [
         Problem(
             code=ProblemCode.UNUSED_STORE,

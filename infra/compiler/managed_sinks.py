@@ -9,7 +9,9 @@ from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Sink
 
 
-def sink_counts(sinks: Iterable[Sink], compilation: Compilation) -> tuple[tuple[Sink, ...], tuple[Problem, ...]]:
+def sink_counts(
+    sinks: Iterable[Sink], compilation: Compilation
+) -> tuple[tuple[Sink, ...], tuple[Problem, ...]]:
     """`sinks` with their counts (None where it is not decided), and a problem for each that nothing writes."""
     sized: list[Sink] = []
     problems: list[Problem] = []
@@ -22,7 +24,9 @@ def sink_counts(sinks: Iterable[Sink], compilation: Compilation) -> tuple[tuple[
             problems.append(_unwritten(sink))
         tasks = [compilation.tasks.get(writer) for writer in writers]
         decided = [count for count in tasks if count is not None]
-        sized.append(attrs.evolve(sink, partitions=max(decided) if decided and len(decided) == len(tasks) else None))
+        sized.append(
+            attrs.evolve(sink, partitions=max(decided) if decided and len(decided) == len(tasks) else None)
+        )
     return tuple(sized), tuple(problems)
 
 

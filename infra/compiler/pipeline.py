@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from infra.compiler.compilation import Compilation
-from infra.compiler.copartitioning import check_explicit_counts, copartition_groups, lost_members
+from infra.compiler.copartitioning import check_explicit_counts, copartition_groups
 from infra.compiler.counting import count_partitions
 from infra.compiler.described import complete
 from infra.compiler.dsl import build_dsl
@@ -32,7 +32,7 @@ def resolve_topics(compilation: Compilation) -> Compilation:
 def resolve_copartitioning(compilation: Compilation) -> Compilation:
     """Co-partition groups of topics, with the checks that need no counts."""
     topology = compilation.topology
-    problems = (*check_explicit_counts(topology, compilation.naming), *lost_members(topology))
+    problems = check_explicit_counts(topology, compilation.naming)
     return compilation.but(problems, copartitioned=copartition_groups(topology, compilation.sources))
 
 
@@ -71,7 +71,9 @@ def compile_nodes(
     for run in PASSES:
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
-    external = {topic for group in compilation.wiring.groups for topic in group.sources} - compilation.repartition.keys()
+    external = {
+        topic for group in compilation.wiring.groups for topic in group.sources
+    } - compilation.repartition.keys()
     return CompiledApplication(
         application=application,
         subtopologies=subtopologies(compilation),

@@ -63,7 +63,8 @@ class Wiring:
             readers={topic: tuple(ids) for topic, ids in readers.items()},
             writers={topic: tuple(ids) for topic, ids in writers.items()},
             writes={
-                group.id: tuple(t for t in group.sinks if t in internal and t not in known) for group in counting
+                group.id: tuple(t for t in group.sinks if t in internal and t not in known)
+                for group in counting
             },
             known=known,
             absent=frozenset(outside - known.keys()),

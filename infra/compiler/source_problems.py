@@ -77,7 +77,9 @@ def _undecidable(compilation: Compilation) -> list[Problem]:
         if details.partitions == 0:
             problems.append(_explicit_zero(topic, details.at))
         elif topic not in compilation.counts:
-            reason = "no sub-topology writes it" if not wiring.writers[topic] else _blocked_by(compilation, topic)
+            reason = (
+                "no sub-topology writes it" if not wiring.writers[topic] else _blocked_by(compilation, topic)
+            )
             problems.append(_undecided(compilation, topic, reason, details.at))
     return problems
 

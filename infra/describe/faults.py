@@ -34,7 +34,8 @@ class Faults:
                     expected=expected,
                     found=found,
                     why=_WHY,
-                    fix=fix or "Take the text again, complete: print `topology.describe()` and copy all of it.",
+                    fix=fix
+                    or "Take the text again, complete: print `topology.describe()` and copy all of it.",
                     location=Location(self._file, line, 1 if line else 0),
                 )
             )
@@ -66,7 +67,12 @@ class Faults:
         )
 
     def broken(self, line: int, kind: LineKind) -> None:
-        self.add(line, f"Line {line} begins like a line of describe() and does not end like one.", kind.value, "a torn line")
+        self.add(
+            line,
+            f"Line {line} begins like a line of describe() and does not end like one.",
+            kind.value,
+            "a torn line",
+        )
 
     def misplaced(self, line: int, kind: LineKind, after: str) -> None:
         self.add(line, f"Line {line} stands where it cannot.", after, kind.value)

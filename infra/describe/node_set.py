@@ -113,4 +113,3 @@ class NodeSet:
         else:
             entry.parent.right = risen
         entry.parent = risen
-

@@ -71,9 +71,13 @@ def _in_order(description: Description) -> Iterator[Block]:
 def _lists(raw: RawNode, known: set[str], faults: Faults) -> Lists:
     kind, name, number = raw.line.kind, raw.line.name, raw.line.number
     if raw.children is None and kind is not LineKind.SINK:
-        faults.add(number, f"The children of {name} are missing.", "a line `--> …` after it", "none", node=name)
+        faults.add(
+            number, f"The children of {name} are missing.", "a line `--> …` after it", "none", node=name
+        )
     if raw.parents is None and kind is not LineKind.SOURCE:
-        faults.add(number, f"The parents of {name} are missing.", "a line `<-- …` after it", "none", node=name)
+        faults.add(
+            number, f"The parents of {name} are missing.", "a line `<-- …` after it", "none", node=name
+        )
     children = names_in(raw.children.detail, known) if raw.children else ()
     parents = names_in(raw.parents.detail, known) if raw.parents else ()
     return children, parents
@@ -98,7 +102,9 @@ def _check_block(block: Block, lists: Mapping[str, Lists], faults: Faults) -> No
         _report_link(parent, child, lines, is_claimed=(parent, child) in claimed, faults=faults)
 
 
-def _report_link(parent: str, child: str, lines: Mapping[str, int], *, is_claimed: bool, faults: Faults) -> None:
+def _report_link(
+    parent: str, child: str, lines: Mapping[str, int], *, is_claimed: bool, faults: Faults
+) -> None:
     where, there = (parent, child) if is_claimed else (child, parent)
     if there not in lines:
         faults.add(

@@ -73,7 +73,9 @@ def _text(listed: _Listed) -> str:
 def _topics(node: SourceNode, listed: _Listed) -> str:
     if node.pattern is not None:
         return node.pattern
-    topics = node.topics if listed.is_imported else copy_order(node.topics, string_hash, size=len(node.topics))
+    topics = (
+        node.topics if listed.is_imported else copy_order(node.topics, string_hash, size=len(node.topics))
+    )
     return f"[{', '.join(topics)}]"
 
 

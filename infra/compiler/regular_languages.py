@@ -1,0 +1,152 @@
+"""PURE. Regular languages over the characters of topic names, by derivatives: matching takes linear time for any pattern.
+
+Expressions are numbers handed out by an `Algebra`, equal expressions the same number (Brzozowski 1964; intersection and
+complement come for free, which is what look-ahead needs).
+"""
+
+from collections.abc import Iterable
+
+ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+"""All characters that a topic name may have."""
+
+_MOST_EXPRESSIONS = 20_000
+
+_CHARS, _CAT, _ALT, _AND, _NOT, _STAR = range(6)
+_Key = tuple[int, object]
+
+
+class TooComplexError(Exception):
+    """The language needs more states than are worth having."""
+
+
+class Algebra:
+    """Makes expressions and derives them; `nothing` matches no text, `empty` the empty one, `anything` every text."""
+
+    def __init__(self) -> None:
+        self._keys: list[_Key] = []
+        self._ids: dict[_Key, int] = {}
+        self._nullable: list[bool] = []
+        self._derived: dict[tuple[int, str], int] = {}
+        self.nothing = self._make((_ALT, frozenset[int]()), nullable=False)
+        self.empty = self._make((_CAT, ()), nullable=True)
+        self.anything = self._make((_NOT, self.nothing), nullable=True)
+
+    def chars(self, allowed: frozenset[str]) -> int:
+        """One character out of `allowed`."""
+        allowed &= ALPHABET
+        return self._make((_CHARS, allowed), nullable=False) if allowed else self.nothing
+
+    def concat(self, parts: Iterable[int]) -> int:
+        """One after the other."""
+        flat: list[int] = []
+        for part in parts:
+            kind, inner = self._keys[part]
+            flat.extend(inner if kind == _CAT else [part])  # type: ignore[arg-type]
+        if self.nothing in flat:
+            return self.nothing
+        if len(flat) == 1:
+            return flat[0]
+        return self._make((_CAT, tuple(flat)), nullable=all(self._nullable[part] for part in flat))
+
+    def union(self, parts: Iterable[int]) -> int:
+        """Any of them."""
+        flat = self._flat(_ALT, parts)
+        if self.anything in flat:
+            return self.anything
+        if len(flat) == 1:
+            return next(iter(flat))
+        return self._make((_ALT, flat), nullable=any(self._nullable[part] for part in flat))
+
+    def intersection(self, parts: Iterable[int]) -> int:
+        """All of them at once."""
+        flat = self._flat(_AND, parts) - {self.anything}
+        if self.nothing in flat:
+            return self.nothing
+        if not flat:
+            return self.anything
+        if len(flat) == 1:
+            return next(iter(flat))
+        return self._make((_AND, flat), nullable=all(self._nullable[part] for part in flat))
+
+    def complement(self, part: int) -> int:
+        """Every text that `part` does not match."""
+        kind, inner = self._keys[part]
+        if kind == _NOT:
+            return inner  # type: ignore[return-value]
+        return self._make((_NOT, part), nullable=not self._nullable[part])
+
+    def star(self, part: int) -> int:
+        """Any number of times."""
+        if part in {self.nothing, self.empty}:
+            return self.empty
+        if self._keys[part][0] == _STAR:
+            return part
+        return self._make((_STAR, part), nullable=True)
+
+    def repeat(self, part: int, least: int, most: int | None) -> int:
+        """From `least` to `most` times (None: any number)."""
+        if most is None:
+            return self.concat([*[part] * least, self.star(part)])
+        tail = self.empty
+        for _ in range(most - least):
+            tail = self.union([self.empty, self.concat([part, tail])])
+        return self.concat([*[part] * least, tail])
+
+    def is_nullable(self, part: int) -> bool:
+        """Whether it matches the empty text."""
+        return self._nullable[part]
+
+    def matches(self, part: int, text: str) -> bool:
+        """Whether it matches the whole text."""
+        for character in text:
+            part = self._derive(part, character)
+        return self._nullable[part]
+
+    def _flat(self, kind: int, parts: Iterable[int]) -> frozenset[int]:
+        flat: set[int] = set()
+        for part in parts:
+            key = self._keys[part]
+            flat.update(key[1] if key[0] == kind else [part])  # type: ignore[arg-type]
+        return frozenset(flat)
+
+    def _make(self, key: _Key, *, nullable: bool) -> int:
+        found = self._ids.get(key)
+        if found is None:
+            if len(self._keys) >= _MOST_EXPRESSIONS:
+                raise TooComplexError
+            found = self._ids[key] = len(self._keys)
+            self._keys.append(key)
+            self._nullable.append(nullable)
+        return found
+
+    def _derive(self, part: int, character: str) -> int:
+        """What must follow once `character` was read (Brzozowski's derivative)."""
+        known = self._derived.get((part, character))
+        if known is None:
+            known = self._derived[part, character] = self._derivative(part, character)
+        return known
+
+    def _derivative(self, part: int, character: str) -> int:
+        kind, inner = self._keys[part]
+        match kind, inner:
+            case 0, frozenset():
+                return self.empty if character in inner else self.nothing
+            case 1, tuple():
+                return self._derive_concat(inner, character)
+            case 2, frozenset():
+                return self.union(self._derive(each, character) for each in inner)
+            case 3, frozenset():
+                return self.intersection(self._derive(each, character) for each in inner)
+            case 4, int():
+                return self.complement(self._derive(inner, character))
+            case _, int():
+                return self.concat([self._derive(inner, character), part])
+        raise AssertionError(kind)
+
+    def _derive_concat(self, parts: tuple[int, ...], character: str) -> int:
+        found = []
+        for index, part in enumerate(parts):
+            found.append(self.concat([self._derive(part, character), *parts[index + 1 :]]))
+            if not self._nullable[part]:
+                break
+        return self.union(found)
