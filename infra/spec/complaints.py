@@ -42,7 +42,7 @@ class Complaint:
 
 def complaints(violation: Violation) -> Iterator[Complaint]:
     """One for each thing to correct; none where another complaint says it all."""
-    complain = _bad_key if "propertyNames" in violation.schema_path else _COMPLAIN[violation.keyword]
+    complain = _bad_key if violation.is_of_key else _COMPLAIN[violation.keyword]
     return complain(violation)
 
 
@@ -66,9 +66,13 @@ def _unknown_keys(violation: Violation) -> Iterator[Complaint]:
 
 def _place_for(key: str, schema: Schema) -> str:
     """Where a key that is unknown here would be known: one level deeper."""
+    inside = _holders(key, schema)
+    return f"Move it into {one_of(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
+
+
+def _holders(key: str, schema: Schema) -> list[str]:
     parts = schema.get("properties", {})
-    inside = [f"`{name}`" for name, part in parts.items() if key in resolve(part).get("properties", ())]
-    return f"Move it into {either(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
+    return [name for name, part in parts.items() if key in resolve(part).get("properties", ())]
 
 
 def _wrong_type(violation: Violation) -> Iterator[Complaint]:
@@ -116,6 +120,8 @@ def _missing(violation: Violation) -> Iterator[Complaint]:
 
 
 def _one_of_several(violation: Violation) -> Iterator[Complaint]:
+    if not isinstance(violation.value, dict):  # its type is wrong, which is told
+        return
     branches = [_asked_for(branch) for branch in violation.wants]
     names = [name for branch in branches for name in branch]
     given = [name for name in names if name in violation.value]
@@ -233,8 +239,11 @@ _COMPLAIN: dict[str, Callable[[Violation], Iterator[Complaint]]] = {
 def _mistyped(violation: Violation) -> set[str | None]:
     """What unknown keys were probably to be: told where each stands, not once more as missing."""
     allowed = violation.schema.get("properties", {})
-    unknown = (key for key in violation.value if key not in allowed)
-    return {nearest(key, allowed) for key in islice(unknown, _MANY_KEYS)}
+    meant: set[str | None] = set()
+    for key in islice((key for key in violation.value if key not in allowed), _MANY_KEYS):
+        meant.add(nearest(key, allowed))
+        meant.update(_holders(key, violation.schema))
+    return meant
 
 
 def _meant(word: object, allowed: tuple[str, ...] | list[str]) -> str:

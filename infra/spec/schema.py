@@ -25,6 +25,11 @@ class Violation:
     schema: Schema
     schema_path: tuple[PathPart, ...]
 
+    @property
+    def is_of_key(self) -> bool:
+        """Whether `value` is a key of the mapping at `path`."""
+        return "propertyNames" in self.schema_path
+
 
 @cache
 def document_schema() -> Schema:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from infra.model.problems import Problem, ProblemCode
 from infra.spec.complaints import WHY, complaints
@@ -29,19 +30,20 @@ def _problems(raw: RawDocument) -> Iterator[Problem]:
     told: set[tuple[object, ...]] = set()
     for violation in find_violations(raw.data):
         # a rule about several keys (`required`) is broken once for each, and told of at once
-        rule = (violation.path, violation.schema_path)
-        if rule not in told and not _is_wrong_indentation(violation):
+        rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
+        if rule not in told and not _follows_from_indentation(raw.data, violation):
             told.add(rule)
             yield from _told(raw, violation)
 
 
-def _is_wrong_indentation(violation: Violation) -> bool:
-    """A step of several keys is told as such, not once more as several unknown operators."""
-    return (
-        violation.keyword == "additionalProperties"
-        and "maxProperties" in violation.schema
-        and len(violation.value) > 1
-    )
+def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
+    """A step of several keys is told as such: what is in it was meant otherwise."""
+    for index, part in enumerate(violation.path):
+        data = data[part]
+        is_step = isinstance(part, int) and violation.path[index - 1] in ("topology", "then")
+        if is_step and isinstance(data, dict) and len(data) > 1:
+            return violation.keyword != "maxProperties"
+    return False
 
 
 def _told(raw: RawDocument, violation: Violation) -> Iterator[Problem]:

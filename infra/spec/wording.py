@@ -1,18 +1,22 @@
 """Short phrases for what was found and what is allowed, as they stand in problems."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from infra.spec.places import PathPart
 
 _TYPES = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "nothing",
+    "object": ("a mapping",),
+    "array": ("a list",),
+    "string": ("text",),
+    "integer": ("a whole number",),
+    "number": ("a number",),
+    "boolean": ("true", "false"),
+    "null": ("nothing",),
 }
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]*")
 _LONGEST = 60
 _FEW = 6
 
@@ -44,23 +48,31 @@ def capital(text: str) -> str:
 
 def types(names: str | Sequence[str]) -> str:
     """JSON Schema types as people call them."""
-    return either([_TYPES[name] for name in ([names] if isinstance(names, str) else names)])
-
-
-def such_as(phrase: str, schema: Mapping[str, object]) -> str:
-    """`phrase` with the schema's short examples."""
-    examples = schema.get("examples")
-    plain = (
-        [literal(example) for example in examples if not isinstance(example, dict | list)]
-        if isinstance(examples, list)
-        else []
+    return either(
+        [phrase for name in ([names] if isinstance(names, str) else names) for phrase in _TYPES[name]]
     )
-    return f"{phrase}, such as {one_of(plain[:4])}" if plain else phrase
+
+
+def such_as(phrase: str, schema: Mapping[str, Any]) -> str:
+    """`phrase` with the schema's short examples; a truth value needs none."""
+    examples = [literal(example) for example in schema.get("examples", ()) if not isinstance(example, bool)]
+    short = [example for example in examples if len(example) <= _LONGEST][:4]
+    return f"{phrase}, such as {one_of(short)}" if short else phrase
 
 
 def literal(value: object) -> str:
-    """A value as a document would write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as a document would write it on one line."""
+    match value:
+        case bool() | None:
+            return "null" if value is None else str(value).lower()
+        case str():
+            return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+        case list():
+            return f"[{', '.join(map(literal, value))}]"
+        case dict():
+            return "{" + ", ".join(f"{key}: {literal(item)}" for key, item in value.items()) + "}"
+        case _:
+            return str(value)
 
 
 def found(value: object) -> str:

@@ -43,6 +43,7 @@ def repeated_key(key: str, first: int, at: Location) -> Problem:
 
 
 def tag(name: str, at: Location) -> Problem:
+    name = name.replace("tag:yaml.org,2002:", "!!")
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
         summary=f"The tag `{shorten(name)}` is refused.",

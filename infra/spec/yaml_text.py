@@ -25,7 +25,9 @@ def read_yaml(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Prob
         return (), (*tree.problems, _broken(error, text, file))
     except UnicodeEncodeError as error:
         at = _location(text, error.start, file)
-        return (), (faults.broken(at, "The text holds half a character.", ascii(text[error.start])),)
+        return (), (
+            faults.broken(at, "The text holds half a character.", f"`{ascii(text[error.start])[1:-1]}`"),
+        )
     return tuple(raw for raw in tree.documents if raw.data is not None or raw.place.refused), tuple(
         tree.problems
     )
@@ -36,7 +38,9 @@ def _broken(error: yaml.YAMLError, text: str, file: str) -> Problem:
         character = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
         at = _location(text, character.start(), file) if character else Location(file)
         return faults.broken(
-            at, "The text holds a control character.", ascii(character.group()) if character else None
+            at,
+            "The text holds a control character.",
+            f"`{ascii(character.group())[1:-1]}`" if character else None,
         )
     mark = getattr(error, "problem_mark", None)
     at = Location(file, mark.line + 1, mark.column + 1) if mark is not None else Location(file)
