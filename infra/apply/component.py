@@ -1,0 +1,131 @@
+"""The Pulumi resources of one application: a component, its setup, its topics."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pulumi
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
+
+from infra.apply.registration import TopicResource, register
+from infra.apply.repairs import ClusterWriter, Setup
+from infra.apply.stack_state import (
+    COMPONENT_TYPE,
+    TOPIC_TYPE,
+    Repaired,
+    StackState,
+    record_outputs,
+    topic_outputs,
+)
+from infra.model.record import RecordedTopic
+from infra.observe import ClusterReader
+from infra.planner import ApplicationPlan
+
+_PROPAGATION_SECONDS = 30
+
+
+@attrs.frozen
+class Target:
+    """The cluster that the resources of a stack are on, and how the state knows it."""
+
+    provider: pulumi.ProviderResource
+    reader: ClusterReader
+    writer: ClusterWriter
+    state: StackState
+
+
+class Topic(pulumi.CustomResource):
+    """A topic, registered without the generated class around it: with thousands of topics that halves the time."""
+
+    def __init__(self, topic: TopicResource, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(TOPIC_TYPE, topic.name, topic.inputs, opts)
+
+
+class InternalTopics(pulumi.ComponentResource):
+    """The topics of one application as its plan wants them.
+
+    The constructor registers the component alone; `infra.apply.register_all` registers the topics of all applications in
+    the plan's order and then records the setups. Outputs: `topics` (name → id, partitions, whether it is a sink),
+    `initialProcessors`, `generatedNames`.
+    """
+
+    def __init__(
+        self,
+        planned: ApplicationPlan,
+        target: Target,
+        guard: pulumi.ResourceHook,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        self.planned = planned
+        self.registration = register(planned.actions, target.state)
+        self._target = target
+        self._guard = pulumi.ResourceHookBinding(before_delete=[guard])
+        name, is_kept = planned.application_id, planned.record is not None and not planned.record.retired
+        # Its inputs never change: an update would take the record away until the run has finished.
+        super().__init__(
+            COMPONENT_TYPE,
+            name,
+            {"applicationId": name},
+            pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(protect=is_kept, provider=target.provider), opts
+            ),
+        )
+        Setup(
+            name,
+            self.registration.repairs,
+            target.writer,
+            latest=target.state.repairs.get(name, Repaired()),
+            topics=topic_outputs(attrs.evolve(topic, topic_id="") for topic in self._recorded()),
+            opts=pulumi.ResourceOptions(parent=self, protect=is_kept),
+        )
+
+    def topic(self, topic: TopicResource) -> Topic:
+        """Register one topic."""
+        return Topic(
+            topic,
+            pulumi.ResourceOptions(
+                parent=self,
+                provider=self._target.provider,
+                protect=topic.protect,
+                retain_on_delete=topic.retain,
+                import_=topic.name if topic.is_live else None,
+                ignore_changes=list(topic.ignored),
+                hooks=self._guard if topic.guarded else None,
+            ),
+        )
+
+    def record(self) -> None:
+        """Remember the setup. Only after everything was done: `up` looks up the ids of the topics that it made."""
+        record = self.planned.record
+        if record is not None and not pulumi.runtime.is_dry_run():
+            record = attrs.evolve(record, topics={topic.name: topic for topic in self._identified()})
+        outputs: dict[str, Any] = {
+            **record_outputs(record),
+            "released": sorted(self.registration.released),
+        }
+        self.register_outputs(outputs)
+
+    def _recorded(self) -> Sequence[RecordedTopic]:
+        return tuple(self.planned.record.topics.values()) if self.planned.record else ()
+
+    def _identified(self) -> Iterator[RecordedTopic]:
+        """Yield the recorded topics with their ids."""
+        topics = self._recorded()
+        new = [topic.name for topic in topics if not topic.topic_id]
+        ids = _look_up(self._target.reader, new) if new else {}
+        for topic in topics:
+            topic_id = topic.topic_id or ids.get(topic.name)
+            if topic_id is None:
+                raise pulumi.RunError(f"{topic.name} is gone again: it was deleted while it was being set up")
+            yield attrs.evolve(topic, topic_id=topic_id)
+
+
+def _look_up(reader: ClusterReader, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the ids of topics that were just made: not every broker knows them at once."""
+    waiting = Retrying(
+        retry=retry_if_result(lambda ids: len(ids) < len(names)),
+        wait=wait_exponential(multiplier=0.05, max=1),
+        stop=stop_after_delay(_PROPAGATION_SECONDS),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else {},
+    )
+    return waiting(reader.topic_ids, names)

@@ -1,0 +1,35 @@
+"""What a preview says in words, beside the resources that Pulumi lists."""
+
+from collections.abc import Iterable
+
+import attrs
+import pulumi
+
+from infra.apply.registration import Repair
+from infra.model.problems import Problem, Severity
+from infra.planner import ApplicationPlan, Plan
+from infra.report import plan_text, problem_text
+
+_MOST_LINES = 60
+_LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
+
+
+def tell_problems(problems: Iterable[Problem]) -> None:
+    """Log each problem for itself."""
+    for problem in problems:
+        _LOG[problem.severity](problem_text(problem))
+
+
+def tell_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
+    """Say what happens to one application, in the words of `headwater plan`; nothing when nothing does."""
+    is_quiet = not application.notes and not any(
+        action.is_change or action.drift or action.note for action in application.actions
+    )
+    if is_quiet:
+        return
+    lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()
+    lines += [f"  beside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    more = len(lines) - _MOST_LINES
+    if more > 0:
+        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
+    pulumi.log.info("\n".join(lines))

@@ -1,0 +1,46 @@
+"""Everything before the first registration: one snapshot, the pure compiler and planner, all problems at once."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from infra.apply.settings import StackSettings
+from infra.apply.stack_state import StackState
+from infra.compiler import compile_documents
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
+from infra.planner import Plan, plan
+
+
+@attrs.frozen
+class Planned:
+    """`plan` is None when the cluster could not be read. `problems` are those of the settings, too."""
+
+    plan: Plan | None
+    problems: tuple[Problem, ...]
+
+
+def plan_stack(
+    settings: StackSettings,
+    state: StackState,
+    reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
+) -> Planned:
+    """Read the cluster once and decide; raises nothing for what a user can put right."""
+    started = time.monotonic()
+    if settings.connection is None:
+        return Planned(None, settings.problems)
+    try:
+        snapshot = reader_for(settings.connection).read(snapshot_request(settings.documents, state.records))
+    except ProblemsError as error:
+        return Planned(None, (*settings.problems, *error.problems))
+    compiled = compile_documents(settings.documents, snapshot.partitions)
+    elapsed_ms = round((time.monotonic() - started) * 1000)
+    planned = plan(compiled, snapshot, state.records, settings.policy, elapsed_ms)
+    problems = planned.problems if settings.are_documents_complete else _without_removals(planned.problems)
+    return Planned(planned, (*settings.problems, *problems))
+
+
+def _without_removals(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """A document that cannot be read is no document that was removed."""
+    return tuple(problem for problem in problems if problem.code is not ProblemCode.APPLICATION_REMOVED)

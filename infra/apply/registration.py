@@ -1,0 +1,162 @@
+"""What Pulumi is told of each topic, and what has to be done beside it.
+
+Pulumi compares a topic with its own state, not with the cluster. So whatever the plan keeps is left out of the comparison
+(`ignored`), and whatever the plan changes although the state has it right already is a `Repair`: Pulumi cannot see it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from infra.apply.stack_state import StackState, TopicInState
+from infra.planner import ActionKind, TopicAction
+
+_ALL = ("partitions", "replicationFactor", "config")
+
+
+@attrs.frozen(kw_only=True)
+class TopicResource:
+    """How a topic is registered. `inputs` are the provider's; of those in `ignored` the state keeps its own.
+
+    `protect` refuses deletion and replacement, `retain` makes even a deletion that gets through leave the topic alone,
+    `guarded` binds the hook that refuses what the plan does not delete.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    is_live: bool
+    ignored: tuple[str, ...] = ()
+    protect: bool = True
+    retain: bool = True
+    guarded: bool = True
+    wave: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Repair:
+    """A change of the cluster alone. `partitions` and `config` say what to reach; config values None = unset.
+
+    With `create` the topic is made anew, else `partitions` None = as they are.
+    """
+
+    name: str
+    create: bool = False
+    partitions: int | None = None
+    replication_factor: int = -1
+    config: Mapping[str, str | None] = attrs.field(factory=dict)
+    text: str
+
+
+@attrs.frozen
+class Registration:
+    """All topics of one application. `released` are those in the state that are protected no more after the run."""
+
+    topics: tuple[TopicResource, ...]
+    repairs: tuple[Repair, ...]
+    released: frozenset[str]
+    deletable: frozenset[str]
+
+
+def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
+    """Decide how the topics of one application are registered."""
+    topics: list[TopicResource] = []
+    repairs: list[Repair] = []
+    released: set[str] = set()
+    deletable: set[str] = set()
+    for action in actions:
+        held = state.topics.get(action.name)
+        if action.kind is ActionKind.DELETE:
+            deletable.add(action.name)
+        elif action.kind is ActionKind.RELEASE:
+            if held is not None:
+                released.add(action.name)
+                if action.name not in state.released:
+                    topics.append(_let_go(action, held))
+        else:
+            topics.append(_resource(action, held))
+            repairs.extend(_repair(action, held))
+    return Registration(tuple(topics), tuple(repairs), frozenset(released), frozenset(deletable))
+
+
+def _let_go(action: TopicAction, held: TopicInState) -> TopicResource:
+    """Pulumi drops a protected topic from its state in two steps only: this is the first."""
+    return TopicResource(
+        name=action.name,
+        inputs=_inputs(attrs.evolve(action, partitions=held.partitions)),
+        is_live=action.live is not None,
+        ignored=_ALL,
+        protect=False,
+        guarded=False,
+    )
+
+
+def _resource(action: TopicAction, held: TopicInState | None) -> TopicResource:
+    is_retired = action.kind is ActionKind.RETIRE
+    return TopicResource(
+        name=action.name,
+        inputs=_inputs(action),
+        is_live=action.live is not None,
+        ignored=_ignored(action, held),
+        protect=not is_retired,
+        retain=not is_retired,
+        wave=action.wave,
+    )
+
+
+def _inputs(action: TopicAction) -> dict[str, Any]:
+    return {
+        "name": action.name,
+        "partitions": action.partitions,
+        # The provider takes no -1; for topics that exist the factor is ignored anyway.
+        "replicationFactor": max(action.replication_factor, 1),
+        "config": dict(action.config),
+    }
+
+
+def _ignored(action: TopicAction, held: TopicInState | None) -> tuple[str, ...]:
+    if action.live is None:
+        return () if held is None else _ALL
+    if not (_grows_visibly(action, held) or _changes_visibly(action, held)):
+        return _ALL
+    # The provider writes the whole config with every update, so it must not be an old one.
+    return ("replicationFactor",) if _grows_visibly(action, held) else ("partitions", "replicationFactor")
+
+
+def _grows_visibly(action: TopicAction, held: TopicInState | None) -> bool:
+    return action.added_partitions > 0 and (held is None or held.partitions < action.partitions)
+
+
+def _changes_visibly(action: TopicAction, held: TopicInState | None) -> bool:
+    return bool(action.changes) and (held is None or held.config != action.config)
+
+
+def _repair(action: TopicAction, held: TopicInState | None) -> Iterable[Repair]:
+    if held is None:
+        return
+    if action.live is None:
+        yield Repair(
+            name=action.name,
+            create=True,
+            partitions=action.partitions,
+            replication_factor=action.replication_factor,
+            config=dict(action.config),
+            text=f"create again with {action.partitions} partitions",
+        )
+        return
+    grows = action.added_partitions > 0 and not _grows_visibly(action, held)
+    written = _grows_visibly(action, held) or _changes_visibly(action, held)
+    changes = () if written else action.changes
+    if grows or changes:
+        growth = [f"partitions {action.live.partitions} -> {action.partitions}"] if grows else []
+        settings = [f"{c.key} {_shown(c.live)} -> {_shown(c.wanted)}" for c in changes]
+        yield Repair(
+            name=action.name,
+            partitions=action.partitions if grows else None,
+            config={change.key: change.wanted for change in changes},
+            text=", ".join((*growth, *settings)),
+        )
+
+
+def _shown(value: str | None) -> str:
+    return "unset" if value is None else value

@@ -1,0 +1,138 @@
+"""Repairs: changes of the cluster that Pulumi's state cannot show as a difference of a topic.
+
+A `Setup` resource carries them. Its inputs change when there is something to repair, so that a preview shows it, and its
+hook makes the change when the engine gets there, which is before the application's topics are registered.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import attrs
+import pulumi
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from infra.apply.registration import Repair
+from infra.apply.stack_state import SETUP_TYPE, Repaired
+from infra.observe import Connection
+
+_TIMEOUT_SECONDS = 60
+
+
+class ClusterWriter(Protocol):
+    """Changes topics."""
+
+    def repair(self, repairs: Sequence[Repair]) -> None:
+        """Do all of it; raises `pulumi.RunError` naming every topic that could not be repaired."""
+        ...
+
+
+@attrs.frozen
+class KafkaClusterWriter:
+    """Repairs by the Kafka admin client, in three batched calls whatever the number of topics."""
+
+    connection: Connection
+
+    def repair(self, repairs: Sequence[Repair]) -> None:
+        # A logger outside the hierarchy: without one librdkafka writes to stderr, which Pulumi shows.
+        logger = logging.Logger("librdkafka")  # noqa: LOG001
+        logger.addHandler(logging.NullHandler())
+        admin = AdminClient(self.connection.confluent(), logger=logger)
+        failures = [
+            *_failures(_create(admin, [repair for repair in repairs if repair.create])),
+            *_failures(_expand(admin, [r for r in repairs if r.partitions and not r.create])),
+            *_failures(_configure(admin, [r for r in repairs if r.config and not r.create])),
+        ]
+        if failures:
+            raise pulumi.RunError("could not repair " + "; ".join(failures))
+
+
+def _create(admin: AdminClient, repairs: Iterable[Repair]) -> Mapping[str, "Future[Any]"]:
+    topics = [
+        NewTopic(
+            repair.name,
+            num_partitions=repair.partitions or -1,
+            replication_factor=repair.replication_factor,
+            config={key: value for key, value in repair.config.items() if value is not None},
+        )
+        for repair in repairs
+    ]
+    return admin.create_topics(topics, operation_timeout=_TIMEOUT_SECONDS) if topics else {}
+
+
+def _expand(admin: AdminClient, repairs: Iterable[Repair]) -> Mapping[str, "Future[Any]"]:
+    partitions = [NewPartitions(repair.name, repair.partitions or 0) for repair in repairs]
+    return admin.create_partitions(partitions, operation_timeout=_TIMEOUT_SECONDS) if partitions else {}
+
+
+def _configure(admin: AdminClient, repairs: Iterable[Repair]) -> Mapping[str, "Future[Any]"]:
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            repair.name,
+            incremental_configs=[_entry(key, value) for key, value in repair.config.items()],
+        )
+        for repair in repairs
+    ]
+    if not resources:
+        return {}
+    return {resource.name: future for resource, future in admin.incremental_alter_configs(resources).items()}
+
+
+def _entry(key: str, value: str | None) -> ConfigEntry:
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    return ConfigEntry(key, value or "", incremental_operation=operation)
+
+
+def _failures(results: Mapping[str, "Future[Any]"]) -> Iterator[str]:
+    for name, future in results.items():
+        try:
+            future.result(timeout=_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            yield f"{name}: {error.args[0].str()}"
+
+
+class Setup(pulumi.ComponentResource):
+    """What a run sets out to do, remembered before it does it, and the repairs.
+
+    Inputs: the latest `repairs`, topic name → text, and how many runs had any, for the same repair may be due again.
+    Output `topics`: as a finished setup records them, ids empty. A later run thus knows the topics of one that was
+    interrupted as its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        repairs: Sequence[Repair],
+        writer: ClusterWriter,
+        *,
+        latest: Repaired,
+        topics: Mapping[str, Any],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        if repairs:
+            latest = Repaired(latest.times + 1, {repair.name: repair.text for repair in repairs})
+        inputs = {"repairs": latest.texts, "repaired": latest.times}
+        hook = pulumi.ResourceHook(f"headwater:repair:{name}", _hook(repairs, writer))
+        binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
+        super().__init__(SETUP_TYPE, name, inputs, opts)
+        self.register_outputs({**inputs, "topics": topics})
+
+
+def _hook(repairs: Sequence[Repair], writer: ClusterWriter) -> Callable[[pulumi.ResourceHookArgs], None]:
+    def repair(_: pulumi.ResourceHookArgs) -> None:
+        if repairs:
+            writer.repair(repairs)
+
+    return repair

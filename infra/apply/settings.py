@@ -1,0 +1,101 @@
+"""What one stack is told: which cluster, which documents, which limits."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import attrs
+
+from infra.apply.setup_switches import switched
+from infra.apply.stack_config import StackConfig
+from infra.model.problems import Problem, ProblemsError
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from infra.planner import PlanPolicy
+from infra.spec import load_documents
+
+# Key → the environment variable that says the same (`infra.observe.environment`).
+_CONNECTION = {
+    "bootstrapServers": "HEADWATER_BOOTSTRAP_SERVERS",
+    "securityProtocol": "HEADWATER_SECURITY_PROTOCOL",
+    "saslMechanism": "HEADWATER_SASL_MECHANISM",
+    "saslUsername": "HEADWATER_SASL_USERNAME",
+    "saslPassword": "HEADWATER_SASL_PASSWORD",
+    "saslTokenUrl": "HEADWATER_SASL_TOKEN_URL",
+    "saslOauthScopes": "HEADWATER_SASL_OAUTH_SCOPES",
+    "saslAwsRegion": "HEADWATER_SASL_AWS_REGION",
+    "caCert": "HEADWATER_CA_CERT",
+    "clientCert": "HEADWATER_CLIENT_CERT",
+    "clientKey": "HEADWATER_CLIENT_KEY",
+    "clientKeyPassphrase": "HEADWATER_CLIENT_KEY_PASSPHRASE",
+    "tlsEnabled": "HEADWATER_ENABLE_TLS",
+    "skipTlsVerify": "HEADWATER_SKIP_VERIFY",
+}
+_LISTS = ("bootstrapServers", "saslOauthScopes")
+_OTHERS = ("documents", "clusterId", "maxNewTopics", "maxAddedPartitions", "setup")
+_DOCUMENTS = ("topologies",)
+
+
+@attrs.frozen(kw_only=True)
+class StackSettings:
+    """`documents` are those that could be read. With an error among `problems` nothing may be registered."""
+
+    connection: Connection | None
+    documents: tuple[TopologyDocument, ...]
+    policy: PlanPolicy
+    problems: tuple[Problem, ...] = ()
+    are_documents_complete: bool = True
+    """Whether every file could be read: else an application without a document may have one that is faulty."""
+
+
+def stack_settings(
+    values: Mapping[str, str],
+    *,
+    secrets: Collection[str] = (),
+    environment: Mapping[str, str],
+    file: str = "Pulumi.yaml",
+) -> StackSettings:
+    """Read a stack's settings and its documents; raises nothing.
+
+    `values` are the stack's keys without their namespace, `secrets` those of them that are encrypted, `file` is where they
+    stand. What the stack does not say about the connection is taken from `environment`.
+    """
+    config = StackConfig(values, secrets=secrets, file=file)
+    config.check_keys((*_CONNECTION, *_OTHERS))
+    loaded = load_documents([Path(path) for path in config.texts("documents") or _DOCUMENTS])
+    connection = _connection(config, environment)
+    policy = PlanPolicy(
+        cluster_id=config.text("clusterId"),
+        max_new_topics=config.count("maxNewTopics"),
+        max_added_partitions=config.count("maxAddedPartitions"),
+    )
+    documents = switched(loaded.documents, config)
+    return StackSettings(
+        connection=connection,
+        documents=documents,
+        policy=policy,
+        problems=(*config.problems, *loaded.problems),
+        are_documents_complete=not loaded.problems,
+    )
+
+
+def _connection(config: StackConfig, environment: Mapping[str, str]) -> Connection | None:
+    said = {variable: _text(config, key) for key, variable in _CONNECTION.items()}
+    try:
+        return Connection.from_environment(
+            {**environment, **{variable: text for variable, text in said.items() if text is not None}}
+        )
+    except ProblemsError as error:
+        config.problems.extend(map(_in_terms_of_keys, error.problems))
+        return None
+
+
+def _text(config: StackConfig, key: str) -> str | None:
+    return (",".join(config.texts(key)) or None) if key in _LISTS else config.text(key)
+
+
+def _in_terms_of_keys(problem: Problem) -> Problem:
+    """A person who wrote `headwater:caCert` does not know `HEADWATER_CA_CERT`."""
+    summary, fix = problem.summary, problem.fix
+    for key, variable in _CONNECTION.items():
+        summary, fix = (text.replace(variable, f"headwater:{key}") for text in (summary, fix))
+    return attrs.evolve(problem, summary=summary, fix=fix)

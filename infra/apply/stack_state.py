@@ -1,0 +1,117 @@
+"""What the stack's own state says: the recorded setups, what a run that did not finish began, the topics it holds."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from infra.model.record import RecordedTopic, SetupRecord
+
+COMPONENT_TYPE = "headwater:kafka:InternalTopics"
+SETUP_TYPE = "headwater:kafka:Setup"
+TOPIC_TYPE = "kafka:index/topic:Topic"
+
+Properties = Mapping[str, Any]
+
+
+@attrs.frozen
+class TopicInState:
+    """A topic as Pulumi last saw it. Pulumi compares with this, not with the cluster."""
+
+    partitions: int
+    config: Mapping[str, str]
+
+
+@attrs.frozen
+class Repaired:
+    """The latest repair of an application: how many there were so far, and what this one did to each topic."""
+
+    times: int = 0
+    texts: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class StackState:
+    """`topics` are those in the state by name; of these `released` lost their protection in an earlier run.
+
+    `records` and `repairs` are by application id.
+    """
+
+    records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
+    topics: Mapping[str, TopicInState] = attrs.field(factory=dict)
+    released: frozenset[str] = frozenset()
+    repairs: Mapping[str, Repaired] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, resources: Mapping[str, Properties]) -> "StackState":
+        """Read the answer of `readStackResourceOutputs`: URN → `type` and `outputs`."""
+        finished = dict(_outputs(resources, COMPONENT_TYPE))
+        begun = dict(_outputs(resources, SETUP_TYPE))
+        return cls(
+            records={
+                id_: record
+                for id_ in {**finished, **begun}
+                if (record := _record(id_, finished.get(id_, {}), begun.get(id_, {}))) is not None
+            },
+            topics={
+                name: TopicInState(int(outputs.get("partitions") or 0), dict(outputs.get("config") or {}))
+                for name, outputs in _outputs(resources, TOPIC_TYPE, below=COMPONENT_TYPE)
+            },
+            released=frozenset(
+                name for outputs in finished.values() for name in outputs.get("released") or ()
+            ),
+            repairs={
+                id_: Repaired(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
+                for id_, outputs in begun.items()
+            },
+        )
+
+
+def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
+    """Return what a component remembers of its application when its run has finished."""
+    if record is None:
+        return {}
+    return {
+        "topics": topic_outputs(record.topics.values()),
+        "initialProcessors": record.initial_processors,
+        "generatedNames": sorted(record.generated),
+        "retired": record.retired,
+    }
+
+
+def topic_outputs(topics: Iterable[RecordedTopic]) -> dict[str, Any]:
+    return {
+        topic.name: {"id": topic.topic_id, "partitions": topic.partitions, "sink": topic.is_sink}
+        for topic in topics
+    }
+
+
+def _outputs(
+    resources: Mapping[str, Properties], type_: str, below: str | None = None
+) -> Iterator[tuple[str, Properties]]:
+    suffix = type_ if below is None else f"{below}${type_}"
+    for urn, resource in resources.items():
+        if resource["type"] == type_:
+            _, _, qualified_type, name = urn.split("::", maxsplit=3)
+            if qualified_type.endswith(suffix):
+                yield name, resource.get("outputs") or {}
+
+
+def _record(id_: str, finished: Properties, begun: Properties) -> SetupRecord | None:
+    if finished and "topics" not in finished:
+        return None
+    return SetupRecord(
+        application_id=id_,
+        topics={**_topics(begun), **_topics(finished)},
+        initial_processors=int(finished.get("initialProcessors") or 0),
+        generated=frozenset(finished.get("generatedNames") or ()),
+        retired=bool(finished.get("retired")),
+        unfinished=not finished,
+    )
+
+
+def _topics(outputs: Properties) -> dict[str, RecordedTopic]:
+    return {
+        name: RecordedTopic(name, topic["id"], int(topic["partitions"]), is_sink=bool(topic["sink"]))
+        for name, topic in (outputs.get("topics") or {}).items()
+    }

@@ -1,0 +1,80 @@
+"""What the tests do to the cluster by hand, as an operator, an application or the agent would."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+from confluent_kafka import Producer, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from toolchain.broker.readiness import until
+
+_SECONDS = 20
+
+
+@attrs.frozen
+class Cluster:
+    bootstrap_servers: str
+    _admin: AdminClient = attrs.field(init=False)
+
+    @_admin.default
+    def _connect(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+
+    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        self._admin.create_topics([new])[name].result()
+        assert until(lambda: self.partitions(name) == partitions, _SECONDS)
+
+    def expand(self, name: str, partitions: int) -> None:
+        self._admin.create_partitions([NewPartitions(name, partitions)])[name].result()
+        assert until(lambda: self.partitions(name) == partitions, _SECONDS)
+
+    def delete(self, *names: str) -> None:
+        for future in self._admin.delete_topics(list(names)).values():
+            future.result()
+        assert until(lambda: not self.existing(names), _SECONDS)
+
+    def set_config(self, name: str, **config: str) -> None:
+        """Set settings, named with underscores instead of dots."""
+        entries = [
+            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        self._admin.incremental_alter_configs([resource])[resource].result()
+
+    def produce(self, name: str, value: bytes = b"value") -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        producer.produce(name, value)
+        producer.flush()
+
+    def partitions(self, name: str) -> int | None:
+        """Return the count, None when there is no such topic."""
+        topic = self._admin.list_topics(timeout=_SECONDS).topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+    def existing(self, names: Sequence[str]) -> set[str]:
+        return set(names) & self._admin.list_topics(timeout=_SECONDS).topics.keys()
+
+    def topic_id(self, name: str) -> str:
+        return str(self._admin.describe_topics(TopicCollection([name]))[name].result().topic_id)
+
+    def config(self, name: str) -> dict[str, str]:
+        """Return what is set on the topic itself."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        entries = self._admin.describe_configs([resource])[resource].result()
+        return {
+            entry.name: entry.value
+            for entry in entries.values()
+            if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+

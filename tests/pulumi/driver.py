@@ -1,0 +1,170 @@
+"""A private stack: a folder with a Pulumi project, its state in files, and the CLI that runs it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from toolchain import PulumiToolchain
+
+_ROOT = Path(__file__).parents[2]
+_PROJECT = "name: headwater\nruntime: python\n"
+_SECONDS = 240
+STACK = "test"
+
+
+@attrs.frozen
+class Outcome:
+    """How a run of the CLI ended, and all that it wrote."""
+
+    code: int
+    text: str
+
+    @property
+    def succeeded(self) -> bool:
+        return self.code == 0
+
+    def __str__(self) -> str:
+        return f"exit code {self.code}\n{self.text}"
+
+
+@attrs.frozen
+class Stack:
+    """`folder` holds the project (the repository's `__main__.py`), `documents/` and the state."""
+
+    folder: Path
+    toolchain: PulumiToolchain
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        toolchain: PulumiToolchain,
+        settings: Mapping[str, Any],
+        *,
+        program: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> "Stack":
+        """Make a stack with the `headwater:` keys `settings`. `program` replaces the repository's own."""
+        for name in ("documents", "state"):
+            (folder / name).mkdir(parents=True)
+        (folder / "Pulumi.yaml").write_text(_PROJECT)
+        if program is None:
+            shutil.copy(_ROOT / "__main__.py", folder)
+        else:
+            (folder / "__main__.py").write_text(program)
+        stack = cls(folder, toolchain, environment or {})
+        stack.succeed("stack", "init", STACK)
+        stack.configure({"documents": "documents", **settings})
+        return stack
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Set `headwater:` keys, keeping the others; None removes one. Structured values are written as YAML."""
+        file = self.folder / f"Pulumi.{STACK}.yaml"
+        content = _read_yaml(file)
+        config = content.setdefault("config", {})
+        for key, value in settings.items():
+            if value is None:
+                config.pop(f"headwater:{key}", None)
+            else:
+                config[f"headwater:{key}"] = value
+        file.write_text(json.dumps(content))
+
+    def set_secret(self, key: str, value: str) -> None:
+        self.succeed("config", "set", "--secret", f"headwater:{key}", value)
+
+    def document(self, name: str, text: str | None) -> None:
+        """Write a topology document; None removes it."""
+        path = self.folder / "documents" / f"{name}.yaml"
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+
+    def up(self, *flags: str) -> Outcome:
+        return self.run("up", "--yes", "--skip-preview", "--parallel", "16", *flags)
+
+    def preview(self, *flags: str) -> Outcome:
+        return self.run("preview", *flags)
+
+    def run(self, *arguments: str) -> Outcome:
+        process = self.start(*arguments)
+        try:
+            output, _ = process.communicate(timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            kill(process)
+            output, _ = process.communicate()
+            raise AssertionError(f"pulumi {' '.join(arguments)} did not end:\n{output}") from None
+        return Outcome(process.returncode, output)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start the CLI in a process group of its own."""
+        return subprocess.Popen(
+            [
+                self.toolchain.cli,
+                *arguments,
+                "--non-interactive",
+                "--color",
+                "never",
+                *(() if arguments[0] in ("stack", "config", "cancel") else ("--stack", STACK)),
+            ],
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def succeed(self, *arguments: str) -> str:
+        outcome = self.run(*arguments)
+        assert outcome.succeeded, f"pulumi {' '.join(arguments)}: {outcome}"
+        return outcome.text
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return the resources in the state."""
+        exported = json.loads(self.succeed("stack", "export"))
+        return list((exported["deployment"] or {}).get("resources") or ())
+
+    def topics(self) -> dict[str, dict[str, Any]]:
+        """Return topic name → its resource in the state."""
+        return {
+            resource["urn"].rpartition("::")[2]: resource
+            for resource in self.state()
+            if resource["type"] == "kafka:index/topic:Topic"
+        }
+
+    def _environment(self) -> dict[str, str]:
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "KAFKA_"))
+        }
+        return {
+            **self.toolchain.environment(clean, home=self.folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{self.folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
+            **self.environment,
+        }
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    """End the CLI and everything that it started (language host, program, plugins) at once, as a power cut would."""
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
+
+
+def changes(outcome: Outcome) -> Sequence[str]:
+    """Return the lines of the summary, such as `+ 3 created`."""
+    _, found, summary = outcome.text.partition("Resources:\n")
+    return [line.strip() for line in summary.splitlines() if line.startswith("    ")] if found else []
