@@ -78,6 +78,19 @@ def fixed_counts_clash(
     return next(iter(fixed.values())), ()
 
 
+def outgrown_changelogs(
+    groups: Iterable[TopicGroup], counts: Mapping[str, int], tasks: Mapping[int, int]
+) -> tuple[Problem, ...]:
+    """Source topics that serve as changelog (`reuse.ktable.source.topics`) and are smaller than their sub-topology."""
+    return tuple(
+        _outgrown(topic, counts[topic], tasks[group.id])
+        for group in groups
+        if group.id in tasks
+        for topic, store in sorted(group.changelogs.items())
+        if store.changelog_topic is not None and counts.get(topic, tasks[group.id]) != tasks[group.id]
+    )
+
+
 def status_text(problem_code: ProblemCode) -> str:
     """What happens to the application in 4.1, by the status that the broker answers with."""
     status = {
@@ -116,6 +129,22 @@ def _scattered(group: frozenset[str]) -> Problem:
             "when the application is constructed; cogroup() over repartitioned inputs does this."
         ),
         fix="Group the inputs without a key change, or use `protocol: classic`.",
+    )
+
+
+def _outgrown(topic: str, count: int, tasks: int) -> Problem:
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=f"Source topic {topic} serves as changelog but has fewer partitions than its sub-topology has tasks.",
+        topic=topic,
+        expected=f"{tasks} partitions, the largest count among the sub-topology's sources",
+        found=f"{count}",
+        why=(
+            "The broker wants a changelog to have a partition for each task, a source topic that is reused too. "
+            f"{status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+        ),
+        fix="Leave reuse.ktable.source.topics out of topology.optimization, give the sources equal counts, "
+        "or use `protocol: classic`.",
     )
 
 

@@ -7,6 +7,7 @@ from infra.compiler.broker_counts import (
     broker_order,
     decided_by_broker,
     fixed_counts_clash,
+    outgrown_changelogs,
     refused_by_client,
     status_text,
 )
@@ -126,4 +127,5 @@ def _by_broker(compilation: Compilation) -> Coerced:
         compilation.copartitioned, counts, compilation.repartition, first_fixed=first_fixed
     )
     answered = [attrs.evolve(problem, why=status_text(problem.code)) for problem in coerced.problems]
-    return Coerced(coerced.counts, (*refusals, *clash, *answered))
+    outgrown = outgrown_changelogs(wiring.groups, coerced.counts, tasks_of(wiring.groups, coerced.counts))
+    return Coerced(coerced.counts, (*refusals, *clash, *answered, *outgrown))
