@@ -1,4 +1,4 @@
-"""Where things stand in the picture of an application: a lane for each sub-topology, data flowing to the right.
+"""Where things stand in the picture of an application: a lane for each sub-topology, data flowing rightwards.
 
 Coordinates are SVG user units. Column 2d holds the topics that sub-topologies of depth d read, column 2d + 1
 those sub-topologies; what the last ones write comes in the column after them.

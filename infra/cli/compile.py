@@ -1,0 +1,144 @@
+"""`headwater compile`: which internal topics would these documents make?"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import click
+
+from infra.cli import cluster
+from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from infra.cli.options import Count, cluster_options, files_argument, output_option
+from infra.compiler import compile_documents
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import ProblemCode, ProblemsError
+from infra.model.topology import TopologyDocument
+from infra.spec import load_documents
+
+_FORMATS = ("text", "json", "dot", "mermaid", "svg")
+
+
+@click.command("compile")
+@files_argument
+@click.option(
+    "--partitions",
+    "given",
+    multiple=True,
+    type=Count(),
+    help="Partition count of a topic that exists; goes before what the cluster says. May be repeated.",
+)
+@cluster_options
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def compile_(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    given: Sequence[tuple[str, int]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    form: str,
+    output: Path | None,
+) -> None:
+    """Show the internal topics that documents need.
+
+    Names, kinds, partition counts and settings are those that Kafka Streams would use. The counts of source
+    topics come from --partitions, or from a cluster. Exit code 1 if something cannot be decided.
+
+    \b
+    Examples:
+      headwater compile orders.yaml --partitions orders=6 --partitions customers=6
+      headwater compile topologies/ --bootstrap-server localhost:9092 --format json
+      headwater compile orders.yaml --partitions orders=6 --format svg --output orders.svg
+    """
+    loaded = load_documents(files)
+    try:
+        counts = _counts(loaded.documents, bootstrap_server, command_config) | dict(given)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    compiled = compile_documents(loaded.documents, counts)
+    if bootstrap_server is None and command_config is None:
+        compiled = tuple(_asking_for_counts(application) for application in compiled)
+    problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
+    if form == "text" and output is None and sys.stdout.isatty():
+        _print_tables(compiled)
+    elif form == "json":
+        from infra.report import compile_json  # noqa: PLC0415 - each form loads what it needs
+
+        write(json_text(compile_json(compiled, loaded.problems)), output)
+    else:
+        write(_rendered(form, compiled, counts), output)
+    print_problems(problems)
+    _tell_unused(given, compiled)
+    context.exit(exit_for(problems))
+
+
+def _counts(
+    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
+) -> dict[str, int]:
+    connection = cluster.connection(bootstrap_server, command_config)
+    return dict(cluster.read(documents, {}, connection).partitions) if connection else {}
+
+
+def _asking_for_counts(compiled: CompiledApplication) -> CompiledApplication:
+    """Without a cluster a topic does not lack; nobody said how many partitions it has."""
+    return attrs.evolve(
+        compiled,
+        problems=tuple(
+            attrs.evolve(
+                problem,
+                summary=f"The partition count of source topic {problem.topic} is not known.",
+                expected="a number of partitions",
+                found="none",
+                why="The partition counts of the internal topics follow the source topics.",
+                fix=f"Say `--partitions {problem.topic}=N`, or name a cluster by `--bootstrap-server`.",
+            )
+            if problem.code is ProblemCode.MISSING_SOURCE_TOPIC and problem.topic is not None
+            else problem
+            for problem in compiled.problems
+        ),
+    )
+
+
+def _rendered(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
+    # Each form loads what it needs and no more.
+    match form:
+        case "svg":
+            from infra.report.svg import svg  # noqa: PLC0415
+
+            return svg(compiled, counts)
+        case "dot":
+            from infra.report.dot import dot  # noqa: PLC0415
+            from infra.report.graph import graph  # noqa: PLC0415
+
+            return dot(graph(compiled, counts))
+        case "mermaid":
+            from infra.report.graph import graph  # noqa: PLC0415
+            from infra.report.mermaid import mermaid  # noqa: PLC0415
+
+            return mermaid(graph(compiled, counts))
+        case _:
+            from infra.report.compile_text import compile_text  # noqa: PLC0415
+
+            return compile_text(compiled)
+
+
+def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from infra.report.compile_text import compile_rich  # noqa: PLC0415
+
+    Console(highlight=False).print(compile_rich(compiled))
+
+
+def _tell_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:
+    """A count that nothing reads is more often a typing error than meant."""
+    read = {topic for c in compiled for part in c.subtopologies for topic in (*part.sources, *part.sinks)}
+    read |= {topic for c in compiled for topic in (*c.external_sources, *c.missing_sources, *c.global_topics)}
+    for topic, count in given:
+        if topic not in read:
+            click.echo(
+                f"Note: --partitions {topic}={count} has no effect: no document reads {topic}.", err=True
+            )

@@ -1,0 +1,64 @@
+"""What commands print: results to standard output, everything else to standard error."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from infra.cli.exit_codes import ExitCode
+from infra.model.problems import Problem, ProblemsError, errors
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print all problems to standard error, in colours where somebody looks."""
+    from rich.console import Console  # noqa: PLC0415 - costs time that commands without problems need not spend
+
+    from infra.report.problem_text import problems_rich  # noqa: PLC0415 - likewise
+
+    found = tuple(problems)
+    if found:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(problems_rich(found))
+
+
+def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:
+    """Return the exit code: `code` if there is an error among the problems."""
+    return code if errors(problems) else ExitCode.DONE
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    click.echo(json_text(document), nl=False)
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def write(text: str, output: Path | None) -> None:
+    """Write exactly `text` to standard output or to a file; raises `click.ClickException` when it cannot."""
+    if output is None or str(output) == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise click.ClickException(
+            f"{output} cannot be written: {error.strerror}.\n  Choose another file by --output."
+        ) from None
+
+
+class ProblemsExit(click.ClickException):
+    """Ends a command with problems shown."""
+
+    exit_code = ExitCode.PROBLEMS
+
+    def __init__(self, error: ProblemsError) -> None:
+        super().__init__(str(error))
+        self.problems = error.problems
+
+    def show(self, file: IO[str] | None = None) -> None:
+        del file
+        print_problems(self.problems)

@@ -1,0 +1,51 @@
+"""`headwater describe`: what `Topology#describe()` prints."""
+
+from pathlib import Path
+
+import click
+
+from infra.cli.console import exit_for, print_problems, write
+from infra.cli.options import output_option
+from infra.compiler import build_nodes
+from infra.describe import write_description
+from infra.model.topology import TopologyDocument
+from infra.spec import load_documents
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--application-id", metavar="ID", help="Which application, if FILE holds several.")
+@output_option
+@click.pass_context
+def describe(context: click.Context, file: Path, application_id: str | None, output: Path | None) -> None:
+    """Print Kafka Streams' description of a topology.
+
+    It is the text of `Topology#describe()`, byte for byte, to be compared with what an application prints.
+
+    \b
+    Examples:
+      headwater describe orders.yaml
+      headwater describe orders.yaml | diff - orders-app.describe.txt
+    """
+    loaded = load_documents([file])
+    if exit_for(loaded.problems):
+        print_problems(loaded.problems)
+        context.exit(exit_for(loaded.problems))
+    nodes = build_nodes(_chosen(loaded.documents, application_id))
+    problems = (*loaded.problems, *nodes.problems)
+    if not exit_for(problems):
+        write(write_description(nodes), output)
+    print_problems(problems)
+    context.exit(exit_for(problems))
+
+
+def _chosen(documents: tuple[TopologyDocument, ...], application_id: str | None) -> TopologyDocument:
+    ids = [document.application.id for document in documents]
+    if application_id is None and len(documents) > 1:
+        raise click.UsageError(
+            f"FILE holds {len(ids)} applications ({', '.join(ids)}). Name one by --application-id."
+        )
+    for document in documents:
+        if application_id in (None, document.application.id):
+            return document
+    raise click.UsageError(f"FILE holds no application {application_id}, but {', '.join(ids)}.")

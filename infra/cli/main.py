@@ -1,0 +1,115 @@
+"""The `headwater` command: its list of commands, and what becomes of errors."""
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.lazy import Lazy, LazyGroup
+
+_COMMANDS: Mapping[str, Lazy] = {
+    "validate": Lazy("infra.cli.validate", "validate", "Check topology documents, offline."),
+    "compile": Lazy("infra.cli.compile", "compile_", "Show the internal topics that documents need."),
+    "plan": Lazy("infra.cli.plan", "plan", "Show what `pulumi up` would do to a cluster."),
+    "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
+    "import": Lazy("infra.cli.import_", "import_", "Make a document from a running application."),
+    "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),
+    "demo": Lazy("infra.cli.demo", "demo", "Tell the whole story on a real Kafka broker."),
+}
+_ON = ("1", "true", "yes", "on")
+
+
+class _Headwater(LazyGroup):
+    """Turns every error into a short text on standard error and an exit code; shows no traceback unasked."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
+        **extra: Any,  # noqa: ANN401 - likewise
+    ) -> Any:  # noqa: ANN401 - likewise
+        """Run and exit as `click.Command.main` does, with the exit codes of `ExitCode`."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except Exception as error:  # noqa: BLE001 - the one place where every error ends
+            code = _told(error, sys.argv[1:] if args is None else args)
+        except KeyboardInterrupt:
+            code = _told(click.Abort(), ())
+        sys.exit(code if isinstance(code, int) else ExitCode.DONE)
+
+
+@click.group(
+    cls=_Headwater,
+    lazy=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="headwater", message="headwater %(version)s")
+@click.option(
+    "--debug", is_flag=True, envvar="HEADWATER_DEBUG", help="Show the traceback of an unexpected error."
+)
+@click.pass_context
+def main(context: click.Context, *, debug: bool) -> None:
+    """Kafka topics of stream-processing topologies, declared. Partition counts follow the source topics.
+
+    \b
+    Examples:
+      headwater validate topologies/
+      headwater compile orders.yaml --partitions orders=6
+      headwater plan topologies/ --bootstrap-server localhost:9092
+      headwater demo
+
+    Read more: README.md, docs/.
+    """
+    context.obj = {"debug": debug}
+
+
+def _told(error: Exception, arguments: Sequence[str]) -> int:
+    """Tell the person what is wrong and return the exit code."""
+    code: int = ExitCode.BUG
+    match error:
+        case click.UsageError():
+            error.show()
+            code = ExitCode.USAGE
+        case click.ClickException():
+            error.show()
+            code = error.exit_code
+        case click.Abort():
+            click.echo("Interrupted.", err=True)
+            code = ExitCode.INTERRUPTED
+        case OSError(errno=errno.EPIPE):
+            _discard_output()
+            code = ExitCode.DONE
+        case _ if _is_debugging(arguments, os.environ):
+            traceback.print_exception(error)
+        case _:
+            click.echo(_unexpected(error), err=True)
+    return code
+
+
+def _unexpected(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"Error in Headwater itself: {type(error).__name__}: {error}\n"
+        f"  in {last.name}, {Path(last.filename).name}:{last.lineno}\n"
+        "  Run it again as `headwater --debug ...` and report what it prints, if you can with the document."
+    )
+
+
+def _is_debugging(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    return "--debug" in arguments or environment.get("HEADWATER_DEBUG", "").lower() in _ON
+
+
+def _discard_output() -> None:
+    """Nobody reads on: what is still buffered must not fail again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,48 @@
+"""Arguments and options that several commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+files_argument = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES..."
+)
+
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+
+_bootstrap_option = click.option(
+    "--bootstrap-server", metavar="HOST:PORT,...", help="The cluster to read; nothing is changed on it."
+)
+_config_option = click.option(
+    "--command-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A client.properties file with security settings, as Kafka's own tools read it.",
+)
+
+
+def cluster_options(command: F) -> F:
+    """Add `--bootstrap-server` and `--command-config`."""
+    return _bootstrap_option(_config_option(command))
+
+
+class Count(click.ParamType["tuple[str, int]", object]):
+    """`NAME=N`, N a positive number."""
+
+    name = "NAME=N"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        name, _, number = str(value).rpartition("=")
+        if not name or not (number.isascii() and number.isdigit()) or int(number) < 1:
+            self.fail(f"{value!r} is not of the form {self.name}, N being 1 or more.", param, ctx)
+        return name, int(number)

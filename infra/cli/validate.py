@@ -1,0 +1,67 @@
+"""`headwater validate`: are these documents sound?"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from infra.cli.console import exit_for, print_json, print_problems
+from infra.cli.options import files_argument
+from infra.compiler import compile_documents
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Problem, ProblemCode
+from infra.spec import Documents, load_documents
+
+_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
+
+
+@click.command()
+@files_argument
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def validate(context: click.Context, files: Sequence[Path], form: str) -> None:
+    """Check topology documents, offline.
+
+    FILES are files, folders (all *.yaml, *.yml, *.json below) or patterns. Checked are syntax, schema, the
+    rules of Kafka Streams for topologies, and that the documents fit each other. Exit code 0: sound, 1: not.
+
+    \b
+    Examples:
+      headwater validate orders.yaml
+      headwater validate topologies/ --format json
+    """
+    loaded = load_documents(files)
+    problems = tuple(_problems(loaded))
+    if form == "json":
+        from infra.report import problem_json  # noqa: PLC0415 - the text form does without
+
+        print_json(
+            {
+                "applications": [document.application.id for document in loaded.documents],
+                "problems": [problem_json(problem) for problem in problems],
+            }
+        )
+    else:
+        print_problems(problems)
+        if not exit_for(problems):
+            click.echo(_praise(loaded))
+    context.exit(exit_for(problems))
+
+
+def _problems(loaded: Documents) -> Iterator[Problem]:
+    yield from loaded.problems
+    for compiled in compile_documents(loaded.documents, {}):
+        yield from _offline(compiled)
+
+
+def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
+    """Leave out what is wrong only because no counts of source topics are known here."""
+    is_waiting = bool(compiled.missing_sources or compiled.source_patterns)
+    for problem in compiled.problems:
+        if not (is_waiting and problem.code in _NEED_A_CLUSTER):
+            yield problem
+
+
+def _praise(loaded: Documents) -> str:
+    ids = [document.application.id for document in loaded.documents]
+    return f"{len(ids)} application{'s are' if len(ids) != 1 else ' is'} sound: {', '.join(ids)}"
