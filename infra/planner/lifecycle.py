@@ -32,7 +32,7 @@ def retire(
         else untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
         for topic in _topics(record)
     )
-    internal = {topic.name: topic for topic in _topics(record) if not topic.is_sink}
+    internal = {t.name: t for t in _topics(record) if not t.is_sink and t.name in snapshot.topics}
     note = (
         f"retired, step 1 of 2: nothing is deleted yet. Remove the document and run again to delete "
         f"{counted(len(internal), 'internal topic')}"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import attrs
 
@@ -139,6 +140,7 @@ def _same(key: str, held: str | None, wanted: str) -> bool:
     return held == wanted
 
 
+@cache
 def _policies(value: str) -> frozenset[str]:
     return frozenset(word.strip() for word in value.split(",") if word.strip())
 

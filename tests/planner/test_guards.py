@@ -43,7 +43,9 @@ def test_more_replicas_than_brokers_are_an_error() -> None:
 
 
 def test_the_brokers_default_counts_where_no_factor_is_given() -> None:
-    assert World(brokers=2).plan(application(stateful=False)).problems[0].code is ProblemCode.REPLICATION_FACTOR
+    assert (
+        World(brokers=2).plan(application(stateful=False)).problems[0].code is ProblemCode.REPLICATION_FACTOR
+    )
     (action,) = World().plan(application(stateful=False)).actions
     assert action.replication_factor == 3
 
@@ -75,6 +77,10 @@ def test_a_live_replication_factor_is_left_alone() -> None:
 
 def test_a_topic_has_one_owner() -> None:
     shared = Sink("shared", 4)
-    plan = World().plan(application(id="a", sink=shared), application(id="b", sink=shared))
+    plan = World().plan(application(id_="a", sink=shared), application(id_="b", sink=shared))
     (problem,) = plan.problems
-    assert (problem.code, problem.topic, problem.found) == (ProblemCode.CONFLICTING_PARTITIONS, "shared", "a, b")
+    assert (problem.code, problem.topic, problem.found) == (
+        ProblemCode.CONFLICTING_PARTITIONS,
+        "shared",
+        "a, b",
+    )

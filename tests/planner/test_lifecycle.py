@@ -91,7 +91,7 @@ def test_retired_topics_that_are_gone_already_are_forgotten() -> None:
 def test_a_renamed_application_lets_go_of_its_old_topics_and_keeps_its_processors() -> None:
     world = World.set_up(application())
     world.records["orders"] = attrs.evolve(world.records["orders"], initial_processors=3)
-    renamed = application(id="sales", renamed_from="orders")
+    renamed = application(id_="sales", renamed_from="orders")
     plan = world.up(renamed)
     assert kinds(plan) == {
         REPARTITION: ActionKind.RELEASE,

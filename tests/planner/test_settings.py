@@ -67,7 +67,9 @@ OWN_SIZE = overridden(REKEYED, retention_bytes="1000")
         (VERSIONS, {"min.compaction.lag.ms": None}, ["min.compaction.lag.ms"]),
     ],
 )
-def test_settings_that_lose_data(topic: InternalTopic, live: Mapping[str, str | None], wrong: list[str]) -> None:
+def test_settings_that_lose_data(
+    topic: InternalTopic, live: Mapping[str, str | None], wrong: list[str]
+) -> None:
     """`live` is what differs from the topic's own settings; None = not set on the topic."""
     config = {key: value for key, value in {**topic.config, **live}.items() if value is not None}
     settings = Settings(LiveTopic(topic.name, "id", 1, 1, config), defaults={})

@@ -9,12 +9,12 @@ from tests.planner.world import AUTOSCALING, World, application
 
 @pytest.mark.parametrize("grown", [False, True], ids=["unchanged", "expanded"])
 def test_five_thousand_topics_take_well_under_a_second(*, grown: bool) -> None:
-    documents = [application(id=f"app{n}", config=AUTOSCALING, stages=9) for n in range(500)]
+    documents = [application(id_=f"app{n}", config=AUTOSCALING, stages=9) for n in range(500)]
     world = World.set_up(*documents)
     if grown:
         sources = {"orders-in": 6}
         documents = [
-            application(id=f"app{n}", config=AUTOSCALING, stages=9, sources=sources) for n in range(500)
+            application(id_=f"app{n}", config=AUTOSCALING, stages=9, sources=sources) for n in range(500)
         ]
     start = time.process_time()
     plan = world.plan(*documents)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
+from infra.model.compiled import CompiledApplication
 from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
 from infra.model.record import RecordedTopic
 from infra.model.topology import Setup, Sink
@@ -80,7 +81,9 @@ def test_topics_that_all_exist_are_an_error_when_set_up_manually() -> None:
 @pytest.mark.parametrize(
     ("mode", "setup"), [(MANUAL, Setup(adopt=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
 )
-def test_topics_that_all_exist_are_adopted_and_the_plan_says_so(mode: Mapping[str, str], setup: Setup) -> None:
+def test_topics_that_all_exist_are_adopted_and_the_plan_says_so(
+    mode: Mapping[str, str], setup: Setup
+) -> None:
     world = all_exist()
     compiled = application(config=mode, setup=setup)
     plan = world.up(compiled)
@@ -103,7 +106,9 @@ def test_an_incomplete_set_is_an_error_for_each_missing_topic_when_set_up_manual
 
 
 @pytest.mark.parametrize(
-    ("mode", "setup"), [(MANUAL, Setup(if_incomplete=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
+    ("mode", "setup"),
+    [(MANUAL, Setup(if_incomplete=True)), (AUTOMATIC, Setup())],
+    ids=["manual", "automatic"],
 )
 def test_an_incomplete_set_is_completed(mode: Mapping[str, str], setup: Setup) -> None:
     world = some_exist()
@@ -205,7 +210,9 @@ def test_too_few_partitions_are_added_with_autoscaling_downstream_first(mode: Ma
 
 @BOTH
 @pytest.mark.parametrize("autoscaling", [{}, AUTOSCALING], ids=["off", "on"])
-def test_too_many_partitions_are_an_error_always(mode: Mapping[str, str], autoscaling: Mapping[str, str]) -> None:
+def test_too_many_partitions_are_an_error_always(
+    mode: Mapping[str, str], autoscaling: Mapping[str, str]
+) -> None:
     config = {**mode, **autoscaling}
     world = World.set_up(application(config=config))
     for name in (REPARTITION, CHANGELOG):
@@ -247,7 +254,10 @@ def test_a_config_that_loses_data_is_an_error_when_set_up_manually() -> None:
     world.configure(CHANGELOG, cleanup_policy="delete")
     plan = world.plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC]
-    assert (plan.problems[0].expected, plan.problems[0].found) == ("cleanup.policy compact", "cleanup.policy delete")
+    assert (plan.problems[0].expected, plan.problems[0].found) == (
+        "cleanup.policy compact",
+        "cleanup.policy delete",
+    )
 
 
 def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> None:
@@ -256,7 +266,10 @@ def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> No
     plan = world.up(application())
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC] * 2
     assert kinds(plan)[CHANGELOG] is ActionKind.RECTIFY
-    assert world.topics[CHANGELOG].config == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    assert world.topics[CHANGELOG].config == {
+        "cleanup.policy": "compact",
+        "message.timestamp.type": "CreateTime",
+    }
     assert not world.plan(application()).problems
 
 
@@ -328,7 +341,7 @@ def test_problems_say_where_and_what_to_do() -> None:
 
 @BOTH
 def test_a_managed_sink_is_created_expanded_and_never_shrunk(mode: Mapping[str, str]) -> None:
-    def compiled(partitions: int, config: Mapping[str, str] | None = None) -> object:
+    def compiled(partitions: int, config: Mapping[str, str] | None = None) -> CompiledApplication:
         return application(config=mode, sink=Sink("orders-out", partitions, config or {}))
 
     world = World.set_up(compiled(4, {"retention.ms": "1000"}))

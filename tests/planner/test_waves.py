@@ -1,5 +1,6 @@
 """Downstream first, within and across applications."""
 
+from infra.model.compiled import CompiledApplication
 from infra.model.topology import Sink
 from infra.planner.waves import waves
 from tests.planner.world import World, application
@@ -27,11 +28,11 @@ def test_numbers_have_no_gaps() -> None:
 def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
     config = {"partition.autoscaling.enabled": "true"}
 
-    def applications(partitions: int) -> tuple[object, object]:
+    def applications(partitions: int) -> tuple[CompiledApplication, CompiledApplication]:
         writer = application(
-            id="a", config=config, stateful=False, sources={"in": partitions}, sink=Sink("mid", partitions)
+            id_="a", config=config, stateful=False, sources={"in": partitions}, sink=Sink("mid", partitions)
         )
-        return writer, application(id="b", config=config, stateful=False, sources={"mid": partitions})
+        return writer, application(id_="b", config=config, stateful=False, sources={"mid": partitions})
 
     world = World.set_up(*applications(2))
     plan = world.plan(*applications(4))
@@ -44,8 +45,8 @@ def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
 
 def test_a_cycle_is_cut_and_what_leads_to_it_comes_last() -> None:
     cycle = [
-        application(id="a", stateful=False, sources={"y": 1, "start": 1}, stages=0, sink=Sink("x", 1)),
-        application(id="b", stateful=False, sources={"x": 1}, stages=0, sink=Sink("y", 1)),
+        application(id_="a", stateful=False, sources={"y": 1, "start": 1}, stages=0, sink=Sink("x", 1)),
+        application(id_="b", stateful=False, sources={"x": 1}, stages=0, sink=Sink("y", 1)),
     ]
     numbers = waves(cycle, ["start", "x", "y"])
     assert numbers["start"] > min(numbers["x"], numbers["y"])

@@ -1,6 +1,9 @@
-"""A small world to plan in: applications compiled from source counts, and a cluster that plans are applied to."""
+"""A small world to plan in: applications compiled from source counts, and a cluster that plans are applied
+to.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -24,7 +27,11 @@ REPARTITION = {
     "segment.bytes": "52428800",
 }
 COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
-WINDOWED = {"cleanup.policy": "compact,delete", "message.timestamp.type": "CreateTime", "retention.ms": "90000000"}
+WINDOWED = {
+    "cleanup.policy": "compact,delete",
+    "message.timestamp.type": "CreateTime",
+    "retention.ms": "90000000",
+}
 VERSIONED = {**COMPACTED, "min.compaction.lag.ms": "90000000"}
 CHANGELOGS = {
     ChangelogKind.KEY_VALUE: COMPACTED,
@@ -33,40 +40,45 @@ CHANGELOGS = {
 }
 
 
-def repartition(name: str, partitions: int, subtopology: int = 1, **fields: object) -> InternalTopic:
-    return attrs.evolve(
-        InternalTopic(
-            name=name,
-            kind=TopicKind.REPARTITION,
-            partitions=partitions,
-            config=REPARTITION,
-            subtopology=subtopology,
-            node=f"{name}-sink",
-        ),
-        **fields,
+def repartition(
+    name: str,
+    partitions: int,
+    subtopology: int = 1,
+    replication_factor: int = -1,
+    at: Location | None = None,
+) -> InternalTopic:
+    return InternalTopic(
+        name=name,
+        kind=TopicKind.REPARTITION,
+        partitions=partitions,
+        config=REPARTITION,
+        subtopology=subtopology,
+        node=f"{name}-sink",
+        replication_factor=replication_factor,
+        at=at,
     )
 
 
 def changelog(
-    name: str, partitions: int, kind: ChangelogKind = ChangelogKind.KEY_VALUE, subtopology: int = 1, **fields: object
+    name: str,
+    partitions: int,
+    kind: ChangelogKind = ChangelogKind.KEY_VALUE,
+    subtopology: int = 1,
 ) -> InternalTopic:
-    return attrs.evolve(
-        InternalTopic(
-            name=name,
-            kind=TopicKind.CHANGELOG,
-            partitions=partitions,
-            config=CHANGELOGS[kind],
-            subtopology=subtopology,
-            node=name.removesuffix("-changelog"),
-            changelog_kind=kind,
-        ),
-        **fields,
+    return InternalTopic(
+        name=name,
+        kind=TopicKind.CHANGELOG,
+        partitions=partitions,
+        config=CHANGELOGS[kind],
+        subtopology=subtopology,
+        node=name.removesuffix("-changelog"),
+        changelog_kind=kind,
     )
 
 
 def application(
     *,
-    id: str = "orders",
+    id_: str = "orders",
     sources: Mapping[str, int] | None = None,
     config: Mapping[str, str] | None = None,
     setup: Setup | None = None,
@@ -83,8 +95,8 @@ def application(
     """
     sources = {"orders-in": 4} if sources is None else sources
     width = max(sources.values(), default=1)
-    hops = [f"{id}-step{number}-repartition" for number in range(1, stages + 1)]
-    changelogs = [f"{id}-counts-changelog"] if stateful else []
+    hops = [f"{id_}-step{number}-repartition" for number in range(1, stages + 1)]
+    changelogs = [f"{id_}-counts-changelog"] if stateful else []
     internal = [repartition(name, width, number) for number, name in enumerate(hops, start=1)]
     internal += [changelog(name, width, subtopology=stages) for name in changelogs]
     reads = [tuple(sorted(sources)), *((name,) for name in hops)]
@@ -104,8 +116,8 @@ def application(
     ]
     return CompiledApplication(
         application=Application(
-            id=id,
-            at=Location(f"{id}.yaml", 2, 1, "/application"),
+            id=id_,
+            at=Location(f"{id_}.yaml", 2, 1, "/application"),
             config=config or {},
             lifecycle=lifecycle,
             setup=setup or Setup(),
@@ -121,7 +133,9 @@ def application(
 
 @attrs.define
 class World:
-    """A cluster and the recorded setups, as runs leave them behind. Ids tell each topic ever made from the others."""
+    """A cluster and the recorded setups, as runs leave them behind. Ids tell each topic ever made from the
+    others.
+    """
 
     topics: dict[str, LiveTopic] = attrs.field(factory=dict)
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
@@ -132,9 +146,9 @@ class World:
     made: int = 0
 
     @classmethod
-    def set_up(cls, *applications: CompiledApplication, **fields: int) -> "World":
+    def set_up(cls, *applications: CompiledApplication) -> "World":
         """Return a world in which these applications were set up by us."""
-        world = cls(**fields)
+        world = cls()
         world.up(*applications)
         return world
 
@@ -204,7 +218,7 @@ class World:
         old = self.topics[name]
         self.create(name, old.partitions, old.config, old.replication_factor, is_empty=is_empty)
 
-    def change(self, name: str, **fields: object) -> None:
+    def change(self, name: str, **fields: Any) -> None:  # noqa: ANN401 - the fields of LiveTopic
         self.topics[name] = attrs.evolve(self.topics[name], **fields)
 
     def configure(self, name: str, **config: str) -> None:
@@ -212,5 +226,5 @@ class World:
         changed = {key.replace("_", "."): value for key, value in config.items()}
         self.change(name, config={**self.topics[name].config, **changed})
 
-    def run_group(self, id: str, members: int = 2) -> None:
-        self.groups[id] = LiveGroup(id, "Stable" if members else "Empty", members)
+    def run_group(self, id_: str, members: int = 2) -> None:
+        self.groups[id_] = LiveGroup(id_, "Stable" if members else "Empty", members)
