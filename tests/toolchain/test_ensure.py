@@ -28,6 +28,7 @@ def test_two_runs_at_once_fetch_the_broker_once(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.glob("kafka-*")]
 
 
+@pytest.mark.broker
 def test_other_jars_than_the_locked_ones_are_refused(
     kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -85,6 +87,17 @@ def test_two_ups_at_once_share_one_broker(run: Run, kafka_distribution: KafkaDis
     assert "is stopped" in run("down").output
 
 
+@pytest.mark.broker
+def test_an_up_that_is_killed_half_way_leaves_no_broker(run: Run) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "from infra.cli.local import local; local(['up', '--port', '0'])"]
+    ) as up:
+        log = local.default_folder() / "broker.log"
+        assert until(log.exists, 30), "the broker process is there"
+        up.kill()
+    assert until(lambda: run("up", "--port", "0").exit_code == 0, 30)
+
+
 def test_a_state_file_of_another_life_stops_nobody(run: Run) -> None:
     folder = local.default_folder()
     folder.mkdir(parents=True)
@@ -101,6 +114,7 @@ def test_status_without_any_broker_says_how_to_start_one(run: Run) -> None:
     assert json.loads(run("status", "--format", "json").output) == {"running": False, "ready": False}
 
 
+@pytest.mark.broker
 def test_a_taken_port_is_told_with_the_remedy(run: Run) -> None:
     with socket.create_server((HOST, 0)) as other:
         told = run("up", "--port", str(other.getsockname()[1]))
@@ -120,6 +134,7 @@ def test_a_machine_without_java_is_told_how_to_get_it(
     assert "Install it by" in told.output
 
 
+@pytest.mark.broker
 def test_a_broker_that_cannot_be_started_leaves_the_folder_usable(
     run: Run, tmp_path: Path, kafka_distribution: KafkaDistribution
 ) -> None:

@@ -14,6 +14,8 @@ from toolchain.kafka import KafkaDistribution
 _LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 # What only writes a few files need not be compiled well.
 _BRIEF_JVM = (*_LEAN_JVM, "-Xmx128m", "-XX:TieredStopAtLevel=1")
+# The process waits, as a shell, until it is watched: there is no moment in which it could be left behind.
+_START_WHEN_TOLD = 'read -r go && exec "$@" </dev/null'
 _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
 
 
@@ -64,18 +66,29 @@ def launch(
     log: Path,
     inherited: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start the broker, with `inherited` files open, in a session of its own: Ctrl-C is for us to handle."""
+    """Return the broker's process, which waits until it may `begin`; `inherited` files stay open.
+
+    It is in a session of its own: Ctrl-C is for us to handle.
+    """
     with log.open("ab") as output:
         return subprocess.Popen(
             [
+                *("sh", "-c", _START_WHEN_TOLD, "sh"),
                 *(distribution.java, *_LEAN_JVM, f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m"),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",
                 *("-cp", distribution.class_path, "kafka.Kafka", properties),
             ],
             cwd=properties.parent,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             pass_fds=inherited,
         )
+
+
+def begin(broker: subprocess.Popen[bytes]) -> None:
+    """Let a launched broker start."""
+    assert broker.stdin is not None  # noqa: S101 - piped by launch
+    with broker.stdin:
+        broker.stdin.write(b"go\n")

@@ -7,7 +7,14 @@ from types import TracebackType
 from typing import Self
 
 from toolchain.broker.guard import Guard
-from toolchain.broker.launch import format_storage, launch, random_cluster_id, reasons, stored_cluster_id
+from toolchain.broker.launch import (
+    begin,
+    format_storage,
+    launch,
+    random_cluster_id,
+    reasons,
+    stored_cluster_id,
+)
 from toolchain.broker.ports import HOST, free_ports, is_free
 from toolchain.broker.readiness import serves, until
 from toolchain.broker.settings import Settings, write_files
@@ -64,7 +71,7 @@ class Broker:
     def start(self, inherited: tuple[int, ...] = ()) -> None:
         """Return when the broker can be used; raises `ToolchainError` with the reason and leaves nothing.
 
-        The broker ends with this process, unless it is given `inherited` files to keep open and is released.
+        The broker keeps the `inherited` files open, and ends with this process unless it is released.
         """
         if self.is_running:
             return
@@ -97,9 +104,7 @@ class Broker:
             self._process.kill()
             self._process.wait()
             self._process = None
-        if self._guard:
-            self._guard.dismiss()
-            self._guard = None
+        self._dismiss_guard()
 
     def restart(self) -> None:
         self.stop()
@@ -116,6 +121,7 @@ class Broker:
         """Leave the broker running when this process ends."""
         self._running().returncode = 0  # no longer ours to wait for; Popen would warn of it
         self._process = None
+        self._dismiss_guard()
 
     def __enter__(self) -> Self:
         self.start()
@@ -133,6 +139,11 @@ class Broker:
         if self._process is None or self._process.poll() is not None:
             raise ToolchainError(f"The broker is not running. Its log: {self.log}")
         return self._process
+
+    def _dismiss_guard(self) -> None:
+        if self._guard:
+            self._guard.dismiss()
+            self._guard = None
 
     def _choose_ports(self) -> dict[str, int]:
         names = (*self.settings.protocols, "CONTROLLER")
@@ -159,10 +170,10 @@ class Broker:
         return f"The Kafka broker {reason}.\n{reasons(written)}\n  Its log: {self.log}"
 
     def _launch(self, properties: Path, inherited: tuple[int, ...]) -> None:
-        self._guard = None if inherited else Guard("kill", "-KILL")
+        self._guard = Guard("kill", "-KILL")
         self._process = launch(self._distribution, properties, self.settings.heap_mb, self.log, inherited)
-        if self._guard:
-            self._guard.watch(str(self._process.pid))
+        self._guard.watch(str(self._process.pid))
+        begin(self._process)
 
     def _is_ready(self) -> bool:
         return serves(self._ports["PLAINTEXT"], self.cluster_id)
