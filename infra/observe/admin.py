@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.connection import Connection
-from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, is_final, unreachable
+from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, Told, told, unexpected, unreachable
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.02
 # A refused connection may be a broker that is just starting: librdkafka tries again meanwhile.
 _PATIENCE_SECONDS = 3.0
+# librdkafka ends a request by its time-out itself; this is for when it does not.
+_GRACE_SECONDS = 1.0
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,25 +47,22 @@ class Admin:
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
-        self._errors: deque[KafkaError] = deque(maxlen=20)
+        self._heard: deque[Told] = deque(maxlen=50)
         self.requests = 0
-        # A logger of its own, outside the hierarchy: without one librdkafka writes to stderr.
-        logger = logging.Logger("librdkafka")  # noqa: LOG001
-        logger.addHandler(logging.NullHandler())
         settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": "headwater",
-            "error_cb": self._errors.append,
+            "error_cb": lambda error: self._heard.append(told(error)),
             "socket.connection.setup.timeout.ms": int(min(timeout_seconds, 10) * 1000),
             "reconnect.backoff.max.ms": 500,
         }
-        self._client = AdminClient(settings, logger=logger)
+        self._client = AdminClient(settings, logger=_logger(self._heard))
 
     def connect(self) -> str:
         """Return the cluster's id."""
         answer = self._answers({"": self._client.describe_cluster(request_timeout=self._timeout)})[""]
         if isinstance(answer, KafkaError):
-            raise ProblemsError([self._unreachable(answer)])
+            raise ProblemsError([unexpected(answer, "name", "the cluster")])
         return str(answer.cluster_id)
 
     def metadata(self) -> ClusterMetadata:
@@ -71,8 +70,9 @@ class Admin:
         self.requests += 1
         try:
             return self._client.list_topics(timeout=self._timeout)
-        except KafkaException as error:
-            raise ProblemsError([self._unreachable(error.args[0])]) from None
+        except KafkaException:
+            self._client.poll(0)
+            raise ProblemsError([self._unreachable()]) from None
 
     def topics(self, names: Sequence[str]) -> Mapping[str, TopicDescription | KafkaError]:
         return self._answers(
@@ -98,7 +98,9 @@ class Admin:
     def _answers(self, futures: "Mapping[K, Future[V]]") -> dict[K, V | KafkaError]:
         self.requests += 1
         self._wait(futures.values())
-        return {key: self._answer(future) for key, future in futures.items()}
+        answers = {key: self._answer(future) for key, future in futures.items()}
+        self._heard.clear()  # what was wrong for a moment must not count against a later request
+        return answers
 
     def _wait(self, futures: "Iterable[Future[V]]") -> None:
         start = time.monotonic()
@@ -106,10 +108,12 @@ class Admin:
         while pending := [future for future in pending if not future.done()]:
             self._client.poll(_POLL_SECONDS)
             waited = time.monotonic() - start
-            is_refused = any(is_final(error) for error in self._errors)
-            is_down = waited > _PATIENCE_SECONDS and any(e.code() == ALL_BROKERS_DOWN for e in self._errors)
-            if is_refused or is_down or waited > self._timeout + 1:
-                raise ProblemsError([self._unreachable(None)])
+            is_hopeless = any(item.is_final for item in self._heard)
+            is_down = waited > _PATIENCE_SECONDS and any(
+                item.code == ALL_BROKERS_DOWN for item in self._heard
+            )
+            if is_hopeless or is_down or waited > self._timeout + _GRACE_SECONDS:
+                raise ProblemsError([self._unreachable()])
 
     def _answer(self, future: "Future[Any]") -> Any:  # noqa: ANN401 - what the future was made for
         try:
@@ -117,10 +121,25 @@ class Admin:
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             if reason.code() in NO_ANSWER:
-                raise ProblemsError([self._unreachable(reason)]) from None
+                raise ProblemsError([self._unreachable()]) from None
             return reason
 
-    def _unreachable(self, reason: KafkaError | None) -> Problem:
-        """Errors told on the way say more than the time-out that they end in."""
-        telling = [error for error in self._errors if error.code() != ALL_BROKERS_DOWN]
-        return unreachable(self._servers, telling or ([reason] if reason else []), self._timeout)
+    def _unreachable(self) -> Problem:
+        """What was told on the way says more than the time-out that it ends in."""
+        return unreachable(self._servers, tuple(self._heard), self._timeout)
+
+
+class _Ear(logging.Handler):
+    def __init__(self, heard: deque[Told]) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._heard.append(Told(record.getMessage()))
+
+
+def _logger(heard: deque[Told]) -> logging.Logger:
+    """Outside the hierarchy: without a logger librdkafka writes to stderr, a named one might, too."""
+    logger = logging.Logger("librdkafka")  # noqa: LOG001
+    logger.addHandler(_Ear(heard))
+    return logger

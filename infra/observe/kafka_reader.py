@@ -1,8 +1,8 @@
 """Read a cluster by the Kafka admin client, in a handful of batched requests."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
@@ -12,6 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     ResourceType,
     TopicDescription,
 )
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.problems import Problem, ProblemsError
@@ -23,6 +24,16 @@ from infra.observe.refusals import is_denial, not_authorized, unexpected
 CHUNK = 1_000
 """Topics in one request; larger answers come close to the brokers' limits."""
 T = TypeVar("T")
+_PAUSE_SECONDS = 0.2
+# A broker that has just started looks for its groups first.
+_SETTLE_SECONDS = 10.0
+# All brokers learn of a new topic within seconds.
+_SPREAD_SECONDS = 10.0
+_PASSING = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -71,6 +82,10 @@ class KafkaClusterReader:
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of those that exist; raises `ProblemsError`."""
         self._admin.connect()
+        spread = _patiently(_SPREAD_SECONDS, lambda ids: len(ids) < len(set(names)))
+        return spread(self._topic_ids, names)
+
+    def _topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         denials: list[Problem] = []
         descriptions = self._described(names, denials)
         if denials:
@@ -100,7 +115,8 @@ class KafkaClusterReader:
     def _groups(self, ids: Sequence[str], denials: list[Problem]) -> dict[str, LiveGroup]:
         if not ids:
             return {}
-        found = _successes(self._admin.groups(ids), "see a consumer group", denials)
+        settled = _patiently(_SETTLE_SECONDS, lambda answers: any(map(_is_passing, answers.values())))
+        found = _successes(settled(self._admin.groups, ids), "see a consumer group", denials)
         return {
             id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
             for id_, group in found.items()
@@ -125,6 +141,20 @@ class KafkaClusterReader:
                 # What cannot be read is not known to be empty.
                 ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
+
+
+def _patiently(seconds: float, is_unsettled: Callable[[Any], bool]) -> Retrying:
+    """Ask again until the answer has settled; after `seconds` the last one counts."""
+    return Retrying(
+        retry=retry_if_result(is_unsettled),
+        wait=wait_fixed(_PAUSE_SECONDS),
+        stop=stop_after_delay(seconds),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+
+
+def _is_passing(answer: object) -> bool:
+    return isinstance(answer, KafkaError) and answer.code() in _PASSING
 
 
 def _is_wanted(name: str, request: SnapshotRequest) -> bool:

@@ -1,7 +1,9 @@
 """What Kafka's errors mean to the operator."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
+import attrs
 from confluent_kafka import KafkaError
 
 from infra.model.problems import Problem, ProblemCode
@@ -10,87 +12,115 @@ from infra.model.problems import Problem, ProblemCode
 ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, ALL_BROKERS_DOWN)  # noqa: SLF001
 _UNAUTHENTICATED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)  # noqa: SLF001
-_TLS_FAILED = KafkaError._SSL  # noqa: SLF001
 
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topics",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "consumer groups",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the cluster",
 }
-_CLIENT_CERTIFICATE = ("certificate required", "bad certificate", "handshake failure", "certificate unknown")
+_CLIENT_CERTIFICATE = re.compile(
+    r"alert (bad|unknown|unsupported|expired|revoked)? ?certificate|alert certificate"
+)
+_TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
+_CLOSED = re.compile(r"connection closed by peer")
+_BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
+_STATE = re.compile(r" \(after \d+ms in state \w+.*$")
+_WHY = "Without the cluster's present state nothing can be planned."
 
 
-def is_final(error: KafkaError) -> bool:
-    """Whether trying again is of no use: the credentials or the TLS set-up are wrong."""
-    return error.code() in (*_UNAUTHENTICATED, _TLS_FAILED)
+@attrs.frozen
+class Told:
+    """What the client library told on the way: an error, or a line of its log (`code` None)."""
+
+    text: str
+    code: int | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the brokers do not accept the credentials."""
+        return self.code in _UNAUTHENTICATED or bool(_CLIENT_CERTIFICATE.search(self.text))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether trying again is of no use: the credentials or the TLS set-up are wrong."""
+        return self.is_refused or bool(_TLS.search(self.text))
 
 
-def unreachable(servers: Iterable[str], errors: Iterable[KafkaError], seconds: float) -> Problem:
-    """Return the problem for a cluster that does not answer, with the reason that weighs most."""
-    told = sorted(errors, key=is_final)
-    error = told[-1] if told else None
-    text = error.str() if error else f"no answer within {seconds:g} s"
-    if error is not None and error.code() in _UNAUTHENTICATED:
-        return _authentication_refused(servers, text)
-    if error is not None and error.code() == _TLS_FAILED:
-        return _tls_failed(servers, text)
-    if "security.protocol" in text or "SSL listener" in text:
-        return _wrong_listener(servers, text)
+def told(error: KafkaError) -> Told:
+    return Told(error.str(), error.code())
+
+
+def unreachable(servers: Iterable[str], heard: Sequence[Told], seconds: float) -> Problem:
+    """Return the problem for a cluster that does not answer, by the most telling of what was heard."""
+    where = ", ".join(servers)
+    for item in heard:
+        if item.is_refused:
+            return _refused(where, item)
+    for item in heard:
+        if _TLS.search(item.text):
+            return _tls_failed(where, item)
+    for item in heard:
+        if _CLOSED.search(item.text):
+            return _closed(where, item)
+    telling = [item for item in heard if item.code != ALL_BROKERS_DOWN]
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No Kafka broker can be reached.",
-        expected=f"a broker at {', '.join(servers)}",
-        found=text,
-        why="Without the cluster's present state nothing can be planned.",
-        fix="Check the bootstrap servers, that the brokers run, and that the network lets this machine "
-        "connect to them and to the addresses that they advertise.",
+        expected=f"a broker at {where}",
+        found=_plain(telling[-1]) if telling else f"no answer within {seconds:g} s",
+        why=_WHY,
+        fix="Check the bootstrap servers, that the brokers run, and that this machine can connect to them "
+        "and to the addresses that they advertise.",
     )
 
 
-def _authentication_refused(servers: Iterable[str], text: str) -> Problem:
+def _plain(item: Told) -> str:
+    """Without the parts that differ from try to try."""
+    return _STATE.sub("", _BROKER.sub("", item.text))
+
+
+def _refused(where: str, item: Told) -> Problem:
+    if item.code in _UNAUTHENTICATED:
+        what = "credentials"
+        fix = "Check user name, password and SASL mechanism against those of the brokers' listener."
+    else:
+        what = "client certificate"
+        fix = (
+            "Set a client certificate and its key that are signed by an authority that the brokers trust and "
+            "that have not expired."
+        )
     return Problem(
         code=ProblemCode.AUTHENTICATION_REFUSED,
-        summary="The Kafka brokers refuse the credentials.",
-        expected=f"to be let in at {', '.join(servers)}",
-        found=text,
-        why="Without the cluster's present state nothing can be planned.",
-        fix="Check user name, password and SASL mechanism against those of the brokers' listener, and that "
-        "the listener is the one for this mechanism.",
+        summary=f"The Kafka brokers refuse the {what}.",
+        expected=f"to be let in at {where}",
+        found=_plain(item),
+        why=_WHY,
+        fix=fix,
     )
 
 
-def _tls_failed(servers: Iterable[str], text: str) -> Problem:
-    if any(words in text.lower() for words in _CLIENT_CERTIFICATE):
-        return Problem(
-            code=ProblemCode.AUTHENTICATION_REFUSED,
-            summary="The Kafka brokers refuse the client certificate.",
-            expected=f"to be let in at {', '.join(servers)}",
-            found=text,
-            why="Without the cluster's present state nothing can be planned.",
-            fix="Set a client certificate and key that a CA of the brokers' truststore has signed and that "
-            "are not expired.",
-        )
+def _tls_failed(where: str, item: Told) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No TLS connection to a Kafka broker can be made.",
-        expected=f"a TLS listener with a trusted certificate at {', '.join(servers)}",
-        found=text,
-        why="Without the cluster's present state nothing can be planned.",
+        expected=f"a TLS listener with a trusted certificate at {where}",
+        found=_plain(item),
+        why=_WHY,
         fix="If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. "
         "Otherwise set the CA certificate that signed the brokers' certificates, and use a host name that "
         "these certificates contain.",
     )
 
 
-def _wrong_listener(servers: Iterable[str], text: str) -> Problem:
+def _closed(where: str, item: Told) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
-        summary="The Kafka broker closes the connection: its listener speaks another security protocol.",
-        expected=f"a listener of the configured security protocol at {', '.join(servers)}",
-        found=text,
-        why="Without the cluster's present state nothing can be planned.",
-        fix="Set the security protocol to that of the listener: SSL or SASL_SSL for TLS, SASL_PLAINTEXT or "
-        "SASL_SSL for SASL.",
+        summary="The Kafka broker closes the connection at once.",
+        expected=f"a listener of the configured security protocol at {where}",
+        found=_plain(item),
+        why=_WHY,
+        fix="Set the security protocol to that of the listener: SSL or SASL_SSL where it uses TLS, "
+        "SASL_PLAINTEXT or SASL_SSL where it wants a login.",
     )
 
 
@@ -120,6 +150,6 @@ def unexpected(error: KafkaError, what: str, name: str) -> Problem:
         summary=f"The Kafka brokers could not say all that was asked: to {what}, {name}.",
         expected="an answer",
         found=f"{error.name()}: {error.str()}",
-        why="Without the cluster's present state nothing can be planned.",
+        why=_WHY,
         fix="Run again; if it stays, look into the brokers' logs.",
     )
