@@ -23,8 +23,8 @@ OPTIMIZATIONS = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE
 
 _UPGRADES = frozenset(
     {
-        "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8",
-        "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0",
+        "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6",
+        "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0",
     }
 )  # fmt: skip
 
@@ -70,7 +70,7 @@ class StreamsConfig:
     stream_threads: int = 1
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     topic_prefix: str | None = None
-    """`__internal.override.topic.prefix__`: stands in names of internal topics instead of the application id."""
+    """`__internal.override.topic.prefix__`: replaces the application id in names of internal topics."""
     process_changes_key: bool = False
     """`__enable.process.processValue.fix__`: `process` and `processValues` count for the optimisation."""
     upgrade_from: str | None = None
@@ -78,7 +78,7 @@ class StreamsConfig:
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
-        """Read `application.config`; never raises, `problems` tells of each value that Kafka Streams would refuse."""
+        """Read `application.config`; never raises: `problems` tells of each value that would be refused."""
         values = _Values(application.config, application.id, application.at)
         return cls(
             optimizations=values.read("topology.optimization", _optimizations, frozenset()),

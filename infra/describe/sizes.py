@@ -41,7 +41,7 @@ def _grow(
     """
     while True:
         sizes[node] += by
-        above = parents[node].members()
+        above = parents[node].members
         if len(above) != 1:
             break
         node = above[0]
@@ -62,4 +62,4 @@ def _grow(
         name = heapq.heappop(queue)[1]
         amount = due.pop(name)
         sizes[name] += amount
-        pass_on(parents[name].members(), amount)
+        pass_on(parents[name].members, amount)

@@ -42,7 +42,8 @@ def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
         return [_Listed(node, *topology.listing[node.name], is_imported=True) for node in group.nodes]
     by_name = {node.name: node for node in group.nodes}
     parents = {node.name: () if isinstance(node, SourceNode) else node.parents for node in group.nodes}
-    links = linked(string_set_order(by_name), parents)
+    # A set of names, put in its order into a map from names to nodes.
+    links = linked(string_set_order(string_set_order(by_name)), parents)
     order = sorted(by_name, key=lambda name: (-links.sizes[name], name))
     return [
         _Listed(by_name[name], tuple(links.children[name]), tuple(links.parents[name]), is_imported=False)
