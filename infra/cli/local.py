@@ -34,8 +34,9 @@ def up(port: int, heap_mb: int) -> None:
       headwater local up
       headwater local up --port 19092
     """
+    settings = Settings(heap_mb=heap_mb, sustained_load=True)
     with _told():
-        started = broker.up(ensure_kafka(), port=port, settings=Settings(heap_mb=heap_mb))
+        started = broker.up(ensure_kafka(), port=port, settings=settings)
     click.echo(_summary(started))
     click.echo("Stop it: headwater local down")
 

@@ -6,14 +6,14 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from toolchain.broker.settings import SaslUser
+from toolchain.broker.settings import SaslUser, Settings
 from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution
 
 # A broker lives for seconds to hours and shares the machine: little memory, quick to start.
 _LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
-# What only writes a few files need not be compiled well.
-_BRIEF_JVM = (*_LEAN_JVM, "-Xmx128m", "-XX:TieredStopAtLevel=1")
+# Two thirds of the processor time of a start; what runs for a short while need not be compiled any better.
+_QUICK_START = "-XX:TieredStopAtLevel=1"
 # The process waits, as a shell, until it is watched: there is no moment in which it could be left behind.
 _START_WHEN_TOLD = 'read -r go && exec "$@" </dev/null'
 _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
@@ -42,7 +42,15 @@ def format_storage(
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
     ]
     command: list[str | Path] = [
-        *(distribution.java, *_BRIEF_JVM, "-cp", distribution.class_path, "kafka.tools.StorageTool"),
+        *(
+            distribution.java,
+            *_LEAN_JVM,
+            _QUICK_START,
+            "-Xmx128m",
+            "-cp",
+            distribution.class_path,
+            "kafka.tools.StorageTool",
+        ),
         *("format", "--cluster-id", cluster_id, "--config", properties),
         *(argument for credential in credentials for argument in ("--add-scram", credential)),
     ]
@@ -62,7 +70,7 @@ def reasons(output: str) -> str:
 def launch(
     distribution: KafkaDistribution,
     properties: Path,
-    heap_mb: int,
+    settings: Settings,
     log: Path,
     inherited: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
@@ -74,7 +82,8 @@ def launch(
         return subprocess.Popen(
             [
                 *("sh", "-c", _START_WHEN_TOLD, "sh"),
-                *(distribution.java, *_LEAN_JVM, f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m"),
+                *(distribution.java, *_LEAN_JVM, f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
+                *(() if settings.sustained_load else (_QUICK_START,)),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",
                 *("-cp", distribution.class_path, "kafka.Kafka", properties),
             ],

@@ -171,7 +171,7 @@ class Broker:
 
     def _launch(self, properties: Path, inherited: tuple[int, ...]) -> None:
         self._guard = Guard("kill", "-KILL")
-        self._process = launch(self._distribution, properties, self.settings.heap_mb, self.log, inherited)
+        self._process = launch(self._distribution, properties, self.settings, self.log, inherited)
         self._guard.watch(str(self._process.pid))
         begin(self._process)
 

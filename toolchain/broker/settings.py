@@ -34,10 +34,12 @@ class Settings:
 
     A PLAINTEXT listener is always there: the harness's own way in, whose user (ANONYMOUS) is a super user.
     With `authorizer`, everybody else may do only what ACLs allow. `sasl_users` add a SASL_PLAINTEXT listener,
-    `tls` an SSL one, both together a SASL_SSL one too.
+    `tls` an SSL one, both together a SASL_SSL one too. A broker for `sustained_load` starts more slowly and
+    then does more; give it memory too.
     """
 
     heap_mb: int = 256
+    sustained_load: bool = False
     sasl_users: tuple[SaslUser, ...] = ()
     tls: Tls | None = None
     authorizer: bool = False
