@@ -75,7 +75,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = _shared_broker_folder()
     if folder.exists():
         local.down(folder)
-        shutil.copy(folder / "broker.log", config.rootpath / ".pytest_cache" / "kafka.log")
+        kept = config.rootpath / ".pytest_cache" / "kafka.log"
+        kept.parent.mkdir(exist_ok=True)
+        shutil.copy(folder / "broker.log", kept)
         shutil.rmtree(folder)
     config.stash[_GUARD].dismiss()
 
