@@ -1,9 +1,10 @@
-"""PURE. From the DSL and Processor API calls of a document to the node topology that Kafka Streams 4.1 builds from them.
+"""PURE. From the DSL and Processor API calls of a document to the node topology that Kafka Streams builds.
 
-Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its optimisations (`graph`,
-`calls`, `optimise`), the written topology with its checks (`write`, `topology`, `checks`). The graph mirrors what
-`InternalStreamsBuilder` does, observed and read, not how it is written: the order of indices, priorities, parents and
-groups is behaviour that names and sub-topologies depend on, and is kept where it looks odd, too.
+Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its
+optimisations (`graph`, `calls`, `optimise`), the written topology with its checks (`write`, `topology`,
+`checks`). The graph mirrors what `InternalStreamsBuilder` does, observed and read, not how it is written: the
+order of indices, priorities, parents and groups is behaviour that names and sub-topologies depend on, and is
+kept where it looks odd, too.
 
 Nothing here recurses over the topology and each pass is linear: five thousand calls in a chain are ordinary.
 """
@@ -22,7 +23,7 @@ from infra.model.topology import TopologyDocument
 
 
 def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology:
-    """Build the topology of `document.steps`; never raises for a bad document: what is wrong is in `problems`.
+    """Build the topology of `document.steps`; never raises: what is wrong with them is in `problems`.
 
     Source: `StreamsBuilder`, `InternalStreamsBuilder#buildAndOptimizeTopology`, `InternalTopologyBuilder`.
     """

@@ -1,4 +1,4 @@
-"""The builder that the calls of a document work on: counter, graph, co-partition groups, handles' memories, problems.
+"""What the calls of a document work on: counter, graph, co-partition groups, memories of handles, problems.
 
 It is the one mutable object of a build and never leaves it; `build_dsl` hands out frozen results only.
 """
@@ -25,7 +25,7 @@ from infra.model.stores import Materialized
 
 @attrs.frozen
 class LostSource:
-    """A name in a co-partition group that is no source node: `instead` are the sources that are really read."""
+    """A name in a co-partition group that is no source: `instead` are the sources really read."""
 
     reason: str
     instead: frozenset[str]
@@ -33,7 +33,7 @@ class LostSource:
 
 @attrs.define(eq=False)
 class UnnamedResources:
-    """Names that Kafka Streams had to invent, as `ensure.explicit.internal.resource.naming` lists them (facts 1.8)."""
+    """Names that Kafka Streams had to invent, as it lists them for explicit naming (facts 1.8)."""
 
     changelogs: list[str] = attrs.field(factory=list)
     stores: list[str] = attrs.field(factory=list)
@@ -61,11 +61,12 @@ class Builder:
     stream_repartitions: dict[Stream, GraphNode] = attrs.field(factory=dict)
     """The last repartition made for a join of this `KStream` object (facts 1.7)."""
     group_repartitions: dict[GroupedStream | GroupedTable, GraphNode] = attrs.field(factory=dict)
-    cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, GraphNode | None]] = attrs.field(factory=dict)
-    """Inputs in the order in which they joined, with the node that the last aggregation read each from."""
+    cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, None]] = attrs.field(factory=dict)
+    """Inputs in the order in which they joined."""
+    cogroup_repartitions: dict[CogroupedStream, dict[GroupedStream, GraphNode]] = attrs.field(factory=dict)
 
     mergeable: dict[GraphNode, dict[GraphNode, None]] = attrs.field(factory=dict)
-    """Key-changing nodes in order, each with the repartitions that `merge.repartition.topics` may hoist to it."""
+    """Key-changing nodes in order, each with the repartitions that the optimisation may hoist to it."""
     merges: list[GraphNode] = attrs.field(factory=list)
     other_windowed: dict[GraphNode, GraphNode] = attrs.field(factory=dict)
     """Stream-stream join → the node that windows its other side."""
@@ -151,7 +152,7 @@ class Builder:
         return self.attach(node, *parents or (self.graph.root,))
 
     def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
-        """Hang up a node, also one that hangs already (a shared repartition), and note what the optimisation needs."""
+        """Hang up a node, also one that hangs already (a shared repartition); note what optimising needs."""
         self.graph.attach(node, *parents)
         if node.changes_key:
             self.mergeable[node] = {}
@@ -189,5 +190,12 @@ class Builder:
         self.group_origins.append(self.at)
         return frozenset(group)
 
-    def lose(self, name: str, reason: str, instead: frozenset[str]) -> None:
-        self.lost_sources.setdefault(name, LostSource(reason, instead))
+    def read_instead(self, name: str, shared: GraphNode) -> None:
+        """A call that reads an earlier one's repartition still names the source that it would have had."""
+        if name != shared.name:
+            self.lose(
+                name, f"it reads the repartition topic of an earlier call ({shared.name})", {shared.name}
+            )
+
+    def lose(self, name: str, reason: str, instead: Iterable[str]) -> None:
+        self.lost_sources.setdefault(name, LostSource(reason, frozenset(instead)))

@@ -14,27 +14,9 @@ _SHOWN = 10
 
 
 def check(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    yield from _explicit_counts(builder, topology)
     yield from _unnamed_resources(builder, topology)
     yield from _lost_members(builder, topology)
     yield from _dropped_null_keys(builder)
-
-
-def _explicit_counts(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    """`validateCopartition`: a group of nothing but explicit counts must have one count."""
-    for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
-        topics = sorted({topic for source in group for topic in topology.source_topics(source)})
-        counts = {topic: topology.fixed_partitions(topic) for topic in topics}
-        if None not in counts.values() and len(set(counts.values())) > 1:
-            yield refused(
-                "The repartition topics of a join ask for different numbers of partitions.",
-                code=ProblemCode.CONFLICTING_PARTITIONS,
-                topic=topics[0],
-                expected="one number for all",
-                found=", ".join(f"{topic}={count}" for topic, count in counts.items()),
-                at=at,
-                fix="Give the `repartition` calls the same `partitions`, or leave it out of one.",
-            )
 
 
 def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
@@ -59,13 +41,12 @@ def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) ->
     if generated:
         yield lint(
             ProblemCode.RENUMBERING_HAZARD,
-            f"{len(generated)} internal {'topic has' if len(generated) == 1 else 'topics have'} a generated number "
-            "in the name.",
+            f"{len(generated)} names of internal topics and stores carry a generated number.",
             expected="names given by the user",
             found=_shortened(sorted(generated)),
-            why="The numbers count the calls before: a call added or removed shifts them. Kafka Streams then makes new "
-            "topics, and the state and the records in the old ones are left behind.",
-            fix="Name the operators and stores (`name`, `materialized`, `storeName`) before the application holds state.",
+            why="The numbers count the calls before: a call added or removed shifts them. Kafka Streams then "
+            "makes new topics, and the state and the records in the old ones are left behind.",
+            fix="Name operators and stores (`name`, `materialized`, `storeName`) while there is no state.",
         )
 
 
@@ -77,7 +58,7 @@ def generated_names(builder: Builder, topology: TopologyUnderConstruction) -> fr
 
 
 def _lost_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    """Names in groups that are no sources vanish: the topic that is really read is then not held to the others."""
+    """Names in groups that are no sources vanish; the topic really read is not held to the others then."""
     for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
         for name in sorted(group):
             lost = builder.lost_sources.get(name)
@@ -99,10 +80,10 @@ def _lost_members(builder: Builder, topology: TopologyUnderConstruction) -> Iter
                 node=name,
                 expected="co-partitioned: " + ", ".join(sorted({*kept, *missing})),
                 found="co-partitioned: " + (", ".join(kept) or "nothing"),
-                why=f"{lost.reason}, so Kafka Streams drops it from the group in silence. With unequal counts records "
-                "that belong together land in different tasks and are not joined.",
+                why=f"{lost.reason}, so Kafka Streams drops it from the group in silence. With unequal "
+                "counts records that belong together land in different tasks and are not joined.",
                 at=at,
-                fix="Keep the counts equal yourself, or `repartition` with an explicit count before the join.",
+                fix="Keep the counts equal yourself, or `repartition` with an explicit count before it.",
             )
 
 
@@ -119,8 +100,8 @@ def _dropped_null_keys(builder: Builder) -> Iterator[Problem]:
                 node=declares.filter,
                 expected="records with a key",
                 found="a filter before the topic",
-                why="Kafka Streams keeps null keys only where a left or outer join of streams, or a left join with a "
-                "table, lies below.",
+                why="Kafka Streams keeps null keys only where a left or outer join of streams, or a left "
+                "join with a table, lies below.",
                 at=node.at,
                 fix="Give such records a key before, if they matter.",
                 severity=Severity.INFO,

@@ -1,6 +1,7 @@
 """What a node of the DSL graph writes into the topology: one frozen class for each form.
 
-Parents that are not named here are the graph node's parents at the time of writing (the optimisation may change them).
+Parents that are not named here are the graph node's parents at the time of writing (the optimisation may
+change them).
 """
 
 import attrs
@@ -26,7 +27,7 @@ class WritesSource:
 
 @attrs.frozen
 class WritesTableSource:
-    """`table` and `globalTable`: a source node and the processor that fills the store, if the store is needed."""
+    """`table` and `globalTable`: a source and the processor that fills the store, if that is needed."""
 
     topic: str
     source: str
@@ -50,7 +51,8 @@ class WritesProcessor:
     """A processor with the stores of its supplier, and the names of stores that it is connected to.
 
     `reserved` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
-    `demands_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep that long.
+    `demands_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep
+    that long.
     """
 
     name: str
@@ -91,7 +93,7 @@ class WritesRepartition:
 
 @attrs.frozen
 class WritesStreamJoin:
-    """The two sides and the merge of a stream-stream join; the windowed nodes are graph nodes of their own."""
+    """Both sides and the merge of a stream-stream join; the windowed nodes are graph nodes of their own."""
 
     this_windowed: str
     other_windowed: str

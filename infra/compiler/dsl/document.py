@@ -1,4 +1,4 @@
-"""The calls of a document, made one after another: finds each call's handle, makes it, remembers what it returns."""
+"""The calls of a document, made one after another, and the handles that they return."""
 
 import difflib
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _CALL_NAMES: dict[type, str] = {
     op.ToStream: "toStream",
     op.TransformValues: "transformValues",
 }
-_NAME_IS_FREE = (op.Repartition, op.Suppress)
+_NAME_IS_FREE = (op.Repartition, op.Suppress, op.GroupByKey)
 """Calls whose name Kafka Streams does not check."""
 
 
@@ -52,7 +52,7 @@ def call_name(operator: Operator) -> str:
 
 
 class Document:
-    """Runs steps on a builder. Handles are known by alias; a step without `from` continues with the one before it."""
+    """Runs steps on a builder. Handles have aliases; a step without `from` goes on from the one before."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -74,19 +74,17 @@ class Document:
         if start is not None:
             return start(self._builder, operator)
         on = self._input(step, current)
-        if isinstance(on, Refused):
-            return on
-        if call_name(operator) not in CALLS_ON[type(on)]:
+        if not isinstance(on, Refused) and call_name(operator) not in CALLS_ON[type(on)]:
             return self._builder.refuse(self._does_not_fit(step, on))
+        other = self._other(operator)
+        if isinstance(on, Refused) or isinstance(other, Refused):
+            return Refused()
         if isinstance(operator, op.Split) and isinstance(on, Stream):
             return split(self._builder, on, operator, self._branch)
-        call = CALLS.get((type(operator), type(on)))
-        if call is not None:
-            return call(self._builder, on, operator)
-        other = self._other(operator)
-        if isinstance(other, Refused):
-            return other
-        return CALLS_WITH_OTHER[type(operator), type(on)](self._builder, on, operator, other)
+        key = type(operator), type(on)
+        if key in CALLS:
+            return CALLS[key](self._builder, on, operator)
+        return CALLS_WITH_OTHER[key](self._builder, on, operator, other)
 
     def _branch(self, branch: op.Branch, stream: Stream) -> None:
         at = self._builder.at

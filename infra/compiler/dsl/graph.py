@@ -1,11 +1,12 @@
 """The graph of DSL calls, as it stands before anything is written (facts 3.1).
 
-A node may write several topology nodes; what it writes is its `declares`. Parents and children are ordered sets
-(dictionaries without values): their order decides the order of parents in the topology and which parent the searches of the
-optimisation see first.
+A node may write several topology nodes; what it writes is its `declares`. Parents and children are ordered
+sets (dictionaries without values): their order decides the order of parents in the topology and which parent
+the searches of the optimisation see first.
 
-A node's parents are complete when the last call that attaches it returns, and every later node is attached below. So what is
-searched for upwards (the nearest key change, the grace of a window, versioning) is known at once from the parents' answers.
+A node's parents are complete when the last call that attaches it returns, and every later node is attached
+below. So what is searched for upwards (the nearest key change, the grace of a window, versioning) is known at
+once from the parents' answers.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from infra.model.problems import Location
 
 @attrs.define(eq=False, repr=False)
 class GraphNode:
-    """One call's node. `versioned` None = as its parents are; `grace_ms` set = the aggregation of a window."""
+    """One call's node. `versioned` None = as its parents; `grace_ms` set = the aggregation of a window."""
 
     name: str
     declares: Declaration | None = None
@@ -91,7 +92,7 @@ def _search_up(
     matches: Callable[[GraphNode], bool],
     answer_of: Callable[[GraphNode], GraphNode | None],
 ) -> GraphNode | None:
-    """A direct match wins, in the order of the parents; otherwise the last parent's answer stands (facts 2.5.1)."""
+    """The first parent that matches, otherwise what the last parent answers (facts 2.5.1)."""
     if matches(start):
         return start
     answer = None

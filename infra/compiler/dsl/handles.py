@@ -1,7 +1,7 @@
 """What a call returns: typed handles, and which calls each type offers.
 
-Handles are values with identity: two handles of the same topic are two objects, as in Kafka Streams, where for instance the
-repartition node of a join is remembered by the `KStream` object and not by what it reads.
+Handles are values with identity: two handles of the same topic are two objects, as in Kafka Streams, where
+for instance the repartition node of a join is remembered by the `KStream` object and not by what it reads.
 """
 
 import attrs
@@ -13,7 +13,7 @@ from infra.model.windows import Window
 
 @attrs.frozen(eq=False)
 class Stream:
-    """`KStream`. `sources` are the source nodes that co-partitioning will name; `rekeyed` = a repartition is due."""
+    """`KStream`. `sources` are those that co-partitioning will name; `rekeyed` = a repartition is due."""
 
     name: str
     sources: frozenset[str]
@@ -49,7 +49,7 @@ class CogroupedStream:
 
 @attrs.frozen(eq=False)
 class WindowedCogroupedStream:
-    """`TimeWindowedCogroupedKStream`, `SlidingWindowedCogroupedKStream` or `SessionWindowedCogroupedKStream`."""
+    """`TimeWindowedCogroupedKStream` or one of its sliding and session kin."""
 
     cogrouped: CogroupedStream
     window: Window
@@ -57,7 +57,7 @@ class WindowedCogroupedStream:
 
 @attrs.frozen(eq=False)
 class View:
-    """Where a table's values are read: the names of the stores, and the sources' stores that reading brings about.
+    """Where a table's values are read: names of stores, and the one that reading brings into being.
 
     A table without a store of its own shares the view of the table that it is made from.
     """
@@ -112,7 +112,7 @@ class Nothing:
 
 @attrs.frozen(eq=False)
 class Refused:
-    """The result of a call that was refused: calls on it are passed over in silence, the first problem says it all."""
+    """The result of a call that was refused: calls on it are passed over, the first problem says it all."""
 
 
 Handle = (
@@ -143,9 +143,9 @@ KIND: dict[type, str] = {
 
 CALLS_ON: dict[type, tuple[str, ...]] = {
     Stream: (
-        "filter", "filterNot", "selectKey", "map", "mapValues", "flatMap", "flatMapValues", "peek", "foreach", "print",
-        "process", "processValues", "merge", "split", "repartition", "to", "toTable", "groupBy", "groupByKey",
-        "join", "leftJoin", "outerJoin",
+        "filter", "filterNot", "selectKey", "map", "mapValues", "flatMap", "flatMapValues", "peek", "foreach",
+        "print", "process", "processValues", "merge", "split", "repartition", "to", "toTable",
+        "groupBy", "groupByKey", "join", "leftJoin", "outerJoin",
     ),
     GroupedStream: ("count", "reduce", "aggregate", "windowedBy", "cogroup"),
     WindowedStream: ("count", "reduce", "aggregate"),

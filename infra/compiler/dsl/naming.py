@@ -1,4 +1,4 @@
-"""Names: the index counter, the rules for names that users give, and which names carry an index (facts 1.1, 1.2)."""
+"""Names: the index counter, the rules for users' names, which names carry an index (facts 1.1, 1.2)."""
 
 import re
 
@@ -63,5 +63,5 @@ def repartition_topic(prefix: str) -> str:
 
 
 def looks_generated(prefix: str) -> bool:
-    """Whether a repartition with this prefix keeps its generated node names (also a user's name of this shape does)."""
+    """Whether a repartition of this prefix keeps its generated node names; a user's name may look so."""
     return _GENERATED_STREAM_NAME.fullmatch(prefix) is not None

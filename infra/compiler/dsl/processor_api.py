@@ -3,16 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infra.compiler.dsl.stores import built_store
+from infra.compiler.dsl.stores import Store, built_store, supplier_faults
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model import operators as op
 from infra.model.operators import Operator
 from infra.model.problems import Location
+from infra.model.stores import StoreBuilder
 from infra.model.topology import Step
 
 
 def is_processor_api(operator: Operator) -> bool:
-    """`addStateStore` and `addGlobalStore` exist in both; naming processors or a source node makes it the `Topology`'s."""
+    """`addStateStore` with processors and `addGlobalStore` with a source name are the `Topology`'s, too."""
     if isinstance(operator, op.AddStateStore):
         return bool(operator.processors)
     if isinstance(operator, op.AddGlobalStore):
@@ -32,7 +33,9 @@ def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Loc
 
 
 def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
-    topology.add_processor(call.name, call.parents, at, map(built_store, call.connected))
+    topology.add_processor(
+        call.name, call.parents, at, [_built(topology, store, at) for store in call.connected]
+    )
 
 
 def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
@@ -44,13 +47,18 @@ def _connect(topology: TopologyUnderConstruction, call: op.ConnectStores, at: Lo
 
 
 def _add_state_store(topology: TopologyUnderConstruction, call: op.AddStateStore, at: Location) -> None:
-    topology.add_store(built_store(call.store), at, *call.processors)
+    topology.add_store(_built(topology, call.store, at), at, *call.processors)
 
 
 def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalStore, at: Location) -> None:
     source = call.source_name if call.source_name is not None else f"{call.name}-source"
     processor = call.name if call.name is not None else source
-    topology.add_global_store(built_store(call.store), call.topic, source, processor, at)
+    topology.add_global_store(_built(topology, call.store, at), call.topic, source, processor, at)
+
+
+def _built(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:
+    topology.problems.extend(supplier_faults(builder.supplier, at))
+    return built_store(builder)
 
 
 _CALLS: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]] = {

@@ -1,11 +1,13 @@
-"""Stores as the compiler carries them: what their changelog will be, and which of them are the same object."""
+"""Stores as the compiler carries them: their changelog, and which of them are the same object."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import attrs
 
+from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.model.nodes import ChangelogKind
+from infra.model.problems import Location, Problem
 from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier
 from infra.model.windows import (
     JoinWindow,
@@ -27,10 +29,11 @@ SESSION_KINDS = frozenset({StoreKind.SESSION})
 
 @attrs.frozen(eq=False)
 class Store:
-    """One store factory. Adding two of the same name is an error unless their `same_as` are equal (`isCompatibleWith`).
+    """One store factory. Two of one name are an error unless their `same_as` are equal (`isCompatibleWith`).
 
-    `base_ms` is the retention of a window or session store, the history retention of a versioned one. `from_builder` = made
-    from a user's builder: adding it again makes Kafka Streams forget the processors connected before.
+    `base_ms` is the retention of a window or session store, the history retention of a versioned one.
+    `from_builder` = made from a user's builder: adding it again makes Kafka Streams forget the processors
+    connected before.
     """
 
     name: str
@@ -44,7 +47,7 @@ class Store:
 
 @attrs.define(eq=False)
 class Reserved:
-    """A store with a name that exists only if `needed`: a join, a grouping or a user's name for it says so (facts 2.3)."""
+    """A store that exists only if `needed`: a join, a grouping or a user's name says so (facts 2.3)."""
 
     store: Store
     needed: bool = False
@@ -68,13 +71,13 @@ def key_value_store(name: str, materialized: Materialized | None) -> Store:
 
 
 def windowed_store(name: str, materialized: Materialized | None, retention_ms: int) -> Store:
-    """`WindowStoreMaterializer` and its session and sliding kin: a supplier's own retention counts for nothing."""
+    """`WindowStoreMaterializer` and its kin: a supplier's own retention counts for nothing."""
     logging = _logging(materialized)
     return Store(name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms)
 
 
 def join_store(name: str, window: JoinWindow, logging: Logging | None, same_as: object) -> Store:
-    """`StreamJoinedStoreFactory`: keeps duplicates, so a cleanup policy that the user gives is overwritten."""
+    """`StreamJoinedStoreFactory`: keeps duplicates, and overwrites a cleanup policy that the user gives."""
     logging = logging or Logging()
     overrides = {key: value for key, value in _overrides(logging).items() if key != "cleanup.policy"}
     return Store(
@@ -99,7 +102,7 @@ def supplied_join_store(supplier: StoreSupplier) -> Store:
 
 
 def built_store(builder: StoreBuilder) -> Store:
-    """A user's store builder. Builders that say the same are the same object: a document has no other identity."""
+    """A user's builder. Those that say the same are the same object: a document has no other identity."""
     supplier = builder.supplier
     return Store(
         supplier.name,
@@ -109,6 +112,34 @@ def built_store(builder: StoreBuilder) -> Store:
         supplier.retention_ms if supplier.kind not in _UNTIMED else None,
         builder,
         from_builder=True,
+    )
+
+
+def supplier_faults(supplier: StoreSupplier, at: Location | None) -> Iterator[Problem]:
+    """The checks of the factory methods of `Stores`."""
+    retention, size = supplier.retention_ms, supplier.window_size_ms
+    if retention is not None and retention < 0:
+        yield _out_of_range(supplier, "retention", "0 ms or more", f"{retention} ms", at)
+    if supplier.kind in WINDOW_KINDS and retention is not None and size is not None:
+        if size < 0:
+            yield _out_of_range(supplier, "windowSize", "0 ms or more", f"{size} ms", at)
+        elif size > retention:
+            yield _out_of_range(
+                supplier, "windowSize", f"at most the retention, {retention} ms", f"{size} ms", at
+            )
+
+
+def _out_of_range(
+    supplier: StoreSupplier, what: str, expected: str, found: str, at: Location | None
+) -> Problem:
+    return refused(
+        f"The `{what}` of store {supplier.name} is out of range.",
+        throws=ARGUMENT,
+        node=supplier.name,
+        expected=f"{what} {expected}",
+        found=found,
+        at=at,
+        fix=f"Set `{what}` to {expected}.",
     )
 
 

@@ -1,10 +1,10 @@
-"""The topology under construction: nodes, stores and source topics, with the checks of `InternalTopologyBuilder`."""
+"""The topology under construction, with the checks of `InternalTopologyBuilder`."""
 
 from collections.abc import Iterable
 
 import attrs
 
-from infra.compiler.dsl.refusals import refused
+from infra.compiler.dsl.refusals import TOPOLOGY, refused
 from infra.compiler.dsl.stores import Store
 from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
 from infra.model.nodes import (
@@ -37,7 +37,7 @@ class _AddedStore:
 
 
 class TopologyUnderConstruction:
-    """Takes what is written, in order; refuses as Kafka Streams does, but goes on so that all problems are found."""
+    """Takes what is written, in order; refuses as Kafka Streams does, but goes on to find all problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -87,7 +87,8 @@ class TopologyUnderConstruction:
                 )
             )
             return
-        # a pattern is held against topics of streams and tables only, a global table's topic against the patterns too
+        # a pattern is held against topics of streams and tables only, a global table's topic against the
+        # patterns too
         named = (topic for topic in self._topics if topic not in self._global_topics)
         clash = next((topic for topic in named if compiled.matches(topic)), None)
         if clash is not None:
@@ -162,7 +163,7 @@ class TopologyUnderConstruction:
         if source == processor:
             self.problems.append(
                 refused(
-                    f"The source and the processor of global store {store.name} have the same name, {source}.",
+                    f"Source and processor of global store {store.name} have the same name, {source}.",
                     node=source,
                     at=at,
                     fix="Name them differently.",
@@ -199,10 +200,6 @@ class TopologyUnderConstruction:
 
     def is_source(self, name: str) -> bool:
         return isinstance(self._nodes.get(name), SourceNode)
-
-    def fixed_partitions(self, topic: str) -> int | None:
-        internal = self._internal.get(topic)
-        return internal.partitions if internal is not None else None
 
     @property
     def global_nodes(self) -> frozenset[str]:
@@ -265,17 +262,18 @@ class TopologyUnderConstruction:
                 )
             )
         for parent in parents:
+            throws = TOPOLOGY
             if parent == name:
                 text = f"{name} is its own parent."
             elif parent not in self._nodes:
                 text = f"{name} has a parent {parent} that is not added before it."
-            elif isinstance(self._nodes[parent], SinkNode):
+            elif isinstance(sink := self._nodes[parent], SinkNode):
                 text = f"{name} has the sink {parent} as a parent."
+                throws = TOPOLOGY if sink.topic is not None else "UnsupportedOperationException"
             else:
                 continue
-            self.problems.append(
-                refused(text, node=name, found=parent, at=at, fix="Name sources or processors added before.")
-            )
+            fix = "Name sources or processors added before."
+            self.problems.append(refused(text, throws=throws, node=name, found=parent, at=at, fix=fix))
         return parents
 
     def _register_topic(self, topic: str, source: str, at: Location | None) -> None:
@@ -302,7 +300,9 @@ class TopologyUnderConstruction:
         added = self._stores.get(store)
         node = self._nodes.get(processor)
         if added is not None and added.is_global:
-            text = f"Processor {processor} is connected to the global store {store}, which every processor sees anyway."
+            text = (
+                f"Processor {processor} is connected to the global store {store}, which every processor sees."
+            )
             fix = "Leave the global store out of the list."
         elif added is None:
             text = f"Processor {processor} is connected to a store {store} that is not added before it."

@@ -1,8 +1,9 @@
 """Writes the graph into the topology, in the order that decides sub-topology ids (facts 3.1).
 
-The graph is walked by priority from the root; a node is written once all its parents are. Kafka Streams puts children into
-its queue each time it meets a node; putting them in once, when the node is written, gives the same order in linear time:
-further copies are of nodes that are already queued, already written or not yet writable.
+The graph is walked by priority from the root; a node is written once all its parents are. Kafka Streams puts
+children into its queue each time it meets a node; putting them in once, when the node is written, gives the
+same order in linear time: further copies are of nodes that are already queued, already written or not yet
+writable.
 """
 
 import heapq

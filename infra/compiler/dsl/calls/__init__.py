@@ -1,7 +1,7 @@
 """Which function makes which call. One module for each family; a row for each call on each type of handle.
 
-A function takes the builder, the handle that is called on, and the operator; those in `CALLS_WITH_OTHER` also the handle
-passed as an argument. It returns the handle of the result.
+A function takes the builder, the handle that is called on, and the operator; those in `CALLS_WITH_OTHER` also
+the handle passed as an argument. It returns the handle of the result.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,6 +3,7 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import accepts_supplier, windowed_retention_ms
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import GroupedStream, Handle, Table, View, WindowedStream
 from infra.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
@@ -13,8 +14,9 @@ from infra.compiler.dsl.stores import (
     windowed_store,
 )
 from infra.model import operators as op
-from infra.model.stores import Materialized
 from infra.model.windows import SlidingWindow
+
+Aggregation = op.Count | op.Reduce | op.Aggregate
 
 REDUCE = "KSTREAM-REDUCE-"
 AGGREGATE = "KSTREAM-AGGREGATE-"
@@ -22,29 +24,29 @@ AGGREGATE = "KSTREAM-AGGREGATE-"
 
 def count(builder: Builder, on: GroupedStream, call: op.Count) -> Handle:
     _burn_for_unnamed_count(builder, call)
-    return _aggregate(builder, on, call.name, call.materialized, AGGREGATE, "count")
+    return _plain(builder, on, call, AGGREGATE)
 
 
 def reduce(builder: Builder, on: GroupedStream, call: op.Reduce) -> Handle:
-    return _aggregate(builder, on, call.name, call.materialized, REDUCE, "reduce")
+    return _plain(builder, on, call, REDUCE)
 
 
 def aggregate(builder: Builder, on: GroupedStream, call: op.Aggregate) -> Handle:
-    return _aggregate(builder, on, call.name, call.materialized, AGGREGATE, "aggregate")
+    return _plain(builder, on, call, AGGREGATE)
 
 
 def windowed_count(builder: Builder, on: WindowedStream, call: op.Count) -> Handle:
     if not isinstance(on.window, SlidingWindow):
         _burn_for_unnamed_count(builder, call)
-    return _windowed(builder, on, call.name, call.materialized, AGGREGATE, "count")
+    return _windowed(builder, on, call, AGGREGATE)
 
 
 def windowed_reduce(builder: Builder, on: WindowedStream, call: op.Reduce) -> Handle:
-    return _windowed(builder, on, call.name, call.materialized, REDUCE, "reduce")
+    return _windowed(builder, on, call, REDUCE)
 
 
 def windowed_aggregate(builder: Builder, on: WindowedStream, call: op.Aggregate) -> Handle:
-    return _windowed(builder, on, call.name, call.materialized, AGGREGATE, "aggregate")
+    return _windowed(builder, on, call, AGGREGATE)
 
 
 def _burn_for_unnamed_count(builder: Builder, call: op.Count) -> None:
@@ -53,65 +55,38 @@ def _burn_for_unnamed_count(builder: Builder, call: op.Count) -> None:
         builder.names.burn()
 
 
-def _aggregate(
-    builder: Builder,
-    on: GroupedStream,
-    name: str | None,
-    materialized: Materialized | None,
-    prefix: str,
-    call: str,
-) -> Table:
-    accepts_supplier(builder, materialized, KEY_VALUE_KINDS, call)
-    store = key_value_store(builder.store_name(materialized, prefix), materialized)
-    return _table(builder, on, builder.named(name, prefix), store, materialized, None)
-
-
-def _windowed(
-    builder: Builder,
-    on: WindowedStream,
-    name: str | None,
-    materialized: Materialized | None,
-    prefix: str,
-    call: str,
-) -> Table:
-    store_name = builder.store_name(materialized, prefix)
-    processor = builder.named(name, prefix)
-    retention = windowed_retention_ms(builder, materialized, on.window, store_name, call)
-    store = windowed_store(store_name, materialized, retention)
-    return _table(builder, on.grouped, processor, store, materialized, close_grace_ms(on.window))
-
-
-def _table(
-    builder: Builder,
-    on: GroupedStream,
-    name: str,
-    store: Store,
-    materialized: Materialized | None,
-    grace_ms: int | None,
-) -> Table:
-    """`GroupedStreamAggregateBuilder#build`."""
-    is_named = materialized is not None and materialized.store_name is not None
-    parent, sources = on.node, on.sources
-    if on.rekeyed:
-        parent = builder.repartition(
-            on.group if on.group is not None else store.name,
-            named_by_user=on.group is not None or is_named,
-        )
-        sources = frozenset({parent.name})
-        if on.group is not None:
-            made, parent = parent, builder.group_repartitions.setdefault(on, parent)
-            if made.name != parent.name:
-                builder.lose(
-                    made.name,
-                    f"the aggregation reads the topic of the group's first one ({parent.name})",
-                    frozenset({parent.name}),
-                )
-        builder.attach(parent, on.node)
-    node = builder.add(
-        name,
-        WritesProcessor(name, (store,)),
-        parent,
-        versioned=grace_ms is None and is_versioned(materialized),
-        grace_ms=grace_ms,
-    )
+def _plain(builder: Builder, on: GroupedStream, call: Aggregation, prefix: str) -> Table:
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized)
+    name = builder.named(call.name, prefix)
+    parent, sources = _parent(builder, on, call, store)
+    versioned = is_versioned(call.materialized)
+    node = builder.add(name, WritesProcessor(name, (store,)), parent, versioned=versioned)
     return Table(name, sources, node, View((store.name,)))
+
+
+def _windowed(builder: Builder, on: WindowedStream, call: Aggregation, prefix: str) -> Table:
+    store_name = builder.store_name(call.materialized, prefix)
+    name = builder.named(call.name, prefix)
+    retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
+    store = windowed_store(store_name, call.materialized, retention)
+    parent, sources = _parent(builder, on.grouped, call, store)
+    grace = close_grace_ms(on.window)
+    node = builder.add(name, WritesProcessor(name, (store,)), parent, versioned=False, grace_ms=grace)
+    return Table(name, sources, node, View((store.name,)))
+
+
+def _parent(
+    builder: Builder, on: GroupedStream, call: Aggregation, store: Store
+) -> tuple[GraphNode, frozenset[str]]:
+    """What the aggregation reads: all aggregations of a named group share one repartition."""
+    if not on.rekeyed:
+        return on.node, on.sources
+    named = call.materialized is not None and call.materialized.store_name is not None
+    if on.group is None:
+        made = builder.repartition(store.name, named_by_user=named)
+        return builder.attach(made, on.node), frozenset({made.name})
+    made = builder.repartition(on.group, named_by_user=True)
+    shared = builder.group_repartitions.setdefault(on, made)
+    builder.read_instead(made.name, shared)
+    return builder.attach(shared, on.node), frozenset({made.name})

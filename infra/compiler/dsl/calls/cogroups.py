@@ -39,6 +39,7 @@ def cogroup(
             )
         cogrouped = CogroupedStream(on)
         builder.cogroup_inputs[cogrouped] = {on: None}
+        builder.cogroup_repartitions[cogrouped] = {}
         return cogrouped
     if not isinstance(other, GroupedStream):
         return builder.refuse(_wrong_form(builder, "A cogrouped stream takes one more grouped stream", call))
@@ -52,7 +53,7 @@ def _wrong_form(builder: Builder, rule: str, call: op.Cogroup) -> Problem:
         expected="`cogroup` of a grouped stream, then `cogroup: {with: grouped}` for each further one",
         found=f"with: {call.other}" if call.other is not None else "no `with`",
         at=builder.at,
-        fix="Call `cogroup` on the first grouped stream without `with`, then once for each other one with it.",
+        fix="Call `cogroup` on the first grouped stream without `with`, then with it for each other one.",
     )
 
 
@@ -71,67 +72,71 @@ def windowed_by(builder: Builder, on: CogroupedStream, call: op.WindowedBy) -> H
 
 
 def aggregate(builder: Builder, on: CogroupedStream, call: op.Aggregate) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "aggregate")
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
     store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized)
-    return _table(builder, on, call, store, None)
+    return _table(builder, on, call, store, versioned=is_versioned(call.materialized))
 
 
 def windowed_aggregate(builder: Builder, on: WindowedCogroupedStream, call: op.Aggregate) -> Handle:
     store_name = builder.store_name(call.materialized, AGGREGATE)
-    retention = windowed_retention_ms(builder, call.materialized, on.window, store_name, "aggregate")
+    retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
     store = windowed_store(store_name, call.materialized, retention)
-    return _table(builder, on.cogrouped, call, store, close_grace_ms(on.window))
+    return _table(builder, on.cogrouped, call, store, grace_ms=close_grace_ms(on.window))
 
 
 def _table(
-    builder: Builder, on: CogroupedStream, call: op.Aggregate, store: Store, grace_ms: int | None
+    builder: Builder,
+    on: CogroupedStream,
+    call: op.Aggregate,
+    store: Store,
+    *,
+    versioned: bool | None = None,
+    grace_ms: int | None = None,
 ) -> Table:
-    """`CogroupedStreamAggregateBuilder#build`."""
-    inputs = builder.cogroup_inputs[on]
-    _repartition(builder, inputs, call, store)
-    versioned = is_versioned(call.materialized) if grace_ms is None else None
+    """`CogroupedStreamAggregateBuilder#build`: one processor for each input and one that merges them."""
+    parents = _parents(builder, on, call, store)
     processors = []
-    for position, parent in enumerate(inputs.values()):
-        assert parent is not None  # noqa: S101 - `_repartition` has just set all of them
+    for position, parent in enumerate(parents.values()):
         name = builder.suffixed(call.name, f"-cogroup-agg-{position}", AGGREGATE)
-        processors.append(
-            builder.add(name, WritesProcessor(name, (store,)), parent, versioned=versioned, grace_ms=grace_ms)
-        )
+        declares = WritesProcessor(name, (store,))
+        processors.append(builder.add(name, declares, parent, versioned=versioned, grace_ms=grace_ms))
     merge = builder.suffixed(call.name, "-cogroup-merge", MERGE)
     node = builder.add(merge, WritesProcessor(merge), *processors)
-    read = {source for parent in inputs for source in parent.sources}
-    builder.lose(merge, f"{merge} is the result of a cogroup, whose group is not handed on", frozenset(read))
+    read = [{parent.name} if grouped.rekeyed else grouped.sources for grouped, parent in parents.items()]
+    reason = f"{merge} is the result of a cogroup, which does not hand on its sources"
+    builder.lose(merge, reason, frozenset().union(*read))
     return Table(merge, frozenset({merge}), node, View((store.name,)))
 
 
-def _repartition(
-    builder: Builder, inputs: dict[GroupedStream, GraphNode | None], call: op.Aggregate, store: Store
-) -> None:
-    """`processRepartitions`: each input that changed its key; the group names the sources before them all the same."""
-    is_named = call.materialized is not None and call.materialized.store_name is not None
-    for grouped, parent in inputs.items():
+def _parents(
+    builder: Builder, on: CogroupedStream, call: op.Aggregate, store: Store
+) -> dict[GroupedStream, GraphNode]:
+    """What each input is read from: its repartition if its key changed, kept for further aggregations."""
+    inputs = builder.cogroup_inputs[on]
+    named = call.materialized is not None and call.materialized.store_name is not None
+    for grouped in inputs:
         if not grouped.rekeyed:
-            inputs[grouped] = grouped.node
             continue
-        made = builder.repartition(
-            grouped.group if grouped.group is not None else store.name,
-            named_by_user=grouped.group is not None or is_named,
-        )
-        if parent is None:
-            inputs[grouped] = builder.attach(made, grouped.node)
+        prefix = grouped.group if grouped.group is not None else store.name
+        made = builder.repartition(prefix, named_by_user=grouped.group is not None or named)
+        if grouped not in builder.cogroup_repartitions[on]:
+            builder.cogroup_repartitions[on][grouped] = builder.attach(made, grouped.node)
     group = builder.copartition(source for grouped in inputs for source in grouped.sources)
-    rekeyed = [grouped.name for grouped in inputs if grouped.rekeyed]
-    if rekeyed and len(group) > 1:
-        builder.refuse(
-            lint(
-                ProblemCode.COGROUP_COPARTITIONS_SOURCES,
-                "`cogroup` demands equal partition counts of topics that are repartitioned before it.",
-                node=store.name,
-                expected="equal counts of the repartition topics",
-                found="equal counts of the sources: " + ", ".join(sorted(group)),
-                why="Kafka Streams registers the sources from before the repartition as co-partitioned. With unequal counts "
-                "the application fails; under the streams protocol it cannot start at all.",
-                at=builder.at,
-                fix="Call `repartition` on the inputs before grouping them, so that their own topics form the group.",
-            )
-        )
+    if len(group) > 1 and any(grouped.rekeyed for grouped in inputs):
+        builder.refuse(_names_sources(builder, store, group))
+    repartitions = builder.cogroup_repartitions[on]
+    return {grouped: repartitions.get(grouped, grouped.node) for grouped in inputs}
+
+
+def _names_sources(builder: Builder, store: Store, group: frozenset[str]) -> Problem:
+    return lint(
+        ProblemCode.COGROUP_COPARTITIONS_SOURCES,
+        "`cogroup` demands equal partition counts of topics that are repartitioned before it.",
+        node=store.name,
+        expected="equal counts of the repartition topics",
+        found="equal counts of the sources: " + ", ".join(sorted(group)),
+        why="Kafka Streams registers the sources from before the repartition as co-partitioned. With "
+        "unequal counts the application fails; under the streams protocol it cannot start at all.",
+        at=builder.at,
+        fix="Call `repartition` on the inputs before grouping them: then their own topics form the group.",
+    )

@@ -14,22 +14,22 @@ REDUCE = "KTABLE-REDUCE-"
 
 
 def count(builder: Builder, on: GroupedTable, call: op.Count) -> Handle:
-    return _aggregate(builder, on, call, AGGREGATE, "count")
+    return _aggregate(builder, on, call, AGGREGATE)
 
 
 def reduce(builder: Builder, on: GroupedTable, call: op.Reduce) -> Handle:
-    return _aggregate(builder, on, call, REDUCE, "reduce")
+    return _aggregate(builder, on, call, REDUCE)
 
 
 def aggregate(builder: Builder, on: GroupedTable, call: op.Aggregate) -> Handle:
-    return _aggregate(builder, on, call, AGGREGATE, "aggregate")
+    return _aggregate(builder, on, call, AGGREGATE)
 
 
 def _aggregate(
-    builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str, operator: str
+    builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str
 ) -> Table:
     """The store's prefix is that of `aggregate`, also for `reduce`; the topic's suffix is appended always."""
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, operator)
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
     store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized)
     sink = builder.suffixed(call.name, "-sink", "KSTREAM-SINK-")
     source = builder.suffixed(call.name, "-source", "KSTREAM-SOURCE-")
@@ -39,12 +39,7 @@ def _aggregate(
     if on.group is not None:
         repartition = builder.group_repartitions.setdefault(on, repartition)
     builder.attach(repartition, on.node)
-    if repartition.name != source:
-        builder.lose(
-            source,
-            f"the aggregation reads the topic of the group's first one ({repartition.name})",
-            frozenset({repartition.name}),
-        )
+    builder.read_instead(source, repartition)
     node = builder.add(
         name, WritesProcessor(name, (store,)), repartition, versioned=is_versioned(call.materialized)
     )

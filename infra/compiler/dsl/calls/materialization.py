@@ -1,26 +1,42 @@
-"""What `Materialized` may say where."""
+"""What `Materialized` and store suppliers may say where."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.refusals import ARGUMENT, lint, refused, unfit
-from infra.compiler.dsl.stores import SESSION_KINDS, WINDOW_KINDS, window_span_ms
-from infra.model.problems import ProblemCode
-from infra.model.stores import Materialized, StoreKind
-from infra.model.windows import SessionWindow, Window
+from infra.compiler.dsl.stores import SESSION_KINDS, WINDOW_KINDS, supplier_faults, window_span_ms
+from infra.model.problems import Problem, ProblemCode
+from infra.model.stores import Materialized, StoreBuilder, StoreKind, StoreSupplier
+from infra.model.windows import (
+    HoppingWindow,
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    UnlimitedWindow,
+    Window,
+)
+
+_SPANS = {
+    TumblingWindow: "size and grace",
+    HoppingWindow: "size and grace",
+    SlidingWindow: "twice the time difference, and grace",
+    SessionWindow: "inactivity gap and grace",
+    UnlimitedWindow: "without end",
+}
 
 
 def accepts_supplier(
-    builder: Builder, materialized: Materialized | None, kinds: Collection[StoreKind], call: str
+    builder: Builder, materialized: Materialized | None, kinds: Collection[StoreKind]
 ) -> None:
     """A supplier must be of a kind that the call takes, and brings its own type."""
     supplier = materialized.supplier if materialized is not None else None
     if materialized is None or supplier is None:
         return
+    builder.problems.extend(supplier_faults(supplier, builder.at))
     if supplier.kind not in kinds:
         builder.refuse(
             unfit(
-                f"`{call}` does not take a {supplier.kind.value} store.",
+                f"Store {supplier.name} is a {supplier.kind.value} store, which does not fit here.",
                 node=supplier.name,
                 expected=" or ".join(sorted(kind.value for kind in kinds)),
                 found=supplier.kind.value,
@@ -42,49 +58,51 @@ def accepts_supplier(
         )
 
 
+def accepts_builders(builder: Builder, builders: Iterable[StoreBuilder]) -> None:
+    for each in builders:
+        builder.problems.extend(supplier_faults(each.supplier, builder.at))
+
+
 def windowed_retention_ms(
-    builder: Builder, materialized: Materialized | None, window: Window, store: str, call: str
+    builder: Builder, materialized: Materialized | None, window: Window, store: str
 ) -> int:
-    """The retention of a window's store: as given, at least the window's own span; a supplier's is not looked at."""
-    kinds = SESSION_KINDS if isinstance(window, SessionWindow) else WINDOW_KINDS
-    accepts_supplier(builder, materialized, kinds, call)
+    """The retention of a window's store: as given, at least the window's span; never the supplier's."""
+    accepts_supplier(
+        builder, materialized, SESSION_KINDS if isinstance(window, SessionWindow) else WINDOW_KINDS
+    )
     span = window_span_ms(window)
-    retention = materialized.retention_ms if materialized is not None else None
-    if retention is not None and retention < span:
-        builder.refuse(
-            refused(
-                f"Store {store} keeps its windows for a shorter time than they are open.",
-                throws=ARGUMENT,
-                node=store,
-                expected=f"a retention of at least {span} ms ({_SPANS[type(window).__name__]})",
-                found=f"{retention} ms",
-                at=builder.at,
-                fix=f"Set `retention` to {span} ms or more, or remove it.",
-            )
-        )
-    used = span if retention is None else retention
+    given = materialized.retention_ms if materialized is not None else None
+    if given is not None and given < span:
+        builder.refuse(_too_short(builder, store, window, given))
+    used = span if given is None else given
     supplier = materialized.supplier if materialized is not None else None
     if supplier is not None and supplier.retention_ms not in {None, used}:
-        builder.refuse(
-            lint(
-                ProblemCode.SUPPLIER_RETENTION_IGNORED,
-                f"The changelog of store {store} does not follow the retention of its supplier.",
-                node=store,
-                expected=f"{supplier.retention_ms} ms (the supplier's)",
-                found=f"{used} ms (the window's)",
-                why="Kafka Streams computes the changelog's retention.ms from the window or from `retention`, and never "
-                "looks at the supplier: after a restore the store holds less, or more, than before.",
-                at=builder.at,
-                fix=f"Set `retention: {supplier.retention_ms}` beside the supplier.",
-            )
-        )
+        builder.refuse(_supplier_ignored(builder, supplier, used))
     return used
 
 
-_SPANS = {
-    "TumblingWindow": "size and grace",
-    "HoppingWindow": "size and grace",
-    "SlidingWindow": "twice the time difference, and grace",
-    "SessionWindow": "inactivity gap and grace",
-    "UnlimitedWindow": "without end",
-}
+def _too_short(builder: Builder, store: str, window: Window, given: int) -> Problem:
+    span = window_span_ms(window)
+    return refused(
+        f"Store {store} keeps its windows for a shorter time than they are open.",
+        throws=ARGUMENT,
+        node=store,
+        expected=f"a retention of at least {span} ms ({_SPANS[type(window)]})",
+        found=f"{given} ms",
+        at=builder.at,
+        fix=f"Set `retention` to {span} ms or more, or remove it.",
+    )
+
+
+def _supplier_ignored(builder: Builder, supplier: StoreSupplier, used: int) -> Problem:
+    return lint(
+        ProblemCode.SUPPLIER_RETENTION_IGNORED,
+        f"The changelog of store {supplier.name} does not follow the retention of its supplier.",
+        node=supplier.name,
+        expected=f"{supplier.retention_ms} ms (the supplier's)",
+        found=f"{used} ms (the window's)",
+        why="Kafka Streams computes the changelog's retention.ms from the window or from `retention`, and "
+        "never looks at the supplier: after a restore the store holds less, or more, than before.",
+        at=builder.at,
+        fix=f"Set `retention: {supplier.retention_ms}` beside the supplier.",
+    )

@@ -34,7 +34,7 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
 
 
 def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "toTable")
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
     name = builder.named(call.name, TO_TABLE)
     store_name = builder.store_name(call.materialized, TO_TABLE)
     parent, sources = on.node, on.sources
@@ -53,16 +53,11 @@ def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
 
 
 def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, named_by_user: bool) -> Stream:
-    """The stream as a join reads it: the object keeps its last repartition and gives it to later joins without a name."""
+    """The stream as a join reads it: the object keeps its last repartition for later joins without a name."""
     made = builder.repartition(prefix, named_by_user=named_by_user)
     kept = builder.stream_repartitions.get(stream)
     if kept is None or prefix != stream.name:
         kept = builder.attach(made, stream.node)
         builder.stream_repartitions[stream] = kept
-    if made.name != kept.name:
-        builder.lose(
-            made.name,
-            f"the join reads the repartition topic of an earlier one ({kept.name})",
-            frozenset({kept.name}),
-        )
+    builder.read_instead(made.name, kept)
     return Stream(made.name, frozenset({made.name}), kept)

@@ -1,10 +1,10 @@
 """`StreamsBuilder#stream`, `table`, `globalTable`, `addStateStore`, `addGlobalStore`."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.materialization import accepts_builders, accepts_supplier
 from infra.compiler.dsl.declarations import WritesGlobalStore, WritesSource, WritesStore, WritesTableSource
 from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Table, View
-from infra.compiler.dsl.refusals import refused
+from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Reserved, built_store, is_versioned, key_value_store
 from infra.model import operators as op
 
@@ -19,7 +19,7 @@ def stream(builder: Builder, call: op.ReadStream) -> Handle:
 
 
 def table(builder: Builder, call: op.ReadTable) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "table")
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = builder.store_name(call.materialized, call.topic + "-")
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
@@ -40,11 +40,8 @@ def reserve(store_name: str, call: op.ReadTable | op.GlobalTable | op.ToTable | 
 
 
 def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, "globalTable")
-    given = call.materialized.store_name if call.materialized is not None else None
-    store_name = given if given is not None else builder.names.store(call.topic + "-")
-    if given is None:
-        builder.list_unnamed_store(store_name, logged=False)
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    store_name = _global_store_name(builder, call)
     if is_versioned(call.materialized):
         return builder.refuse(
             refused(
@@ -63,12 +60,36 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
     return GlobalTable(store_name)
 
 
+def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
+    """A `Materialized` must name the store: without a name Kafka Streams finds none to fill."""
+    given = call.materialized.store_name if call.materialized is not None else None
+    if given is not None:
+        return given
+    if call.materialized is not None:
+        builder.refuse(
+            refused(
+                f"Global table {call.topic} is given a `materialized` that does not name its store.",
+                throws=ARGUMENT,
+                topic=call.topic,
+                expected="no `materialized`, or one with a store's name",
+                found="materialized without a name",
+                at=builder.at,
+                fix="Name the store, or remove `materialized`.",
+            )
+        )
+    name = builder.names.store(call.topic + "-")
+    builder.list_unnamed_store(name, logged=False)
+    return name
+
+
 def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
+    accepts_builders(builder, [call.store])
     builder.add(call.store.name, WritesStore(built_store(call.store)))
     return Nothing("addStateStore")
 
 
 def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
+    accepts_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
     builder.add(processor, WritesGlobalStore(call.topic, source, processor, built_store(call.store)))

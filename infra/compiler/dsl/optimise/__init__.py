@@ -13,7 +13,7 @@ RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
     (MERGE_REPARTITIONS, merge_repartitions),
     (SINGLE_STORE_SELF_JOIN, rewrite_self_joins),
 )
-"""A word of `topology.optimization` (None = always) and what it does. `reuse.ktable.source.topics` acts while writing."""
+"""Word of `topology.optimization` (None = always) → rule. Source topics are reused while writing."""
 
 
 def optimise(builder: Builder) -> None:

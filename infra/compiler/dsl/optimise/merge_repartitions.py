@@ -1,4 +1,4 @@
-"""`merge.repartition.topics`: one repartition right below a key change instead of one for each consumer (facts 2.5.1)."""
+"""`merge.repartition.topics`: one repartition below a key change for all its consumers (facts 2.5.1)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from infra.model.problems import Problem, ProblemCode
 
 
 def merge_repartitions(builder: Builder) -> None:
-    """Also a lone repartition is hoisted. A topology on which Kafka Streams' own search fails is left as it is then."""
+    """Also a lone repartition is hoisted. Where the search of Kafka Streams fails, nothing more is done."""
     groups = defaultdict(list)
     for group in builder.copartition_groups:
         for source in group:
@@ -35,7 +35,7 @@ def merge_repartitions(builder: Builder) -> None:
 
 
 def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
-    """Repartitions by the node below which they move: a `merge` stands in for the key changers whose ways meet in it."""
+    """Repartitions by the node below which they move: a merge takes the place of key changers above it."""
     by_changer = dict(builder.mergeable)
     if not builder.merges:
         return by_changer
@@ -58,7 +58,7 @@ def _merges_between(changer: GraphNode, repartitions: dict[GraphNode, None]) -> 
 
 
 def _seen_from(start: GraphNode, changer: GraphNode) -> set[GraphNode]:
-    """Nodes for which the search from `start` finds a child on its way (only those not older than `changer`)."""
+    """Nodes of which the search from `start` finds a child (only those not older than `changer`)."""
     return {node for child in _way_up(start, changer) for node in child.parents}
 
 
@@ -68,7 +68,7 @@ def _child_above(start: GraphNode, changer: GraphNode) -> GraphNode | None:
 
 
 def _way_up(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
-    """The nodes that the upward search tests: it looks at all parents and goes on from the last one (4.1, 4.2).
+    """The nodes that the upward search tests: all parents, then on from the last one (4.1, 4.2).
 
     Whatever was made before `oldest` cannot lie below it: the search may end there.
     """
@@ -112,6 +112,6 @@ def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
         expected="repartitions that share no operator below the key change",
         found=f"another repartition has taken the way from {changer.name} with it",
         at=repartition.at,
-        fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings one named "
-        "group, or call `repartition` right after the key change.",
+        fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings "
+        "one named group, or call `repartition` right after the key change.",
     )

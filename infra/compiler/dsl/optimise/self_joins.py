@@ -6,7 +6,7 @@ from infra.compiler.dsl.graph import GraphNode
 
 
 def rewrite_self_joins(builder: Builder) -> None:
-    """A join with one parent reads the same node twice: its other windowed node goes, its join becomes one processor."""
+    """A join with one parent reads it twice: the other windowed node goes, the join becomes one processor."""
     for node in reachable(builder.graph.root):
         join = node.declares
         if not isinstance(join, WritesStreamJoin) or len(node.parents) != 1:

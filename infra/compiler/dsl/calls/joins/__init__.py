@@ -1,4 +1,4 @@
-"""Joins. Which of the five it is follows from the types of both sides; options of another kind are refused."""
+"""Joins. Which of the five it is follows from both handles; options of another kind are refused."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

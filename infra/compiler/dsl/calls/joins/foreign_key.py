@@ -42,7 +42,7 @@ class _Names:
 
 
 def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Table) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, call.type.value)
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
     on.view.materialize()
     foreign.view.materialize()
     names = _burn(builder, call.name)

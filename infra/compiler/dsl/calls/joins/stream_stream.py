@@ -1,21 +1,15 @@
 """Stream-stream joins (facts 1.4, 1.6)."""
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.window_faults import faults_of_window
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
 from infra.compiler.dsl.declarations import WritesProcessor, WritesStreamJoin
 from infra.compiler.dsl.handles import Handle, Stream
-from infra.compiler.dsl.refusals import ARGUMENT, STREAMS, lint, refused, unfit
-from infra.compiler.dsl.stores import (
-    Store,
-    join_retention_ms,
-    join_store,
-    shared_join_store,
-    supplied_join_store,
-)
+from infra.compiler.dsl.refusals import unfit
+from infra.compiler.dsl.stores import Store, join_store, shared_join_store, supplied_join_store
 from infra.model import operators as op
 from infra.model.operators import JoinType
-from infra.model.problems import ProblemCode
-from infra.model.stores import StoreKind, StoreSupplier
+from infra.model.stores import StoreSupplier
 from infra.model.windows import JoinWindow
 
 THIS = "KSTREAM-JOINTHIS-"
@@ -39,7 +33,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
                 fix="Say how far apart in time two records may be.",
             )
         )
-    _check(builder, call, window)
+    builder.problems.extend(faults_of_window(call, window, builder.at))
     this, that = _copartitioned(builder, on, call, other)
     left, outer = call.type is not JoinType.INNER, call.type is JoinType.OUTER
     this_suffix = "-outer-this-join" if outer else "-this-join"
@@ -53,10 +47,12 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     other_join = call.name + other_suffix if call.name is not None else other_generated
     merge = builder.suffixed(call.name, "-merge", "KSTREAM-MERGE-")
 
-    # the default store names follow the generated names of the joins, also when the join has a name
+    # default store names follow the generated names of the joins, also when the join has a name
     base, same_join = call.store_name, object()
-    this_store = _store(call, call.this_supplier, base, this_suffix, this_generated, window, same_join)
-    other_store = _store(call, call.other_supplier, base, other_suffix, other_generated, window, same_join)
+    this_default = this_generated if base is None else base + this_suffix
+    other_default = other_generated if base is None else base + other_suffix
+    this_store = _store(call, call.this_supplier, this_default, window, same_join)
+    other_store = _store(call, call.other_supplier, other_default, window, same_join)
     shared = shared_join_store(_shared_name(call, this_generated), call.logging) if left else None
     if base is None:
         for store in (this_store, other_store, *([shared] if shared is not None else [])):
@@ -73,7 +69,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
 
 
 def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:
-    """Both sides as the join reads them; a topic is named after the join, else after the stream it repartitions."""
+    """Both sides as the join reads them; a topic is named after the join, else after its stream."""
     sides = []
     for side, suffix in ((on, "-left"), (other, "-right")):
         prefix = call.name + suffix if call.name is not None else side.name
@@ -88,17 +84,10 @@ def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -
 
 
 def _store(
-    call: op.Join,
-    supplier: StoreSupplier | None,
-    base: str | None,
-    suffix: str,
-    generated: str,
-    window: JoinWindow,
-    same_join: object,
+    call: op.Join, supplier: StoreSupplier | None, name: str, window: JoinWindow, same_join: object
 ) -> Store:
     if supplier is not None:
         return supplied_join_store(supplier)
-    name = base + suffix if base is not None else generated
     return join_store(f"{name}-store", window, call.logging, same_join)
 
 
@@ -110,75 +99,3 @@ def _shared_name(call: op.Join, this_generated: str) -> str:
     if call.store_name is not None:
         return f"{call.store_name}{suffix}-store"
     return f"{SHARED}{this_generated.removeprefix(OUTER_THIS if outer else THIS)}-store"
-
-
-def _check(builder: Builder, call: op.Join, window: JoinWindow) -> None:
-    if window.before_ms + window.after_ms < 0 or window.grace_ms < 0:
-        builder.refuse(
-            refused(
-                "The join's window has a negative length or grace.",
-                throws=ARGUMENT,
-                node=call.name,
-                expected="before + after and grace of 0 ms or more",
-                found=f"before {window.before_ms} ms, after {window.after_ms} ms, grace {window.grace_ms} ms",
-                at=builder.at,
-                fix="Widen the window.",
-            )
-        )
-    suppliers = [each for each in (call.this_supplier, call.other_supplier) if each is not None]
-    if len({supplier.name for supplier in suppliers}) < len(suppliers):
-        builder.refuse(
-            refused(
-                f"Both store suppliers of the join are named {suppliers[0].name}.",
-                throws=STREAMS,
-                node=suppliers[0].name,
-                expected="two names",
-                found=suppliers[0].name,
-                at=builder.at,
-                fix="Name the two stores differently.",
-            )
-        )
-    for supplier in suppliers:
-        _check_supplier(builder, supplier, window)
-    if suppliers and call.logging is not None and not (call.logging.enabled and not call.logging.overrides):
-        builder.refuse(
-            lint(
-                ProblemCode.LOGGING_IGNORED,
-                "The join's logging settings do not reach the stores that suppliers give.",
-                node=", ".join(supplier.name for supplier in suppliers),
-                expected="logging off" if not call.logging.enabled else "the given changelog configs",
-                found="logged with defaults",
-                why="Kafka Streams wraps a supplied join store in a builder of its own: always logged, without overrides. "
-                "The settings still apply to the shared store of a left or outer join.",
-                at=builder.at,
-                fix="Name the stores with `storeName` instead of supplying them, or drop `logging`.",
-            )
-        )
-
-
-def _check_supplier(builder: Builder, supplier: StoreSupplier, window: JoinWindow) -> None:
-    size = window.before_ms + window.after_ms
-    retention = join_retention_ms(window)
-    faults = []
-    if supplier.kind not in {StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW}:
-        faults.append(("kind", "window", supplier.kind.value))
-    if not supplier.retain_duplicates:
-        faults.append(("retainDuplicates", "true", "false"))
-    if supplier.retention_ms != retention:
-        faults.append(
-            ("retention", f"{retention} ms (the join's window and grace)", f"{supplier.retention_ms} ms")
-        )
-    if supplier.window_size_ms != size:
-        faults.append(("windowSize", f"{size} ms (the join's window)", f"{supplier.window_size_ms} ms"))
-    for what, expected, found in faults:
-        builder.refuse(
-            refused(
-                f"The join's store {supplier.name} does not fit its window: {what}.",
-                throws=STREAMS,
-                node=supplier.name,
-                expected=f"{what} {expected}",
-                found=found,
-                at=builder.at,
-                fix=f"Set `{what}` of the supplier to {expected}.",
-            )
-        )

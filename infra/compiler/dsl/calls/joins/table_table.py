@@ -11,8 +11,8 @@ MERGE = "KTABLE-MERGE-"
 
 
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
-    """The result has a store of its own iff a `Materialized` is passed; without one it is read through both parents."""
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS, call.type.value)
+    """The result has its own store iff a `Materialized` is passed; else it is read through both parents."""
+    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
     store = None
     if call.materialized is not None:
         store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized)
