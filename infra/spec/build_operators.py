@@ -227,7 +227,7 @@ def _add_state_store(options: Options) -> model.AddStateStore:
 
 def _add_global_store(options: Options) -> model.AddGlobalStore:
     return model.AddGlobalStore(
-        stores.named_or_builder(options["store"]),
+        stores.global_builder(options["store"]),
         options["topic"],
         name=options.get("name"),
         source_name=options.get("sourceName"),

@@ -85,9 +85,9 @@ def builder(options: Options) -> StoreBuilder:
     )
 
 
-def named_or_builder(store: str | Options) -> StoreBuilder:
-    """A store given by its name alone is a key-value store."""
-    return builder({"name": store} if isinstance(store, str) else store)
+def global_builder(store: str | Options) -> StoreBuilder:
+    """A global store. One given by its name alone is a key-value store without a changelog."""
+    return builder({"name": store, "logging": False} if isinstance(store, str) else store)
 
 
 def named(stores: list[Any]) -> tuple[str, ...]:

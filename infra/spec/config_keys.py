@@ -11,6 +11,7 @@ from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.places import RawDocument
 from infra.spec.schema import document_schema
 from infra.spec.spelling import nearest
+from infra.spec.wording import shorten
 
 _CLIENTS = {
     "consumer.": "consumer",
@@ -50,9 +51,9 @@ def _unknown(raw: RawDocument, key: str) -> Problem:
     if meant is None:
         return Problem(
             code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-            summary=f"Kafka Streams has no config `{key}`.",
+            summary=f"Kafka Streams has no config `{shorten(key)}`.",
             expected="a key of Kafka Streams or of its clients",
-            found=f"`{key}`",
+            found=f"`{shorten(key)}`",
             why="Only a class of yours (an interceptor, a serde, a handler) could read it.",
             fix="Leave it if such a class does, else remove it.",
             location=raw.location(("application", "config", key), at_key=True),
@@ -60,9 +61,9 @@ def _unknown(raw: RawDocument, key: str) -> Problem:
         )
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-        summary=f"Kafka Streams has no config `{key}`.",
+        summary=f"Kafka Streams has no config `{shorten(key)}`.",
         expected=f"`{meant}`",
-        found=f"`{key}`",
+        found=f"`{shorten(key)}`",
         why="Kafka Streams passes over keys that it does not know, so it would have no effect.",
         fix=f"Did you mean `{meant}`?",
         location=raw.location(("application", "config", key), at_key=True),
@@ -75,7 +76,7 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
         code=ProblemCode.INVALID_CONFIG,
         summary="`application.id` contradicts the application's `id`.",
         expected=f"`{expected}`",
-        found=f"`{found}`",
+        found=f"`{shorten(found)}`",
         why="All names of internal topics begin with the application id; there can be only one.",
         fix="Remove `application.id` from `config`.",
         location=raw.location(("application", "config", key)),

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.spec.places import RawDocument
 
+_LONGEST_ID = 249
+
 
 def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
     """Documents with one id, and ids that are another's beginning up to a hyphen."""
@@ -26,10 +28,10 @@ def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
 
 
 def application_id(raw: RawDocument) -> str | None:
-    """The id that the document gives, whatever else may be wrong with it."""
+    """The id that the document gives, whatever else may be wrong with it; None if it cannot be one."""
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     found = application.get("id") if isinstance(application, dict) else None
-    return found if isinstance(found, str) and found else None
+    return found if isinstance(found, str) and 0 < len(found) <= _LONGEST_ID else None
 
 
 def _beginnings(name: str) -> Iterator[str]:

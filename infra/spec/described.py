@@ -12,6 +12,7 @@ from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, config, duration
 from infra.spec.files import read
 from infra.spec.places import RawDocument
+from infra.spec.wording import shorten
 
 
 def described_topology(
@@ -51,7 +52,7 @@ def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
         code=ProblemCode.UNREADABLE_DESCRIBE,
         summary="`file` leads out of the document's folder.",
         expected="a file in or below the document's folder",
-        found=f"`{name}`",
+        found=f"`{shorten(name)}`",
         why="A document from elsewhere must not be able to have any file of this machine read.",
         fix="Put the text beside the document, or into it by `text: |`.",
         location=at,

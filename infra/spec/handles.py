@@ -12,14 +12,15 @@ from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.places import PathPart, RawDocument
 from infra.spec.schema import operators
 from infra.spec.spelling import nearest
-from infra.spec.wording import one_of
+from infra.spec.wording import one_of, shorten
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
 _WITHOUT_RESULT = frozenset({"to", "foreach", "print", "split", "addStateStore", "addGlobalStore"})
 _ON_TOPOLOGY = frozenset({"addSource", "addProcessor", "addSink", "connectProcessorAndStateStores"})
 """Calls on the `Topology`: they neither take a result nor leave one."""
 _TAKING = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
-_FEW = 12
+_FEW, _MOST = 12, 200
+"""Handles that are listed, and that are compared for the nearest spelling: the latest ones."""
 
 Path = tuple[PathPart, ...]
 
@@ -75,18 +76,17 @@ class _Handles:
         for key in ("from", "with"):
             handle = options.get(key)
             if isinstance(handle, str) and handle not in self._known:
-                meant = nearest(handle, self._known)
+                known = [shorten(name) for name in islice(reversed(self._known), _MOST)]
+                meant, shown = nearest(handle, known), shorten(handle)
                 yield from self._problem(
                     (*at, key),
-                    f"`{operator}` refers to the handle `{handle}`, which no step before it defines.",
-                    expected=one_of(list(self._known)[-_FEW:])
-                    if self._known
-                    else "a handle of an earlier step",
-                    found=f"`{handle}`",
+                    f"`{operator}` refers to the handle `{shown}`, which no step before it defines.",
+                    expected=one_of(known[:_FEW]) if known else "a handle of an earlier step",
+                    found=f"`{shown}`",
                     why="A step can only continue from a result that exists when it is called.",
                     fix=f"Did you mean `{meant}`?"
                     if meant
-                    else f"Add `as: {handle}` to the step that is meant.",
+                    else f"Add `as: {shown}` to the step that is meant.",
                 )
 
     def _branches(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
@@ -107,7 +107,7 @@ class _Handles:
         if handle in self._known:
             yield from self._problem(
                 (*at, "as"),
-                f"The handle `{handle}` is defined twice.",
+                f"The handle `{shorten(handle)}` is defined twice.",
                 expected="each handle once",
                 found=f"first on line {self._known[handle]}",
                 why="Which of the two a later step means would depend on where it stands.",

@@ -1,0 +1,112 @@
+"""Which files are meant by files, folders and patterns."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.model.problems import ProblemCode
+from infra.spec import load_documents
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.yaml", "a.yml", "sub/c.json", "sub/deeper/d.yaml", ".hidden.yaml", ".git/e.yaml"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        identity = file.stem.strip(".")
+        file.write_text(
+            f'{{"application": {{"id": "{identity}"}}, "topology": [{{"stream": {{"topic": "t"}}}}]}}'
+        )
+    (tmp_path / "notes.txt").write_text("not a document")
+    (tmp_path / "topology.v1.schema.json").write_text("{}")
+    return tmp_path
+
+
+def ids(*paths: Path) -> list[str]:
+    loaded = load_documents(paths)
+    assert loaded.problems == ()
+    return [document.application.id for document in loaded.documents]
+
+
+def test_a_folder_means_all_documents_below_it(folder: Path) -> None:
+    assert ids(folder) == ["a", "b", "c", "d"]
+
+
+def test_a_pattern_means_what_it_matches(folder: Path) -> None:
+    assert ids(folder / "*.y*ml") == ["a", "b"]
+    assert ids(folder / "**/*.yaml") == ["b", "d"]
+    assert ids(folder / "su?") == ["c", "d"]
+
+
+def test_a_file_is_read_once_however_often_it_is_named(folder: Path) -> None:
+    (folder / "link.yaml").symlink_to(folder / "b.yaml")
+
+    assert ids(folder / "b.yaml", folder, folder / "sub/../b.yaml", folder / "link.yaml") == [
+        "b",
+        "a",
+        "c",
+        "d",
+    ]
+
+
+def test_a_file_with_the_letters_of_a_pattern_is_itself(folder: Path) -> None:
+    (folder / "[x].yaml").write_text("application: {id: x}\ntopology: [{stream: {topic: t}}]\n")
+
+    assert ids(folder / "[x].yaml") == ["x"]
+
+
+def test_folders_that_contain_themselves_are_walked_once(folder: Path) -> None:
+    (folder / "sub/loop").symlink_to(folder)
+
+    assert ids(folder) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "*.toml", "empty", ""])
+def test_nothing_found_is_a_problem(name: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (problem,) = load_documents([tmp_path / name]).problems
+
+    assert problem.code is ProblemCode.UNREADABLE_DOCUMENT
+    assert problem.found == "nothing"
+
+
+def test_a_dangling_link_and_a_folder_without_reading_right_are_told(tmp_path: Path) -> None:
+    link = tmp_path / "gone.yaml"
+    link.symlink_to(tmp_path / "nowhere.yaml")
+    (problem,) = load_documents([link]).problems
+
+    assert problem.summary == "`gone.yaml` cannot be used. It cannot be read: No such file or directory."
+
+
+def test_documents_with_mistakes_do_not_hide_the_others(folder: Path) -> None:
+    (folder / "b.yaml").write_text("application: [")
+    (folder / "sub/c.json").write_text('{"application": {"id": "c"}, "topology": []}')
+
+    loaded = load_documents([folder])
+
+    assert [document.application.id for document in loaded.documents] == ["a", "d"]
+    assert [problem.location.file for problem in loaded.problems if problem.location] == [
+        str(folder / "b.yaml"),
+        str(folder / "sub/c.json"),
+    ]
+
+
+def test_one_id_in_two_files_names_both(folder: Path) -> None:
+    (folder / "b.yaml").write_text("application: {id: a}\ntopology: [{stream: {topic: t}}]\n")
+
+    (problem,) = load_documents([folder]).problems
+
+    assert problem.code is ProblemCode.DUPLICATE_APPLICATION
+    assert problem.found == f"{folder / 'a.yml'}:1:24 and {folder / 'b.yaml'}:1:19"
+
+
+def test_many_ids_are_compared_soon(tmp_path: Path) -> None:
+    documents = [f"application: {{id: a-{n}}}\ntopology: [{{stream: {{topic: t}}}}]" for n in range(2_000)]
+    (tmp_path / "many.yaml").write_text(
+        "\n---\n".join([*documents, "application: {id: a}\ntopology: [{stream: {topic: t}}]"])
+    )
+
+    loaded = load_documents([tmp_path])
+
+    assert {problem.code for problem in loaded.problems} == {ProblemCode.APPLICATION_ID_OVERLAP}
+    assert len(loaded.problems) == 2_000

@@ -1,0 +1,222 @@
+"""Input that wants to harm: refused at once, with a clear problem, and never by an exception."""
+
+import os
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.model.problems import Problem, ProblemCode
+from infra.spec import load_documents, load_text
+from infra.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
+
+START = "application: {id: shop}\ntopology:\n"
+SECONDS = 10.0
+"""Far more than any refusal takes, far less than an attack would."""
+
+
+def refused(text: str, file: str = "hostile.yaml") -> tuple[Problem, ...]:
+    started = time.process_time()
+    loaded = load_text(text, file)
+    assert time.process_time() - started < SECONDS
+    assert loaded.documents == ()
+    assert loaded.problems
+    return loaded.problems
+
+
+def test_an_alias_bomb_is_never_expanded() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+
+    problems = refused("\n".join(lines))
+
+    assert {problem.code for problem in problems} <= {ProblemCode.YAML_SYNTAX, ProblemCode.DOCUMENT_TOO_LARGE}
+    assert problems[0].summary == "The anchor `&a0` is refused."
+
+
+@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+def test_deep_nesting_is_refused(opening: str) -> None:
+    (problem, *_) = refused(START + "  - " + opening * 100_000)
+
+    assert problem.code in (ProblemCode.DOCUMENT_TOO_LARGE, ProblemCode.YAML_SYNTAX)
+
+
+def test_steps_may_be_nested_as_deep_as_the_limit_allows() -> None:
+    depth = (MAX_DEPTH - 2) // 5
+    inner = "{to: {topic: out}}"
+    for _ in range(depth):
+        inner = f"{{split: {{branches: [{{then: [{inner}]}}]}}}}"
+
+    loaded = load_text(
+        f"{{application: {{id: shop}}, topology: [{{stream: {{topic: a}}}}, {inner}]}}", "deep.yaml"
+    )
+
+    assert loaded.problems == ()
+
+
+def test_too_many_values_are_refused() -> None:
+    (problem,) = refused(START + "  - [" + "1," * (MAX_NODES + 1) + "]")
+
+    assert problem.code is ProblemCode.DOCUMENT_TOO_LARGE
+    assert problem.expected == "at most 200,000 values"
+
+
+def test_a_thousand_mistakes_are_told_in_part() -> None:
+    problems = refused(START + "  - strem: {topic: x}\n" * 1_000)
+
+    assert len(problems) == MAX_PROBLEMS + 1
+    assert any(
+        problem.summary == f"There are more than {MAX_PROBLEMS} mistakes; the rest is not shown."
+        for problem in problems
+    )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "  - stream: {topic: x, " + ", ".join(f"key{n}: 1" for n in range(50_000)) + "}",
+        "  - stream: {topic: x, " + "k" * 1_000 + ": 1}",
+        "  - filter: {from: " + "h" * 100_000 + "}",
+        "  - stream: {topic: " + "t" * 1_000_000 + "}",
+        "  - stream: {topic: x, offsetReset: 'by_duration:P" + "1" * 1_000_000 + "x'}",
+        "  - windowedBy: {tumbling: {size: '" + "1d" * 500_000 + "'}}",
+        "  - windowedBy: {tumbling: {size: " + "9" * 100_000 + "}}",
+        "".join(f"  - filter: {{from: handle{n}, as: other{n}}}\n" for n in range(10_000)),
+    ],
+    ids=["keys", "long key", "handle", "topic", "reset", "duration", "number", "handles"],
+)
+def test_long_mistakes_are_told_briefly_and_soon(part: str) -> None:
+    for problem in refused(START + part):
+        texts = (problem.summary, problem.expected or "", problem.found or "", problem.why, problem.fix)
+        assert all(len(text) < 1_000 for text in texts)
+
+
+def test_thousands_of_unknown_configs_are_told_in_part() -> None:
+    keys = "".join(f"    num.stream.thread{n}: 1\n" for n in range(50_000))
+    started = time.process_time()
+    loaded = load_text(
+        f"application:\n  id: shop\n  config:\n{keys}topology:\n  - stream: {{topic: a}}\n", "f.yaml"
+    )
+
+    assert time.process_time() - started < SECONDS
+    assert len(loaded.problems) == MAX_PROBLEMS
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "!!python/object/apply:os.system",
+        "!!python/name:os.system",
+        "!!binary",
+        "!!set",
+        "!!str",
+        "!local",
+        "!",
+        "!<x>",
+    ],
+)
+def test_tags_build_nothing(tag: str) -> None:
+    (problem, *_) = refused(f"application: {{id: shop}}\ntopology:\n  - stream: {tag} [touch, /tmp/harm]\n")
+
+    assert "tag" in problem.summary
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x7fELF\x02\x01\x01\x00" + bytes(range(256)),
+        b"\xff\xfea\x00:\x00",
+        b"\x80\x81",
+        b"\x00" * 100,
+        b"\x1f\x8b\x08",
+    ],
+    ids=["program", "utf-16", "latin", "zeros", "gzip"],
+)
+def test_what_is_no_text_is_refused(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "binary.yaml"
+    file.write_bytes(content)
+
+    loaded = load_documents([file])
+
+    assert loaded.documents == ()
+    assert loaded.problems[0].code in (ProblemCode.UNREADABLE_DOCUMENT, ProblemCode.YAML_SYNTAX)
+
+
+def test_the_place_of_a_wrong_byte_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "latin.yaml"
+    file.write_bytes(b"application:\n  id: caf\xe9\n")
+
+    (problem,) = load_documents([file]).problems
+
+    assert str(problem.location) == f"{file}:2:10"
+    assert problem.found == "byte 0xe9"
+
+
+def test_a_file_of_50_mb_is_refused_unread(tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    with file.open("wb") as stream:
+        stream.truncate(50 * 1024 * 1024)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    (problem,) = load_documents([file]).problems
+
+    assert problem.code is ProblemCode.DOCUMENT_TOO_LARGE
+    assert (problem.expected, problem.found) == ("at most 5,242,880 bytes", "52,428,800 bytes")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10 * 1024  # KiB
+
+
+def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "padded.yaml"
+    text = START + "  - stream: {topic: a}\n#"
+    file.write_text(text + "x" * (MAX_BYTES - len(text)))
+
+    assert load_documents([file]).problems == ()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+
+    (problem,) = load_documents([pipe]).problems
+
+    assert problem.summary == "`pipe.yaml` cannot be used. It is not a regular file."
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.txt", "/etc/hostname", "sub/../../secret.txt", "link.txt", "folder/secret.txt", "."]
+)
+def test_a_description_cannot_be_read_from_elsewhere(name: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("Topologies:\n   Sub-topology: 0\n")
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (documents / "folder").symlink_to(tmp_path)
+    document = documents / "shop.yaml"
+    document.write_text(f"application: {{id: shop}}\ndescribe: {{file: '{name}'}}\n")
+
+    loaded = load_documents([document])
+
+    assert loaded.documents == ()
+    (problem,) = loaded.problems
+    assert problem.code is ProblemCode.UNREADABLE_DESCRIBE
+    assert problem.summary == "`file` leads out of the document's folder."
+
+
+def test_a_described_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (problem,) = load_text(
+        "application: {id: shop}\ndescribe: pipe.txt\n", str(tmp_path / "shop.yaml")
+    ).problems
+
+    assert problem.code is ProblemCode.UNREADABLE_DESCRIBE
+    assert problem.location is not None
+    assert problem.location.pointer == "/describe"
+
+
+def test_a_name_that_no_system_allows_is_refused(tmp_path: Path) -> None:
+    (problem,) = load_text(
+        'application: {id: shop}\ndescribe: "a\\0b"\n', str(tmp_path / "shop.yaml")
+    ).problems
+
+    assert problem.code is ProblemCode.UNREADABLE_DESCRIBE

@@ -1,0 +1,137 @@
+"""The published schema itself: sound, explained throughout, and wholly understood by the code."""
+
+from collections import UserDict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from infra.model import operators as model
+from infra.spec import complaints
+from infra.spec.build_operators import BUILDERS
+from infra.spec.schema import Schema, document_schema, operators, resolve
+
+SCHEMA = document_schema()
+_APPLYING = {
+    "properties",
+    "items",
+    "propertyNames",
+    "dependentSchemas",
+    "allOf",
+    "anyOf",
+    "if",
+    "then",
+    "$defs",
+}
+_EXPLAINING = {"$schema", "$id", "title", "description", "examples", "default"}
+
+
+def schemas(schema: Schema = SCHEMA, path: str = "#") -> Iterator[tuple[str, Schema]]:
+    """Every schema within a schema, with its path."""
+    yield path, schema
+    for keyword in ("properties", "$defs", "dependentSchemas"):
+        for name, part in schema.get(keyword, {}).items():
+            yield from schemas(part, f"{path}/{keyword}/{name}")
+    for keyword in ("items", "additionalProperties", "propertyNames", "if", "then"):
+        if isinstance(schema.get(keyword), dict):
+            yield from schemas(schema[keyword], f"{path}/{keyword}")
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for index, part in enumerate(schema.get(keyword, ())):
+            yield from schemas(part, f"{path}/{keyword}/{index}")
+
+
+def is_condition(path: str) -> bool:
+    return any(
+        f"/{keyword}/" in path or path.endswith(f"/{keyword}")
+        for keyword in ("if", "then", "allOf", "oneOf", "dependentSchemas")
+    )
+
+
+EXPLAINED = [(path, part) for path, part in schemas() if not is_condition(path)]
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_everything_is_explained_by_words_and_examples() -> None:
+    known = {path: resolve(part) for path, part in EXPLAINED}
+    assert [path for path, part in known.items() if not part.get("description", "").endswith(".")] == []
+    assert [path for path, part in known.items() if not part.get("examples")] == []
+
+
+def test_every_definition_has_a_title() -> None:
+    assert [name for name, part in SCHEMA["$defs"].items() if not part.get("title")] == []
+
+
+def test_every_example_and_default_is_valid() -> None:
+    for path, part in EXPLAINED:
+        validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
+        known = resolve(part)
+        for example in [*known["examples"], *([known["default"]] if "default" in known else [])]:
+            assert validator.is_valid(example), (path, example)
+
+
+def test_no_mapping_is_open_by_accident() -> None:
+    for path, part in EXPLAINED:
+        types = part.get("type", ())
+        if "object" in ([types] if isinstance(types, str) else types):
+            assert "additionalProperties" in part, path
+
+
+def test_only_keywords_are_used_that_can_be_told_about() -> None:
+    used = {keyword for _, part in schemas() for keyword in part}
+    assert used <= {"$ref", *complaints._COMPLAIN} | _APPLYING | _EXPLAINING
+
+
+def test_every_operator_can_be_built() -> None:
+    assert {*BUILDERS, "split"} == set(operators())
+    assert {kind.value for kind in model.TransformKind} <= set(operators())
+    assert {name.removeprefix("op.") for name in SCHEMA["$defs"] if name.startswith("op.")} == set(
+        operators()
+    )
+
+
+class Watched(UserDict[str, Any]):
+    """Options that remember which of them were looked at."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self.seen: set[str] = set()
+
+    def __getitem__(self, key: str) -> object:
+        self.seen.add(key)
+        return super().__getitem__(key)
+
+
+_MINIMAL: dict[str, dict[str, Any]] = {
+    "to": {},
+    "addSource": {"name": "x", "topic": "x"},
+    "addSink": {"name": "x", "parents": ["x"]},
+    "addProcessor": {"name": "x", "parents": ["x"]},
+    "addStateStore": {"name": "x"},
+    "addGlobalStore": {"store": "x", "topic": "x"},
+    "connectProcessorAndStateStores": {"processor": "x", "stores": ["x"]},
+    "suppress": {"until": "timeLimit"},
+    **{name: {"topic": "x"} for name in ("stream", "table", "globalTable")},
+    **{name: {"with": "x"} for name in ("join", "leftJoin", "outerJoin", "merge")},
+}
+OPTIONS = [
+    (operator, option)
+    for operator in BUILDERS
+    for option in SCHEMA["$defs"][f"op.{operator}"]["properties"]
+    if option not in ("from", "as")  # the step's, not the operator's
+]
+
+
+@pytest.mark.parametrize(("operator", "option"), OPTIONS)
+def test_no_option_is_silently_dropped(operator: str, option: str) -> None:
+    example = resolve(SCHEMA["$defs"][f"op.{operator}"]["properties"][option])["examples"][0]
+    needed = {"tumbling": {"size": 1}} if option == "emit" else _MINIMAL.get(operator, {})
+    options = Watched({**needed, option: example})
+
+    BUILDERS[operator](options)
+
+    assert option in options.seen

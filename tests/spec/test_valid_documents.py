@@ -1,0 +1,72 @@
+"""Documents and what they mean: all of the format, beside the typed values that come of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infra.model.operators import Split
+from infra.model.problems import Location
+from infra.spec import load_documents, load_text, parse_document
+from tests.spec.rendering import document_text
+
+FOLDER = Path(__file__).parents[1] / "fixtures/documents/valid"
+DOCUMENTS = sorted(file for file in FOLDER.iterdir() if file.suffix in (".yaml", ".json"))
+
+
+@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)
+def test_documents_mean_what_they_say(file: Path, golden: Callable[[Path, str], None]) -> None:
+    loaded = load_documents([file])
+
+    assert loaded.problems == ()
+    golden(file.with_suffix(".txt"), "\n".join(map(document_text, loaded.documents)))
+
+
+def test_steps_know_where_they_stand() -> None:
+    text = """\
+application: {id: shop}
+topology:
+  - stream: {topic: orders}
+  - split:
+      branches:
+        - then:
+            - to: {topic: a}
+"""
+    (document,) = load_text(text, "shop.yaml").documents
+    split = document.steps[1].operator
+    assert isinstance(split, Split)
+    (inner,) = split.branches[0].then
+
+    assert document.application.at == Location("shop.yaml", 1, 19, "/application/id")
+    assert [step.at for step in document.steps] == [
+        Location("shop.yaml", 3, 5, "/topology/0/stream"),
+        Location("shop.yaml", 4, 5, "/topology/1/split"),
+    ]
+    assert inner.at == Location("shop.yaml", 7, 15, "/topology/1/split/branches/0/then/0/to")
+
+
+def test_a_document_in_memory_is_the_same_document() -> None:
+    data = {
+        "application": {"id": "shop"},
+        "topology": [{"stream": {"topic": "orders", "as": "o"}}, {"peek": None}],
+    }
+    (parsed,) = parse_document(data).documents
+    (loaded,) = load_text(
+        "{application: {id: shop}, topology: [{stream: {topic: orders, as: o}}, {peek: }]}", ""
+    ).documents
+
+    assert document_text(parsed) == document_text(loaded)
+
+
+def test_mistakes_in_memory_are_told_by_pointer() -> None:
+    (problem,) = parse_document({"application": {"id": "a"}, "topology": [{"strem": {}}]}).problems
+
+    assert problem.location == Location("", 0, 0, "/topology/0/strem")
+    assert problem.fix == "Did you mean `stream`?"
+
+
+def test_what_json_cannot_hold_is_the_callers_mistake() -> None:
+    with pytest.raises(TypeError):
+        parse_document({"application": object()})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        parse_document({"application": float("nan")})
