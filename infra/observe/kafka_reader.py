@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import attrs
 from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
@@ -27,8 +28,6 @@ T = TypeVar("T")
 _PAUSE_SECONDS = 0.2
 # A broker that has just started looks for its groups first.
 _SETTLE_SECONDS = 10.0
-# All brokers learn of a new topic within seconds.
-_SPREAD_SECONDS = 10.0
 _PASSING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -82,10 +81,6 @@ class KafkaClusterReader:
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of those that exist; raises `ProblemsError`."""
         self._admin.connect()
-        spread = _patiently(_SPREAD_SECONDS, lambda ids: len(ids) < len(set(names)))
-        return spread(self._topic_ids, names)
-
-    def _topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         denials: list[Problem] = []
         descriptions = self._described(names, denials)
         if denials:
@@ -115,8 +110,7 @@ class KafkaClusterReader:
     def _groups(self, ids: Sequence[str], denials: list[Problem]) -> dict[str, LiveGroup]:
         if not ids:
             return {}
-        settled = _patiently(_SETTLE_SECONDS, lambda answers: any(map(_is_passing, answers.values())))
-        found = _successes(settled(self._admin.groups, ids), "see a consumer group", denials)
+        found = _successes(_settled(partial(self._admin.groups, ids)), "see a consumer group", denials)
         return {
             id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
             for id_, group in found.items()
@@ -143,14 +137,15 @@ class KafkaClusterReader:
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
 
 
-def _patiently(seconds: float, is_unsettled: Callable[[Any], bool]) -> Retrying:
-    """Ask again until the answer has settled; after `seconds` the last one counts."""
-    return Retrying(
-        retry=retry_if_result(is_unsettled),
+def _settled(answers: Callable[[], Mapping[str, T]]) -> Mapping[str, T]:
+    """Ask again while a coordinator is about to come up; in the end the last answers count."""
+    retrying = Retrying(
+        retry=retry_if_result(lambda found: any(map(_is_passing, found.values()))),
         wait=wait_fixed(_PAUSE_SECONDS),
-        stop=stop_after_delay(seconds),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+        stop=stop_after_delay(_SETTLE_SECONDS),
+        retry_error_callback=lambda _: answers(),
     )
+    return retrying(answers)
 
 
 def _is_passing(answer: object) -> bool:

@@ -35,5 +35,5 @@ class ClusterReader(Protocol):
         ...
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return topic name → id for those of `names` that exist; waits a little for those just created."""
+        """Return topic name → id for those of `names` that exist."""
         ...

@@ -1,0 +1,97 @@
+"""A cluster in memory and a reader for it, held to the behaviour of the real ones by the tests beside it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from uuid import uuid4
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.observe import SnapshotRequest
+
+BROKER_DEFAULTS = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "CreateTime",
+    "retention.ms": "604800000",
+}
+
+
+@attrs.define
+class FakeCluster:
+    """Topics and groups; `written` names topics that hold records."""
+
+    topics: dict[str, LiveTopic] = attrs.field(factory=dict)
+    groups: dict[str, LiveGroup] = attrs.field(factory=dict)
+    written: set[str] = attrs.field(factory=set)
+    cluster_id: str = "fake-cluster"
+
+    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        assert name not in self.topics
+        self.topics[name] = LiveTopic(name, uuid4().hex, partitions, 1, dict(config or {}))
+
+    def delete(self, name: str) -> None:
+        del self.topics[name]
+        self.written.discard(name)
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        topic = self.topics[name]
+        self.topics[name] = attrs.evolve(topic, config={**topic.config, **config})
+
+    def write(self, name: str) -> None:
+        self.written.add(name)
+
+    @contextmanager
+    def member(self, group: str, topic: str) -> Iterator[None]:
+        """A member of `group` that reads `topic`, for as long as the context lasts."""
+        assert topic in self.topics
+        self.groups[group] = LiveGroup(group, "Stable", 1)
+        yield
+        self.groups[group] = LiveGroup(group, "Empty", 0)
+
+    def reader(self) -> "FakeClusterReader":
+        return FakeClusterReader(self)
+
+
+@attrs.frozen
+class FakeClusterReader:
+    """A `ClusterReader` of a `FakeCluster`."""
+
+    cluster: FakeCluster
+
+    def read(self, request: SnapshotRequest) -> ClusterSnapshot:
+        topics = self.cluster.topics
+        described = {name for name in topics if _is_wanted(name, request)}
+        return ClusterSnapshot(
+            cluster_id=self.cluster.cluster_id,
+            brokers=1,
+            topics={
+                name: self._described(topic, request)
+                if name in described
+                else LiveTopic(name, "", topic.partitions, 0)
+                for name, topic in topics.items()
+            },
+            groups={id_: self.cluster.groups[id_] for id_ in request.groups if id_ in self.cluster.groups},
+            described=frozenset(described),
+            default_replication_factor=1,
+            default_min_insync_replicas=1,
+            topic_defaults=BROKER_DEFAULTS if described else {},
+        )
+
+    def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
+        return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
+
+    def _described(self, topic: LiveTopic, request: SnapshotRequest) -> LiveTopic:
+        recorded = request.recorded.get(topic.name)
+        if not recorded or recorded == topic.topic_id:
+            return topic
+        return attrs.evolve(topic, is_empty=topic.name not in self.cluster.written)
+
+
+def _is_wanted(name: str, request: SnapshotRequest) -> bool:
+    return (
+        name in request.names
+        or name in request.recorded
+        or name.startswith(request.prefixes)
+        or any(re.fullmatch(pattern, name) for pattern in request.patterns)
+    )

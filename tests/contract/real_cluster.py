@@ -1,0 +1,54 @@
+"""The same deeds as on the cluster in memory, done to a real broker."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import attrs
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from infra.observe import Connection, KafkaClusterReader
+
+
+@attrs.define
+class RealCluster:
+    bootstrap_servers: str
+    _admin: AdminClient = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+
+    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        self._admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result()
+
+    def delete(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result()
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in config.items()]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        self._admin.incremental_alter_configs([resource])[resource].result()
+
+    def write(self, name: str) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        producer.produce(name, b"value")
+        assert producer.flush(30) == 0
+
+    @contextmanager
+    def member(self, group: str, topic: str) -> Iterator[None]:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": group})
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        yield
+        consumer.close()
+
+    def reader(self) -> KafkaClusterReader:
+        return KafkaClusterReader(Connection(bootstrap_servers=(self.bootstrap_servers,)))

@@ -1,0 +1,109 @@
+"""What every `ClusterReader` does, be the cluster real or in memory."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.observe import SnapshotRequest
+from tests.contract.fake_cluster import FakeCluster
+from tests.contract.real_cluster import RealCluster
+
+if TYPE_CHECKING:
+    from toolchain.broker.local import LocalBroker
+
+Cluster = FakeCluster | RealCluster
+CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
+
+
+@pytest.fixture(params=["memory", pytest.param("broker", marks=pytest.mark.broker)])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    if request.param == "memory":
+        return FakeCluster()
+    broker: LocalBroker = request.getfixturevalue("kafka")
+    return RealCluster(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def app(unique: Callable[[str], str]) -> str:
+    return unique("app")
+
+
+def test_all_topics_come_with_their_counts(cluster: Cluster, app: str) -> None:
+    cluster.create(f"{app}-in", 3)
+    snapshot = cluster.reader().read(SnapshotRequest())
+    assert snapshot.partitions[f"{app}-in"] == 3
+    assert f"{app}-in" not in snapshot.described
+    assert snapshot.cluster_id
+    assert snapshot.brokers == 1
+
+
+@pytest.mark.parametrize("way", ["prefix", "name", "recorded", "pattern"])
+def test_topics_that_are_asked_for_are_described(cluster: Cluster, app: str, way: str) -> None:
+    wanted, other = f"{app}-counts-changelog", f"other-{app}"
+    cluster.create(wanted, 2, CONFIG)
+    cluster.create(other, 1, CONFIG)
+    request = {
+        "prefix": SnapshotRequest(prefixes=(f"{app}-",)),
+        "name": SnapshotRequest(names=frozenset({wanted})),
+        "recorded": SnapshotRequest(recorded={wanted: ""}),
+        "pattern": SnapshotRequest(patterns=(f"{app}-.*-changelog",)),
+    }[way]
+    snapshot = cluster.reader().read(request)
+    assert wanted in snapshot.described
+    assert other not in snapshot.described
+    topic = snapshot.topics[wanted]
+    assert (topic.partitions, topic.replication_factor, topic.config) == (2, 1, CONFIG)
+    assert topic.topic_id
+    assert topic.is_empty is None
+
+
+def test_only_settings_of_the_topic_count_and_defaults_come_apart(cluster: Cluster, app: str) -> None:
+    cluster.create(f"{app}-a", 1)
+    cluster.configure(f"{app}-a", {"retention.ms": "1000"})
+    snapshot = cluster.reader().read(SnapshotRequest(prefixes=(f"{app}-",)))
+    assert snapshot.topics[f"{app}-a"].config == {"retention.ms": "1000"}
+    assert snapshot.topic_defaults["cleanup.policy"] == "delete"
+    assert snapshot.default_replication_factor == 1
+    assert snapshot.default_min_insync_replicas == 1
+
+
+def test_what_is_asked_for_and_does_not_exist_is_left_out(cluster: Cluster, app: str) -> None:
+    request = SnapshotRequest(
+        names=frozenset({f"{app}-a"}), groups=(f"{app}-group",), recorded={f"{app}-b": "some-id"}
+    )
+    snapshot = cluster.reader().read(request)
+    assert not {f"{app}-a", f"{app}-b"} & snapshot.topics.keys()
+    assert not snapshot.groups
+
+
+def test_ids_tell_a_topic_from_its_successor(cluster: Cluster, app: str) -> None:
+    name, reader = f"{app}-a", cluster.reader()
+    cluster.create(name, 1)
+    first = reader.topic_ids([name, f"{app}-none"])
+    assert first.keys() == {name}
+    assert reader.read(SnapshotRequest(names=frozenset({name}))).topics[name].topic_id == first[name]
+    cluster.delete(name)
+    cluster.create(name, 1)
+    assert reader.topic_ids([name])[name] != first[name]
+
+
+def test_a_topic_that_is_not_the_recorded_one_is_empty_or_not(cluster: Cluster, app: str) -> None:
+    same, empty, filled = f"{app}-same", f"{app}-empty", f"{app}-filled"
+    for name in (same, empty, filled):
+        cluster.create(name, 2)
+    cluster.write(filled)
+    reader = cluster.reader()
+    recorded = {same: reader.topic_ids([same])[same], empty: "another-id", filled: "another-id"}
+    topics = reader.read(SnapshotRequest(recorded=recorded)).topics
+    assert [topics[name].is_empty for name in (same, empty, filled)] == [None, True, False]
+
+
+def test_a_group_is_active_while_it_has_members(cluster: Cluster, app: str) -> None:
+    topic, group = f"{app}-in", f"{app}-group"
+    cluster.create(topic, 1)
+    with cluster.member(group, topic):
+        running = cluster.reader().read(SnapshotRequest(groups=(group,))).groups[group]
+        assert (running.state, running.members, running.is_active) == ("Stable", 1, True)
+    stopped = cluster.reader().read(SnapshotRequest(groups=(group,))).groups[group]
+    assert (stopped.state, stopped.is_active) == ("Empty", False)
