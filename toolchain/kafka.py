@@ -46,6 +46,7 @@ def ensure_kafka(cache: Cache | None = None, progress: Progress | None = None) -
                     *(
                         "--batch-mode",
                         "--no-transfer-progress",
+                        "-Dstyle.color=never",
                         "--file",
                         _SOURCE / "pom.xml",
                         _COPY_DEPENDENCIES,

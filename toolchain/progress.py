@@ -28,15 +28,18 @@ class Progress:
         started = time.monotonic()
         if self.console.is_terminal:
             with self.console.status(escape(what)) as status:
-                yield lambda line: status.update(f"{escape(what)}  [dim]{escape(_shortened(line))}[/dim]")
+                room = max(self.console.width - len(what) - len("⠋   …"), 0)
+                yield lambda line: status.update(
+                    f"{escape(what)}  [dim]{escape(_shortened(line, room))}[/dim]"
+                )
         else:
             self.note(f"{what} …")
             yield _no_detail
         self.note(f"{what}: done in {_duration(time.monotonic() - started)}")
 
 
-def _shortened(line: str, width: int = 60) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"
+def _shortened(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[:width]}…"
 
 
 def _duration(seconds: float) -> str:
