@@ -13,7 +13,7 @@ from infra.compiler.internal_topics import internal_topics, subtopologies
 from infra.compiler.lints import check_names, check_stores
 from infra.compiler.managed_sinks import sink_counts
 from infra.compiler.source_problems import check_sources, missing_topics
-from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
 from infra.model.compiled import CompiledApplication
@@ -49,9 +49,10 @@ PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
 
 def build_nodes(document: TopologyDocument) -> NodeTopology:
     """The node topology of a document: built from its calls, or completed from its described text."""
+    config = StreamsConfig.of(document.application)
     if document.described is not None:
-        return complete(document.described)
-    return build_dsl(document, StreamsConfig.of(document.application))
+        return complete(document.described, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
+    return build_dsl(document, config)
 
 
 def compile_nodes(

@@ -1,0 +1,154 @@
+"""PURE. What a live cluster tells about a described application: counts and configs of its internal topics."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from infra.compiler.coercion import enforce
+from infra.compiler.copartitioning import copartition_groups
+from infra.compiler.described.completion import complete
+from infra.compiler.described.names import can_be_explicit
+from infra.compiler.described.stores import find_stores, table_topic
+from infra.compiler.described.structure import Structure
+from infra.compiler.repartition_counts import Wiring, assignor_order, emulated, settled
+from infra.compiler.subtopologies import node_groups
+from infra.compiler.topic_configs import changelog_config
+from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
+from infra.model.cluster import ClusterSnapshot, LiveTopic
+from infra.model.nodes import ChangelogKind, StateStore
+from infra.model.topology import DescribedTopology, StoreDetail
+
+_DAY_MS = 86_400_000
+_FOREVER = (1 << 63) - 1
+
+
+def complete_from_cluster(
+    described: DescribedTopology,
+    application_id: str,
+    snapshot: ClusterSnapshot,
+    *,
+    additional_retention_ms: int = _DAY_MS,
+) -> DescribedTopology:
+    """`described` with the details that the application's topics on the cluster tell; what it says already stays.
+
+    Kinds, retention and overrides come from the changelogs' configs, missing changelogs mean logging switched off or, for a
+    source table, the source topic as changelog. Repartition topics with another count than would be derived get it as
+    explicit count. `additional_retention_ms` is the application's `windowstore.changelog.additional.retention.ms`.
+    """
+    naming = Naming.of(described.nodes, application_id)
+    stores = _details(described, application_id, naming, snapshot, additional_retention_ms)
+    return _with_counts(attrs.evolve(described, stores={**stores, **described.stores}), naming, snapshot)
+
+
+def _details(
+    described: DescribedTopology,
+    application_id: str,
+    naming: Naming,
+    snapshot: ClusterSnapshot,
+    additional_ms: int,
+) -> dict[str, StoreDetail]:
+    structure = Structure.of(described.nodes)
+    findings = find_stores(structure, described.stores, reuses_sources=False)
+    globally_read = {
+        store
+        for name in described.nodes.global_nodes
+        for store in getattr(structure.nodes[name], "stores", ())
+    }
+    asked = [f for f in findings if f.name not in described.stores and f.name not in globally_read]
+    if not _has_run(application_id, naming, snapshot):
+        return {}
+    details: dict[str, StoreDetail] = {}
+    for finding in asked:
+        topic = naming.changelog(finding.name)
+        live = snapshot.topics.get(topic)
+        if live is None:
+            source = table_topic(finding.name, structure)
+            details[finding.name] = StoreDetail(logging=source is not None, source_topic=source)
+        elif topic in snapshot.described:
+            details[finding.name] = _detail(live, finding.kind, additional_ms)
+    return details
+
+
+def _has_run(application_id: str, naming: Naming, snapshot: ClusterSnapshot) -> bool:
+    """Whether the application left traces: only then does a changelog that is not there mean anything."""
+    return application_id in snapshot.groups or any(
+        topic.startswith(f"{naming.prefix}-") and topic.endswith(("-changelog", "-repartition"))
+        for topic in snapshot.topics
+    )
+
+
+def _detail(live: LiveTopic, kind: ChangelogKind | None, additional_ms: int) -> StoreDetail:
+    """Kind and retention such that compiling gives this config; what else is set becomes an override."""
+    config = dict(live.config)
+    policy = set(config.get("cleanup.policy", "compact").replace(" ", "").split(","))
+    if kind is ChangelogKind.WINDOWED_DUPLICATES or (kind is None and policy == {"delete"}):
+        detail = StoreDetail("window", _base(config, "retention.ms", additional_ms), retain_duplicates=True)
+        found = ChangelogKind.WINDOWED_DUPLICATES
+    elif kind in {None, ChangelogKind.WINDOWED} and "delete" in policy:
+        detail = StoreDetail("timestampedWindow", _base(config, "retention.ms", additional_ms))
+        found = ChangelogKind.WINDOWED
+    elif kind is ChangelogKind.VERSIONED or "min.compaction.lag.ms" in config:
+        detail = StoreDetail("versionedKeyValue", _base(config, "min.compaction.lag.ms", _DAY_MS))
+        found = ChangelogKind.VERSIONED
+    else:
+        detail = StoreDetail("timestampedKeyValue")
+        found = ChangelogKind.KEY_VALUE
+    expected = _expected(found, detail, additional_ms)
+    overrides = {key: value for key, value in sorted(config.items()) if expected.get(key) != value}
+    return attrs.evolve(detail, overrides=overrides)
+
+
+def _base(config: Mapping[str, str], key: str, added: int) -> int | None:
+    """The duration that `key` was computed from, None if it cannot have been."""
+    value = config.get(key, "")
+    if not value.isdecimal():
+        return None
+    if int(value) == _FOREVER:
+        return _FOREVER
+    return int(value) - added if int(value) >= added else None
+
+
+def _expected(kind: ChangelogKind, detail: StoreDetail, additional_ms: int) -> Mapping[str, str]:
+    return changelog_config(StateStore("", kind, base_ms=detail.retention_ms), {}, additional_ms)
+
+
+def _with_counts(
+    described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
+) -> DescribedTopology:
+    """Explicit counts for repartition topics that have another one than is derived, those furthest upstream first."""
+    pinned = dict(described.repartition_partitions)
+    while True:
+        described = attrs.evolve(described, repartition_partitions=pinned)
+        wiring, derived = _derived(described, naming, snapshot)
+        live = {
+            topic: snapshot.topics[topic].partitions for topic in wiring.writers if topic in snapshot.topics
+        }
+        wrong = {topic for topic, count in live.items() if derived.get(topic) != count}
+        sources = {group.id: group.sources for group in wiring.groups}
+        first = {
+            topic
+            for topic in wrong
+            if not any(source in wrong for writer in wiring.writers[topic] for source in sources[writer])
+        }
+        found = {
+            topic.removeprefix(f"{naming.prefix}-"): live[topic]
+            for topic in first
+            if topic not in wiring.known
+        }
+        new = {topic: count for topic, count in sorted(found.items()) if can_be_explicit(topic)}
+        if not new:
+            return described
+        pinned |= new
+
+
+def _derived(
+    described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
+) -> tuple[Wiring, Mapping[str, int]]:
+    topology = complete(described)
+    naming = attrs.evolve(naming, internal={topic.name: topic for topic in topology.repartition_topics})
+    sources = resolve_sources(topology, naming, snapshot.partitions)
+    groups = topic_groups(topology, node_groups(topology), sources, naming)
+    wiring = Wiring.of(groups, snapshot.partitions)
+    counts = settled(wiring) if wiring.absent else emulated(wiring, assignor_order(wiring.groups))
+    repartition = {topic: details for group in wiring.groups for topic, details in group.repartition.items()}
+    return wiring, enforce(copartition_groups(topology, sources), counts, repartition).counts

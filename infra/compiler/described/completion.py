@@ -1,0 +1,158 @@
+"""PURE. Puts together what the text says, what follows from it and what the document adds."""
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from infra.compiler.described.internal import doubtful_topics, internal_topics
+from infra.compiler.described.joins import doubtful_groups, implied_groups
+from infra.compiler.described.names import FOREIGN_KEY_TOPIC, GENERATED
+from infra.compiler.described.stores import KINDS, StoreFinding, find_stores
+from infra.compiler.described.structure import Structure
+from infra.model.nodes import ChangelogKind, NodeTopology, RepartitionTopic
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.topology import DescribedTopology
+
+
+def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> NodeTopology:
+    """The node topology to compile; its `problems` ask for what is missing.
+
+    `reuses_sources`: whether the application's `topology.optimization` has `reuse.ktable.source.topics`.
+    """
+    structure = Structure.of(described.nodes)
+    internal = internal_topics(structure)
+    findings = _findings(described, structure, reuses_sources=reuses_sources)
+    global_stores = {
+        store
+        for name in described.nodes.global_nodes
+        for store in getattr(structure.nodes[name], "stores", ())
+    }
+    told, unknown = _told_groups(described, structure)
+    names = [
+        *(finding.name for finding in findings),
+        *(topic.removesuffix("-repartition") for topic in internal),
+    ]
+    return attrs.evolve(
+        described.nodes,
+        stores=tuple(finding.store(is_global=finding.name in global_stores) for finding in findings),
+        repartition_topics=tuple(
+            RepartitionTopic(
+                topic,
+                is_foreign_key=FOREIGN_KEY_TOPIC.fullmatch(topic) is not None,
+                partitions=described.repartition_partitions.get(topic),
+                at=structure.readers[topic].at or described.at,
+            )
+            for topic in internal
+        ),
+        copartition_groups=(*implied_groups(structure, frozenset(internal)), *told),
+        generated_names=frozenset(name for name in names if GENERATED.fullmatch(name)),
+        problems=(
+            *described.nodes.problems,
+            *_asked(findings, global_stores, described.at),
+            *_unknown_names(described, structure, internal),
+            *unknown,
+            *doubtful_topics(structure),
+            *doubtful_groups(structure),
+        ),
+    )
+
+
+def missing_details(described: DescribedTopology, *, reuses_sources: bool = False) -> tuple[Problem, ...]:
+    """What has to be told about the topology before it can be compiled exactly, one problem for each store."""
+    problems = complete(described, reuses_sources=reuses_sources).problems
+    return tuple(problem for problem in problems if problem.code is ProblemCode.MISSING_DETAIL)
+
+
+def _findings(
+    described: DescribedTopology, structure: Structure, *, reuses_sources: bool
+) -> tuple[StoreFinding, ...]:
+    return find_stores(structure, described.stores, reuses_sources=reuses_sources)
+
+
+def _asked(findings: Iterable[StoreFinding], global_stores: set[str], at: Location) -> Iterator[Problem]:
+    for finding in findings:
+        if finding.name in global_stores:
+            continue
+        for detail in finding.lacks:
+            yield _missing_kind(finding, at) if detail == "kind" else _missing_retention(finding, at)
+
+
+def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"The description does not tell what kind of store {finding.name} is.",
+        node=finding.name,
+        expected=f"one of {', '.join(KINDS)}",
+        found="no kind",
+        why=(
+            f"Its changelog's cleanup policy and retention depend on it: {finding.node} may be windowed or not, the text is the "
+            "same."
+        ),
+        fix=(
+            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`; or import with "
+            "--bootstrap-server, which looks at the changelog."
+        ),
+        location=at,
+    )
+
+
+def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
+    versioned = finding.effective_kind is ChangelogKind.VERSIONED
+    what = "history retention" if versioned else "retention"
+    meaning = {
+        ChangelogKind.VERSIONED: "the history retention of the versioned store",
+        ChangelogKind.WINDOWED: "window size + grace, or withRetention",
+        ChangelogKind.WINDOWED_DUPLICATES: "before + after + grace of the join window",
+    }[finding.effective_kind]
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"The description does not tell the {what} of store {finding.name}.",
+        node=finding.name,
+        expected=f"a duration: {meaning}",
+        found="no retention",
+        why=f"{'min.compaction.lag.ms' if versioned else 'retention.ms'} of its changelog is computed from it.",
+        fix=(
+            f"Add `retention` to `describe.stores.{finding.name}`; or import with --bootstrap-server, which looks at the "
+            "changelog."
+        ),
+        location=at,
+    )
+
+
+def _unknown_names(
+    described: DescribedTopology, structure: Structure, internal: tuple[str, ...]
+) -> Iterator[Problem]:
+    for topic in described.repartition_partitions:
+        if topic not in internal:
+            yield _unknown("repartitions", topic, internal, described.at)
+    for store in described.stores:
+        if store not in structure.users:
+            yield _unknown("stores", store, tuple(structure.users), described.at)
+
+
+def _unknown(section: str, name: str, known: tuple[str, ...], at: Location) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"`describe.{section}` names {name}, which the description does not have.",
+        node=name,
+        expected=", ".join(sorted(known)[:10]) or "nothing: the description has none",
+        found=name,
+        why="What it is meant to tell is not known of what the description has.",
+        fix="Correct the name; names of topics stand there without the application id.",
+        location=at,
+    )
+
+
+def _told_groups(
+    described: DescribedTopology, structure: Structure
+) -> tuple[list[frozenset[str]], list[Problem]]:
+    groups, problems = [], []
+    for topics in described.copartitioned:
+        known = [structure.readers[topic].name for topic in topics if topic in structure.readers]
+        groups.append(frozenset(known))
+        problems += [
+            _unknown("copartitioned", topic, tuple(structure.readers), described.at)
+            for topic in topics
+            if topic not in structure.readers
+        ]
+    return groups, problems

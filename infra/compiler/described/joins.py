@@ -1,0 +1,133 @@
+"""PURE. Co-partition groups that a text implies.
+
+A join looks into a store that the other side fills. So the sources above the join and above the other users of its stores are
+co-partitioned. What Kafka Streams forgets (suppressed tables, results of a cogroup) is forgotten here, too.
+"""
+
+from collections.abc import Iterator
+
+from infra.compiler.described.names import (
+    AGGREGATION_NODE,
+    COGROUP_MERGE,
+    COGROUP_NODE,
+    CUSTOM_NODE,
+    JOIN_NODE,
+    JOIN_STORE,
+    SHARED_JOIN_STORE,
+    TABLE_NODE,
+    WINDOWED_NODE,
+    index_in,
+    is_grace_buffer,
+    is_suppress,
+)
+from infra.compiler.described.stores import table_topic
+from infra.compiler.described.structure import Structure
+from infra.model.nodes import ProcessorNode
+from infra.model.problems import Problem, ProblemCode, Severity
+
+
+def implied_groups(structure: Structure, internal: frozenset[str]) -> tuple[frozenset[str], ...]:
+    """Groups of source nodes, ordered by the generated index of their operators where they have one."""
+    found = [*_joins(structure), *_cogroups(structure, internal)]
+    return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
+
+
+def doubtful_groups(structure: Structure) -> Iterator[Problem]:
+    """Stores that processors of the user's share over several branches: a join or not, the text does not say."""
+    for store, users in structure.users.items():
+        branches = {structure.upstream([user.name], frozenset()) for user in users}
+        if len(branches) > 1 and not _is_table_or_join(store, users, structure):
+            names = ", ".join(user.name for user in users)
+            topics = sorted({t for branch in branches for s in branch for t in _topics(structure, s)})
+            yield Problem(
+                code=ProblemCode.MISSING_DETAIL,
+                summary=f"The processors {names} share the store {store}; whether their topics are co-partitioned is not known.",
+                node=store,
+                expected=f"a group in `copartitioned`, if keys must meet: [{', '.join(topics)}]",
+                found="none",
+                why="A text does not name co-partition groups. Without one nothing is enforced, as for custom processors in Kafka Streams.",
+                fix="If the processors are a join of the DSL, list the topics under `describe.copartitioned`; else leave it as it is.",
+                severity=Severity.WARNING,
+            )
+
+
+def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+    forgotten = _forgetting(structure)
+    nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode)]
+    upstream = {node.name: structure.upstream(node.parents, forgotten) for node in nodes if node.stores}
+    for position, node in enumerate(nodes):
+        if not node.stores or not _may_join(node):
+            continue
+        sides = [
+            upstream[user.name]
+            for store in node.stores
+            if not is_grace_buffer(node.name, store)
+            and _is_table_or_join(store, structure.users[store], structure)
+            for user in structure.users[store]
+        ]
+        group = upstream[node.name].union(*sides)
+        if any(side != upstream[node.name] for side in sides) or (sides and JOIN_NODE.fullmatch(node.name)):
+            yield (_order(node.name, position), group)
+
+
+def _cogroups(
+    structure: Structure, internal: frozenset[str]
+) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+    """A cogroup registers the sources of its inputs as they were before any repartitioning."""
+    forgotten = _forgetting(structure)
+    by_store: dict[str, list[ProcessorNode]] = {}
+    for node in structure.nodes.values():
+        if isinstance(node, ProcessorNode) and COGROUP_NODE.fullmatch(node.name):
+            by_store.setdefault(",".join(node.stores), []).append(node)
+    for position, nodes in enumerate(by_store.values()):
+        group: set[str] = set()
+        for node in nodes:
+            for source in structure.upstream(node.parents, forgotten):
+                written = [t for t in _topics(structure, source) if t in internal]
+                sinks = [sink for topic in written for sink in structure.sinks[topic]]
+                before = structure.upstream([p for sink in sinks for p in sink.parents], forgotten)
+                group |= before if written else {source}
+        yield _order(nodes[0].name, position), frozenset(group)
+
+
+def _forgetting(structure: Structure) -> frozenset[str]:
+    """Nodes whose result no longer knows its sources."""
+    return frozenset(
+        node.name
+        for node in structure.nodes.values()
+        if isinstance(node, ProcessorNode)
+        and (COGROUP_MERGE.fullmatch(node.name) or is_suppress(node.name, node.stores))
+    )
+
+
+def _may_join(node: ProcessorNode) -> bool:
+    return not (
+        CUSTOM_NODE.fullmatch(node.name)
+        or AGGREGATION_NODE.fullmatch(node.name)
+        or WINDOWED_NODE.fullmatch(node.name)
+        or is_suppress(node.name, node.stores)
+    )
+
+
+def _is_table_or_join(store: str, users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
+    """Whether a store belongs to a table or a stream-stream join rather than to processors of the user's."""
+    return (
+        bool(JOIN_STORE.fullmatch(store) or SHARED_JOIN_STORE.fullmatch(store))
+        or table_topic(store, structure) is not None
+        or any(
+            TABLE_NODE.fullmatch(user.name)
+            or AGGREGATION_NODE.fullmatch(user.name)
+            or WINDOWED_NODE.fullmatch(user.name)
+            for user in users
+        )
+    )
+
+
+def _topics(structure: Structure, source: str) -> tuple[str, ...]:
+    node = structure.nodes[source]
+    return getattr(node, "topics", ())
+
+
+def _order(name: str, position: int) -> tuple[int, int]:
+    index = index_in(name)
+    return (position if index is None else index, position)

@@ -1,0 +1,82 @@
+"""PURE. What names of nodes, stores and topics say about the DSL call that made them (facts section 1)."""
+
+import re
+
+_INDEX = r"\d{10}"
+
+FOREIGN_KEY_TOPIC = re.compile(
+    rf"KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-{_INDEX}-topic"
+    r"|.+-subscription-(?:registration|response)-topic"
+)
+"""Subscription and response topics of foreign-key joins."""
+
+GENERATED = re.compile(rf"(?:KSTREAM|KTABLE|COGROUPKSTREAM|[\w.\-]+-STATE-STORE)\b.*{_INDEX}.*", re.ASCII)
+"""Any name that carries a generated index."""
+
+GENERATED_REPARTITION = re.compile(rf"KSTREAM.*-{_INDEX}-repartition", re.ASCII)
+"""Repartition topics whose sink and source nodes are generated, too."""
+
+JOIN_STORE = re.compile(
+    rf"KSTREAM-(?:JOIN|OUTER)(?:THIS|OTHER)-{_INDEX}-store|.+-(?:outer-)?(?:this|other)-join-store"
+)
+"""Windowed stores of stream-stream joins."""
+
+WINDOWED_NODE = re.compile(rf"KSTREAM-WINDOWED-{_INDEX}|.+-(?:this|other)-windowed")
+"""The processor that fills such a store, whatever the store is called."""
+
+SHARED_JOIN_STORE = re.compile(rf"KSTREAM-OUTERSHARED-{_INDEX}-store|.+-(?:left|outer)-shared-join-store")
+"""Key-value stores of left and outer stream-stream joins."""
+
+SUBSCRIPTION_STORE = re.compile(rf"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-{_INDEX}|.+-subscription-store")
+"""Stores of foreign-key joins."""
+
+COGROUP_NODE = re.compile(rf"COGROUPKSTREAM-AGGREGATE-{_INDEX}|.+-cogroup-agg-\d+")
+COGROUP_MERGE = re.compile(rf"COGROUPKSTREAM-MERGE-{_INDEX}|.+-cogroup-merge")
+
+TABLE_NODE = re.compile(
+    rf"KTABLE-(?:SOURCE|AGGREGATE|REDUCE|MERGE|FILTER|MAPVALUES|TRANSFORMVALUES|JOINTHIS|JOINOTHER)-{_INDEX}"
+    rf"|KTABLE-FK-JOIN-.+-{_INDEX}|KSTREAM-TOTABLE-{_INDEX}"
+    r"|.+-join-(?:this|other)|.+-(?:subscription|foreign)-(?:receive|join-foreign|join-subscription|response-resolver)"
+    r"|.+-result"
+)
+"""Table processors, whose stores are key-value stores."""
+
+AGGREGATION_NODE = re.compile(rf"KSTREAM-(?:AGGREGATE|REDUCE)-{_INDEX}|" + COGROUP_NODE.pattern)
+"""Aggregations of streams: windowed or not, the name does not say."""
+
+JOIN_NODE = re.compile(
+    rf"KSTREAM-(?:JOIN|LEFTJOIN|JOINTHIS|JOINOTHER|OUTERTHIS|OUTEROTHER)-{_INDEX}"
+    rf"|KTABLE-(?:JOINTHIS|JOINOTHER)-{_INDEX}|KTABLE-FK-JOIN-SUBSCRIPTION-.+-{_INDEX}"
+    r"|.+-(?:outer-)?(?:this|other)-join|.+-join-(?:this|other)"
+    r"|.+-subscription-(?:join-foreign|response-resolver)"
+)
+"""Processors that look into the other side's store."""
+
+CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFORMVALUES)-{_INDEX}")
+"""Processors of the user."""
+
+SUPPRESS_STORE = re.compile(rf"KTABLE-SUPPRESS-STATE-STORE-{_INDEX}")
+_NUMBER = re.compile(_INDEX)
+
+
+def is_suppress(node: str, stores: tuple[str, ...]) -> bool:
+    """A suppression has one store, named after it or generated."""
+    return len(stores) == 1 and (bool(SUPPRESS_STORE.fullmatch(stores[0])) or stores[0] == f"{node}-store")
+
+
+def is_grace_buffer(node: str, store: str) -> bool:
+    """The buffer of a stream-table join with a grace period."""
+    return store == f"{node}-Buffer"
+
+
+def index_in(name: str) -> int | None:
+    """The generated index that a name carries."""
+    found = _NUMBER.search(name)
+    return int(found.group()) if found else None
+
+
+def can_be_explicit(topic: str) -> bool:
+    """Whether the repartition topic may come from `repartition()`, the only call that takes a partition count."""
+    if FOREIGN_KEY_TOPIC.fullmatch(topic):
+        return False
+    return topic.startswith("KSTREAM-REPARTITION-") or not GENERATED.fullmatch(topic)

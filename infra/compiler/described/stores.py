@@ -1,0 +1,139 @@
+"""PURE. What kind of store each store of a text is, and what has to be told about it."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from infra.compiler.described.names import (
+    AGGREGATION_NODE,
+    JOIN_NODE,
+    JOIN_STORE,
+    SHARED_JOIN_STORE,
+    SUBSCRIPTION_STORE,
+    TABLE_NODE,
+    WINDOWED_NODE,
+    is_grace_buffer,
+    is_suppress,
+)
+from infra.compiler.described.structure import Structure
+from infra.model.nodes import ChangelogKind, ProcessorNode, SourceNode, StateStore
+from infra.model.topology import StoreDetail
+
+KINDS = {
+    "keyValue": ChangelogKind.KEY_VALUE,
+    "timestampedKeyValue": ChangelogKind.KEY_VALUE,
+    "versionedKeyValue": ChangelogKind.VERSIONED,
+    "window": ChangelogKind.WINDOWED,
+    "timestampedWindow": ChangelogKind.WINDOWED,
+    "session": ChangelogKind.WINDOWED,
+}
+"""The words of `describe.stores.<name>.kind`."""
+
+
+@attrs.frozen
+class StoreFinding:
+    """A store with what is known: `kind` None = the text does not tell; `lacks` are the details to ask for."""
+
+    name: str
+    node: str
+    kind: ChangelogKind | None
+    detail: StoreDetail | None
+    source_topic: str | None = None
+
+    @property
+    def effective_kind(self) -> ChangelogKind:
+        """From the text if it is certain, else as told, else a key-value store."""
+        if self.kind in {ChangelogKind.WINDOWED_DUPLICATES} or self.detail is None:
+            return self.kind or ChangelogKind.KEY_VALUE
+        told = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
+        if told is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
+            return ChangelogKind.WINDOWED_DUPLICATES
+        return told
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        if self.detail is not None and (not self.detail.logging or self.detail.source_topic is not None):
+            return ()
+        if self.kind is None and self.detail is None:
+            return ("kind",)
+        needs = self.effective_kind is not ChangelogKind.KEY_VALUE
+        overridden = self.detail is not None and _COMPUTED[self.effective_kind] in self.detail.overrides
+        return ("retention",) if needs and not overridden and self._retention is None else ()
+
+    @property
+    def _retention(self) -> int | None:
+        return self.detail.retention_ms if self.detail is not None else None
+
+    def store(self, *, is_global: bool) -> StateStore:
+        detail = self.detail or StoreDetail()
+        return StateStore(
+            name=self.name,
+            kind=self.effective_kind,
+            logged=detail.logging and not is_global,
+            overrides=detail.overrides,
+            base_ms=self._retention,
+            changelog_topic=None if is_global else detail.source_topic or self.source_topic,
+            is_global=is_global,
+        )
+
+
+_COMPUTED = {
+    ChangelogKind.KEY_VALUE: "",
+    ChangelogKind.VERSIONED: "min.compaction.lag.ms",
+    ChangelogKind.WINDOWED: "retention.ms",
+    ChangelogKind.WINDOWED_DUPLICATES: "retention.ms",
+}
+
+
+def find_stores(
+    structure: Structure, details: Mapping[str, StoreDetail], *, reuses_sources: bool
+) -> tuple[StoreFinding, ...]:
+    """Every store of the text in the order in which it is first used.
+
+    With `reuses_sources` (`reuse.ktable.source.topics`) the topic of a table is the changelog of its store.
+    """
+    findings = []
+    for name, users in structure.users.items():
+        source = _table_topic(name, users, structure) if reuses_sources else None
+        findings.append(
+            StoreFinding(name, users[0].name, _kind(name, users, structure), details.get(name), source)
+        )
+    return tuple(findings)
+
+
+def table_topic(name: str, structure: Structure) -> str | None:
+    """The topic of the table whose source keeps the store `name`, None if the store is no source table's."""
+    return _table_topic(name, structure.users.get(name, ()), structure)
+
+
+def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> str | None:
+    for user in users:
+        parent = structure.nodes.get(user.parents[0]) if len(user.parents) == 1 else None
+        if (
+            isinstance(parent, SourceNode)
+            and len(parent.topics) == 1
+            and user.stores == (name,)
+            and (user.name.startswith("KTABLE-SOURCE-") or parent.name == f"{user.name}-source")
+            and not parent.topics[0].endswith("-repartition")
+        ):
+            return parent.topics[0]
+    return None
+
+
+def _kind(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> ChangelogKind | None:
+    """What names and structure say for certain; None where several kinds are possible."""
+    if any(is_suppress(user.name, user.stores) or is_grace_buffer(user.name, name) for user in users):
+        return ChangelogKind.KEY_VALUE
+    if SHARED_JOIN_STORE.fullmatch(name) or SUBSCRIPTION_STORE.fullmatch(name):
+        return ChangelogKind.KEY_VALUE
+    if JOIN_STORE.fullmatch(name) or any(WINDOWED_NODE.fullmatch(user.name) for user in users):
+        return ChangelogKind.WINDOWED_DUPLICATES
+    if any(f"{user.name}-Buffer" in user.stores for user in users):
+        return ChangelogKind.VERSIONED
+    if _table_topic(name, users, structure) is not None:
+        return ChangelogKind.KEY_VALUE
+    if any(AGGREGATION_NODE.fullmatch(user.name) for user in users):
+        return None
+    if any(TABLE_NODE.fullmatch(user.name) and not JOIN_NODE.fullmatch(user.name) for user in users):
+        return ChangelogKind.KEY_VALUE
+    return None

@@ -1,0 +1,61 @@
+"""PURE. A described topology's graph: who reads, who writes, what stands upstream."""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+
+
+@attrs.frozen
+class Structure:
+    """Look-ups over the nodes of a text; built once."""
+
+    nodes: Mapping[str, Node]
+    users: Mapping[str, tuple[ProcessorNode, ...]]
+    """Store → processors."""
+    sinks: Mapping[str, tuple[SinkNode, ...]]
+    """Topic → sinks."""
+    readers: Mapping[str, SourceNode]
+    """Topic → source."""
+    children: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, topology: NodeTopology) -> "Structure":
+        users: dict[str, list[ProcessorNode]] = {}
+        sinks: dict[str, list[SinkNode]] = {}
+        readers: dict[str, SourceNode] = {}
+        children: dict[str, list[str]] = {}
+        for node in topology.nodes:
+            if isinstance(node, SourceNode):
+                readers.update(dict.fromkeys(node.topics, node))
+                continue
+            for parent in dict.fromkeys(node.parents):
+                children.setdefault(parent, []).append(node.name)
+            if isinstance(node, ProcessorNode):
+                for store in node.stores:
+                    users.setdefault(store, []).append(node)
+            elif node.topic is not None:
+                sinks.setdefault(node.topic, []).append(node)
+        return cls(
+            nodes={node.name: node for node in topology.nodes},
+            users={store: tuple(nodes) for store, nodes in users.items()},
+            sinks={topic: tuple(nodes) for topic, nodes in sinks.items()},
+            readers=readers,
+            children={parent: tuple(names) for parent, names in children.items()},
+        )
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        node = self.nodes.get(name)
+        return () if node is None or isinstance(node, SourceNode) else node.parents
+
+    def upstream(self, start: Iterable[str], stops: frozenset[str]) -> frozenset[str]:
+        """The sources that the nodes `start` descend from (themselves included), on paths that do not pass `stops`."""
+        seen: set[str] = set()
+        pending = list(start)
+        while pending:
+            name = pending.pop()
+            if name not in seen and name not in stops:
+                seen.add(name)
+                pending += self.parents(name)
+        return frozenset(name for name in seen if isinstance(self.nodes.get(name), SourceNode))

@@ -1,0 +1,93 @@
+"""PURE. The renumbering hazard: generated names shift when the topology changes, and with them the topics.
+
+An operator added in front moves every generated index behind it. Kafka Streams then makes new topics, and what the old ones
+hold is lost to it without a word.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Problem, ProblemCode, Severity
+
+_INDEX = re.compile(r"\d{10}")
+
+
+@attrs.frozen
+class Renumbering:
+    """An internal topic that goes on under another name."""
+
+    old: str
+    new: str
+
+
+def renumberings(recorded: Iterable[str], compiled: Iterable[str]) -> tuple[Renumbering, ...]:
+    """Pairs of full topic names, old → new, among the names with a generated index.
+
+    Topics that only one side has are paired if their names differ in nothing but the index: in order, and where there are
+    more of them on one side so that most are shifted alike.
+    """
+    old, new = set(recorded), set(compiled)
+    gone, come = _by_shape(old - new), _by_shape(new - old)
+    return tuple(
+        Renumbering(gone[shape][before], come[shape][after])
+        for shape in sorted(gone.keys() & come.keys())
+        for before, after in _paired(gone[shape], come[shape])
+    )
+
+
+def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication) -> tuple[Problem, ...]:
+    """A RENUMBERED warning for each pair. `recorded`: full names of the generated topics of the last setup."""
+    topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
+    return tuple(
+        Problem(
+            code=ProblemCode.RENUMBERED,
+            summary=f"{pair.old} would go on as {pair.new}: its generated index moved.",
+            application=compiled.application.id,
+            topic=pair.new,
+            node=topics[pair.new].node,
+            expected=pair.old,
+            found=pair.new,
+            why=(
+                "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and leaves the old one "
+                "behind: state and records in flight are lost to the application."
+            ),
+            fix=(
+                "Name the operator or store (`name`, `materialized`), or undo what shifted the index. To go on with lost state, "
+                "reset the application."
+            ),
+            location=topics[pair.new].at,
+            severity=Severity.WARNING,
+        )
+        for pair in renumberings(recorded, topics)
+    )
+
+
+def _by_shape(names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Name with # for the index → index → name, by index. The last index counts: an application id may have digits, too."""
+    shapes: dict[str, dict[int, str]] = {}
+    for name in names:
+        found = list(_INDEX.finditer(name))
+        if found:
+            start, end = found[-1].span()
+            shapes.setdefault(f"{name[:start]}#{name[end:]}", {})[int(found[-1].group())] = name
+    return {shape: dict(sorted(indices.items())) for shape, indices in shapes.items()}
+
+
+def _paired(gone: Mapping[int, str], come: Mapping[int, str]) -> list[tuple[int, int]]:
+    old, new = list(gone), list(come)
+    size = min(len(old), len(new))
+    ways = [
+        list(zip(old[first : first + size], new[second : second + size], strict=True))
+        for first in range(len(old) - size + 1)
+        for second in range(len(new) - size + 1)
+    ]
+    return max(ways, key=_alike)
+
+
+def _alike(pairs: list[tuple[int, int]]) -> int:
+    """How many of the pairs share the commonest shift."""
+    return max(Counter(after - before for before, after in pairs).values())
