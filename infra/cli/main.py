@@ -20,7 +20,7 @@ _COMMANDS: Mapping[str, Lazy] = {
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy("infra.cli.import_", "import_", "Make a document from a running application."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),
-    "demo": Lazy("infra.cli.demo", "demo", "Tell the whole story on a real Kafka broker."),
+    "demo": Lazy("infra.cli.demo.command", "demo", "Tell the whole story on a real Kafka broker."),
 }
 _ON = ("1", "true", "yes", "on")
 

@@ -1,6 +1,6 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,3 +46,40 @@ class Count(click.ParamType["tuple[str, int]", object]):
         if not name or not (number.isascii() and number.isdigit()) or int(number) < 1:
             self.fail(f"{value!r} is not of the form {self.name}, N being 1 or more.", param, ctx)
         return name, int(number)
+
+
+class Setting(click.ParamType["tuple[str, str]", object]):
+    """`KEY=VALUE`."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, separator, text = str(value).partition("=")
+        if not key or not separator:
+            self.fail(f"{value!r} is not of the form {self.name}.", param, ctx)
+        return key, text
+
+
+class StoreDetails(click.ParamType["tuple[str, Mapping[str, Any]]", object]):
+    """`NAME=KIND,OPTION=VALUE,...`; what is allowed is for the schema of documents to say."""
+
+    name = "NAME=KIND,..."
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Mapping[str, Any]]:
+        name, _, details = str(value).partition("=")
+        if not name or not details:
+            self.fail(f"{value!r} is not of the form {self.name}.", param, ctx)
+        options: dict[str, Any] = {}
+        for word in details.split(","):
+            key, separator, text = word.partition("=")
+            if not separator:
+                options["kind"] = key
+            elif key.startswith("overrides."):
+                options.setdefault("overrides", {})[key.removeprefix("overrides.")] = text
+            else:
+                options[key] = {"true": True, "false": False}.get(text, text)
+        return name, options

@@ -1,0 +1,49 @@
+"""The `headwater demo` command."""
+
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from infra.cli.demo.run import play
+from infra.cli.demo.stage import NotACloneError
+from infra.cli.exit_codes import ExitCode
+from toolchain import ToolchainError, ensure_kafka, ensure_pulumi
+
+_WIDTH_OF_FILES = 120
+
+
+@click.command()
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Play in this new folder and leave it behind, to look around in.",
+)
+@click.pass_context
+def demo(context: click.Context, keep: Path | None) -> None:
+    """Tell the whole story on a real Kafka broker.
+
+    Starts a broker of its own, runs the real Pulumi engine on the three example documents, meddles with the
+    topics, shows what happens, and stops all that it started. Takes one to three minutes; the first run on a
+    machine fetches or builds what it needs before.
+
+    \b
+    Examples:
+      headwater demo
+      headwater demo --keep /tmp/shop
+    """
+    console = Console(width=None if Console().is_terminal else _WIDTH_OF_FILES)
+    try:
+        kafka, pulumi = ensure_kafka(), ensure_pulumi()
+        if keep is not None:
+            keep.mkdir(parents=True)
+            is_right = play(keep.absolute(), kafka, pulumi, console)
+        else:
+            with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
+                is_right = play(Path(folder), kafka, pulumi, console)
+    except (ToolchainError, NotACloneError) as error:
+        raise click.ClickException(str(error)) from error
+    except FileExistsError:
+        raise click.UsageError(f"{keep} exists. Name a folder that does not.") from None
+    context.exit(ExitCode.DONE if is_right else ExitCode.PROBLEMS)

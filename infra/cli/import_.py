@@ -1,0 +1,160 @@
+"""`headwater import`: a document from a running application."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from infra.cli import cluster
+from infra.cli.console import ProblemsExit, exit_for, print_problems, write
+from infra.cli.imported import Imported, store_options
+from infra.cli.options import Count, Setting, StoreDetails, cluster_options, output_option
+from infra.compiler import StreamsConfig, compile_documents
+from infra.compiler.described import complete_from_cluster
+from infra.describe import read_descriptions, write_description
+from infra.model.cluster import ClusterSnapshot
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from infra.spec import load_text
+
+_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
+
+
+@click.command("import")
+@click.option(
+    "--describe",
+    "description",
+    required=True,
+    type=click.File(encoding="utf-8", errors="replace"),
+    help="The text that Topology#describe() printed, also with log lines around it; - is standard input.",
+)
+@click.option("--application-id", required=True, metavar="ID", help="The application.id of the application.")
+@click.option("--topology", metavar="NAME", help="Which one, if the text describes several named topologies.")
+@click.option(
+    "--repartition", "repartitions", multiple=True, type=Count(), help="An explicit count, by topic."
+)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    type=StoreDetails(),
+    help="What the text does not say about a store: its kind, then retention=, logging=false, "
+    "retainDuplicates=true, sourceTopic= or overrides.KEY=.",
+)
+@click.option(
+    "--config", "config", multiple=True, type=Setting(), help="A config of the application, KEY=VALUE."
+)
+@cluster_options
+@output_option
+@click.pass_context
+def import_(
+    context: click.Context,
+    *,
+    description: Any,  # noqa: ANN401 - an open text file of click
+    application_id: str,
+    topology: str | None,
+    repartitions: Sequence[tuple[str, int]],
+    stores: Sequence[tuple[str, Mapping[str, Any]]],
+    config: Sequence[tuple[str, str]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output: Path | None,
+) -> None:
+    """Make a document from a running application.
+
+    The text of `Topology#describe()` does not say everything: explicit partition counts, retention of
+    windowed stores, stores without changelog. What is missing and needed is asked for by name, or read from
+    the live topics of the application when a cluster is named. Nothing is written before all is known.
+
+    \b
+    Examples:
+      headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
+      headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
+      kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
+    """
+    nodes, problems = _chosen(read_descriptions(_read(description), description.name), topology)
+    if not errors(problems):
+        imported = Imported(
+            application_id=application_id,
+            text=write_description(nodes),
+            config=dict(config),
+            repartitions=dict(repartitions),
+            stores=dict(stores),
+        )
+        try:
+            connection = cluster.connection(bootstrap_server, command_config)
+            imported, found = _completed(imported, connection, str(output or "document"))
+        except ProblemsError as error:
+            raise ProblemsExit(error) from None
+        problems = (*problems, *found)
+        if not errors(problems):
+            write(imported.document(), output)
+    print_problems(problems)
+    context.exit(exit_for(problems))
+
+
+def _read(description: Any) -> str:  # noqa: ANN401 - as above
+    if description.isatty():
+        click.echo("Paste the text, then press Ctrl-D.", err=True)
+    return str(description.read())
+
+
+def _chosen(
+    described: Sequence[tuple[NodeTopology, tuple[Problem, ...]]], name: str | None
+) -> tuple[NodeTopology, tuple[Problem, ...]]:
+    """Return the topology of that name; a text that describes one topology several times has one."""
+    distinct = {nodes.name: (nodes, problems) for nodes, problems in described}
+    if name is None and len(distinct) == 1:
+        return described[-1]
+    if name in distinct:
+        return distinct[name]
+    names = ", ".join(sorted(each for each in distinct if each is not None)) or "one without a name"
+    if name is None:
+        raise click.UsageError(f"The text describes several topologies: {names}. Choose one by --topology.")
+    raise click.UsageError(f"The text describes no topology {name}, but {names}.")
+
+
+def _completed(
+    imported: Imported, connection: Connection | None, file: str
+) -> tuple[Imported, tuple[Problem, ...]]:
+    """Fill in what the live topics tell; return what is still wrong or missing. Raises `ProblemsError`."""
+    loaded = load_text(imported.document(), file)
+    if not loaded.documents:
+        return imported, loaded.problems
+    counts: Mapping[str, int] = {}
+    if connection is not None:
+        snapshot = cluster.read(loaded.documents, {}, connection)
+        imported = _filled(imported, loaded.documents[0], snapshot)
+        loaded, counts = load_text(imported.document(), file), snapshot.partitions
+    compiled = compile_documents(loaded.documents, counts)
+    problems = (*loaded.problems, *(problem for each in compiled for problem in each.problems))
+    return imported, tuple(_asking(p) for p in problems if connection or p.code not in _NEED_A_CLUSTER)
+
+
+def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSnapshot) -> Imported:
+    if document.described is None:
+        return imported
+    described = complete_from_cluster(
+        document.described,
+        imported.application_id,
+        snapshot,
+        additional_retention_ms=StreamsConfig.of(document.application).window_additional_retention_ms,
+    )
+    return attrs.evolve(
+        imported,
+        repartitions=described.repartition_partitions,
+        stores={name: store_options(detail) for name, detail in described.stores.items()},
+        copartitioned=described.copartitioned,
+    )
+
+
+def _asking(problem: Problem) -> Problem:
+    """Name the option that answers a question; the document that could answer it is not written yet."""
+    if problem.code is not ProblemCode.MISSING_DETAIL:
+        return problem
+    option = f" Here: `--store {problem.node}=KIND,retention=DURATION`." if problem.node else ""
+    return attrs.evolve(problem, fix=problem.fix + option, location=None)

@@ -1,0 +1,78 @@
+"""The document that `headwater import` writes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import yaml
+
+from infra.model.topology import StoreDetail
+
+
+@attrs.frozen(kw_only=True)
+class Imported:
+    """What is known of a running application: its description, and what the description lacks.
+
+    `repartitions` is undecorated topic → explicit count, `stores` store → details as documents spell them.
+    """
+
+    application_id: str
+    text: str
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    repartitions: Mapping[str, int] = attrs.field(factory=dict)
+    stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    copartitioned: Sequence[Sequence[str]] = ()
+
+    def document(self) -> str:
+        """Return the YAML text, the description as a block where YAML can hold it so."""
+        application: dict[str, Any] = {"id": self.application_id}
+        if self.config:
+            application["config"] = dict(self.config)
+        described: dict[str, Any] = {"text": _Block(self.text)}
+        if self.repartitions:
+            described["repartitions"] = dict(self.repartitions)
+        if self.stores:
+            described["stores"] = {name: dict(details) for name, details in self.stores.items()}
+        if self.copartitioned:
+            described["copartitioned"] = [list(group) for group in self.copartitioned]
+        content = {"version": 1, "application": application, "describe": described}
+        return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def store_options(detail: StoreDetail) -> Mapping[str, Any]:
+    """Return the details of a store as a document spells them."""
+    options: dict[str, Any] = {"kind": detail.kind}
+    if detail.retention_ms is not None:
+        options["retention"] = _duration(detail.retention_ms)
+    if detail.retain_duplicates:
+        options["retainDuplicates"] = True
+    if not detail.logging:
+        options["logging"] = False
+    if detail.overrides:
+        options["overrides"] = dict(detail.overrides)
+    if detail.source_topic is not None:
+        options["sourceTopic"] = detail.source_topic
+    return options
+
+
+def _duration(milliseconds: int) -> str | int:
+    """Return the duration in the largest unit that divides it."""
+    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return milliseconds
+
+
+class _Block(str):
+    """A text that is written as a block of lines."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes `_Block` as a literal block; PyYAML falls back to quotes for texts that no block can hold."""
+
+
+_Dumper.add_representer(
+    _Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+)
