@@ -3,13 +3,13 @@
 from infra.compiler.broker_counts import status_text
 from infra.compiler.compilation import Compilation
 from infra.model.nodes import SourceNode
-from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.problems import Location, Problem, ProblemCode, errors
 from infra.model.topology import Protocol
 
 
 def check_sources(compilation: Compilation) -> Compilation:
     """A problem for each missing source topic; if none is missing, one for each repartition topic without a count."""
-    problems = _missing(compilation) + _missing_global(compilation)
+    problems = _empty(compilation) + _missing(compilation) + _missing_global(compilation)
     if not compilation.wiring.absent:
         problems += _undecidable(compilation)
     return compilation.but(problems)
@@ -20,21 +20,37 @@ def missing_topics(compilation: Compilation) -> tuple[str, ...]:
     return tuple(sorted(compilation.wiring.absent | set(_absent_global(compilation))))
 
 
+def _empty(compilation: Compilation) -> list[Problem]:
+    if any(isinstance(node, SourceNode) for node in compilation.topology.nodes) or errors(compilation.problems):
+        return []
+    return [
+        Problem(
+            code=ProblemCode.INVALID_TOPOLOGY,
+            summary="The topology reads no topic.",
+            expected="at least one source topic or global table",
+            found="none",
+            why="Kafka Streams throws a TopologyException when the application is constructed.",
+            fix="Add a `stream`, `table`, `globalTable` or `addSource`.",
+            location=compilation.application.at,
+        )
+    ]
+
+
 def _missing(compilation: Compilation) -> list[Problem]:
     by_broker = compilation.application.protocol is Protocol.STREAMS
     why = (
         status_text(ProblemCode.MISSING_SOURCE_TOPIC)
         if by_broker
-        else "Kafka Streams throws MissingSourceTopicException in every instance and creates no internal topic."
-    )
-    readers = _readers(compilation)
-    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(compilation.wiring.absent)]
+        else "Kafka Streams throws MissingSourceTopicException in every instance and creates no internal
+        topic." ) readers = _readers(compilation) return [_missing_topic(topic, readers.get(topic), why) for
+        topic in sorted(compilation.wiring.absent)]
 
 
 def _missing_global(compilation: Compilation) -> list[Problem]:
     readers = _readers(compilation)
-    why = "Kafka Streams throws StreamsException in start(): there are no partitions available for a global store's topic."
-    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(_absent_global(compilation))]
+    why = "Kafka Streams throws StreamsException in start(): there are no partitions available for a global
+    store's topic." return [_missing_topic(topic, readers.get(topic), why) for topic in
+    sorted(_absent_global(compilation))]
 
 
 def _absent_global(compilation: Compilation) -> list[str]:
@@ -103,11 +119,9 @@ def _undecided(compilation: Compilation, topic: str, reason: str, at: Location |
         why=(
             status_text(ProblemCode.UNDECIDABLE_PARTITIONS)
             if by_broker
-            else "Kafka Streams throws TaskAssignmentException in every instance and creates no internal topic."
-        ),
-        fix="Create the input topics (a pattern must match at least one), or give the repartition() call a numberOfPartitions.",
-        location=at,
-    )
+            else "Kafka Streams throws TaskAssignmentException in every instance and creates no internal
+            topic." ), fix="Create the input topics (a pattern must match at least one), or give the
+            repartition() call a numberOfPartitions.", location=at, )
 
 
 def _explicit_zero(topic: str, at: Location | None) -> Problem:
@@ -117,7 +131,10 @@ def _explicit_zero(topic: str, at: Location | None) -> Problem:
         topic=topic,
         expected="at least 1",
         found="0",
-        why="Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology does not notice.",
+        why=(
+            "Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology "
+            "does not notice."
+        ),
         fix="Set numberOfPartitions to at least 1, or leave it out.",
         location=at,
     )
