@@ -1,6 +1,7 @@
 """The Pulumi resources of one application: a component, its setup, its topics."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -70,7 +71,7 @@ class InternalTopics(pulumi.ComponentResource):
                 pulumi.ResourceOptions(protect=is_kept, provider=target.provider), opts
             ),
         )
-        Setup(
+        self.setup = Setup(
             name,
             self.registration.repairs,
             target.writer,
@@ -94,11 +95,13 @@ class InternalTopics(pulumi.ComponentResource):
             ),
         )
 
-    def record(self) -> None:
+    async def record(self) -> None:
         """Remember the setup. Only after everything was done: `up` looks up the ids of the topics that it made."""
         record = self.planned.record
         if record is not None and not pulumi.runtime.is_dry_run():
-            record = attrs.evolve(record, topics={topic.name: topic for topic in self._identified()})
+            # In a thread: the engine may call a hook meanwhile, which runs in this event loop.
+            identified = await asyncio.to_thread(self._identified)
+            record = attrs.evolve(record, topics={topic.name: topic for topic in identified})
         outputs: dict[str, Any] = {
             **record_outputs(record),
             "released": sorted(self.registration.released),
@@ -108,16 +111,14 @@ class InternalTopics(pulumi.ComponentResource):
     def _recorded(self) -> Sequence[RecordedTopic]:
         return tuple(self.planned.record.topics.values()) if self.planned.record else ()
 
-    def _identified(self) -> Iterator[RecordedTopic]:
-        """Yield the recorded topics with their ids."""
+    def _identified(self) -> list[RecordedTopic]:
+        """Return the recorded topics with their ids."""
         topics = self._recorded()
         new = [topic.name for topic in topics if not topic.topic_id]
         ids = _look_up(self._target.reader, new) if new else {}
-        for topic in topics:
-            topic_id = topic.topic_id or ids.get(topic.name)
-            if topic_id is None:
-                raise pulumi.RunError(f"{topic.name} is gone again: it was deleted while it was being set up")
-            yield attrs.evolve(topic, topic_id=topic_id)
+        if gone := [name for name in new if name not in ids]:
+            raise pulumi.RunError(f"{', '.join(gone)}: deleted by somebody during the set-up")
+        return [attrs.evolve(topic, topic_id=topic.topic_id or ids[topic.name]) for topic in topics]
 
 
 def _look_up(reader: ClusterReader, names: Sequence[str]) -> Mapping[str, str]:

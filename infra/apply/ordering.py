@@ -18,7 +18,11 @@ _AT_A_TIME = 64
 
 
 async def register_all(components: Sequence[InternalTopics]) -> None:
-    """Register the topics of all applications and then record the setups; raises `pulumi.RunError` if one failed."""
+    """Register the topics of all applications, after their repairs, and then record the setups.
+
+    Raises `pulumi.RunError` if a topic could not be set up.
+    """
+    await asyncio.gather(*(component.setup.urn.future() for component in components))
     topics = sorted(
         ((component, topic) for component in components for topic in component.registration.topics),
         key=lambda pair: pair[1].wave,
@@ -26,7 +30,7 @@ async def register_all(components: Sequence[InternalTopics]) -> None:
     for _, wave in groupby(topics, key=lambda pair: pair[1].wave):
         await asyncio.gather(*(_register(wave) for _ in range(_AT_A_TIME)))
     for component in components:
-        component.record()
+        await component.record()
 
 
 async def _register(topics: Iterator[tuple[InternalTopics, TopicResource]]) -> None:

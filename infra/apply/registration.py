@@ -128,7 +128,9 @@ def _grows_visibly(action: TopicAction, held: TopicInState | None) -> bool:
 
 
 def _changes_visibly(action: TopicAction, held: TopicInState | None) -> bool:
-    return bool(action.changes) and (held is None or held.config != action.config)
+    return bool(action.changes) and (
+        held is None or all(held.config.get(change.key) != change.wanted for change in action.changes)
+    )
 
 
 def _repair(action: TopicAction, held: TopicInState | None) -> Iterable[Repair]:

@@ -7,11 +7,12 @@ import attrs
 
 from infra.apply.setup_switches import switched
 from infra.apply.stack_config import StackConfig
-from infra.model.problems import Problem, ProblemsError
+from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.planner import PlanPolicy
 from infra.spec import load_documents
+from infra.spec.files import find
 
 # Key → the environment variable that says the same (`infra.observe.environment`).
 _CONNECTION = {
@@ -61,7 +62,9 @@ def stack_settings(
     """
     config = StackConfig(values, secrets=secrets, file=file)
     config.check_keys((*_CONNECTION, *_OTHERS))
-    loaded = load_documents([Path(path) for path in config.texts("documents") or _DOCUMENTS])
+    paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
+    empty = [path for path in paths if path.is_dir() and not find([path])[0]]
+    loaded = load_documents([path for path in paths if path not in empty])
     connection = _connection(config, environment)
     policy = PlanPolicy(
         cluster_id=config.text("clusterId"),
@@ -73,8 +76,22 @@ def stack_settings(
         connection=connection,
         documents=documents,
         policy=policy,
-        problems=(*config.problems, *loaded.problems),
-        are_documents_complete=not loaded.problems,
+        problems=(*config.problems, *loaded.problems, *map(_no_documents, empty)),
+        are_documents_complete=not errors(loaded.problems),
+    )
+
+
+def _no_documents(folder: Path) -> Problem:
+    """Not an error: the last application of a stack may have been let go of."""
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary=f"There is no topology document in {folder}.",
+        expected="*.yaml, *.yml or *.json",
+        found="an empty folder",
+        why="The stack has no application.",
+        fix="Put documents there, or name other places in headwater:documents.",
+        location=Location(str(folder)),
+        severity=Severity.WARNING,
     )
 
 

@@ -1,14 +1,14 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
 import yaml
 
 from tests.pulumi.cluster import Cluster
-from tests.pulumi.driver import Stack
-from toolchain import PulumiToolchain
+from tests.pulumi.driver import Outcome, Stack
+from toolchain import KafkaDistribution, PulumiToolchain
+from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
 
 SOURCE_PARTITIONS = 4
@@ -35,31 +35,69 @@ class World:
     def topics(self) -> tuple[str, str]:
         return self.repartition, self.changelog
 
-    def declare(self, config: Mapping[str, str] | None = None, **application: Any) -> None:
+    def declare(self, config: Mapping[str, object] | None = None, **application: object) -> None:
         """Write the document; `application` are further keys of its section `application`."""
-        document = {
-            "application": {"id": self.id, "config": dict(config or {}), **application},
-            "topology": [
+        self.write(
+            [
                 {"stream": {"topic": self.source}},
                 {"groupBy": {"key": "value.customer", "name": "by-customer"}},
                 {"count": {"materialized": "counts"}},
             ],
+            config,
+            **application,
+        )
+
+    def write(
+        self,
+        topology: list[dict[str, object]],
+        config: Mapping[str, object] | None = None,
+        topics: Mapping[str, object] | None = None,
+        **application: object,
+    ) -> None:
+        document = {
+            "application": {"id": self.id, "config": dict(config or {}), **application},
+            "topology": topology,
+            **({"topics": topics} if topics else {}),
         }
         self.stack.document(self.id, yaml.safe_dump(document))
 
-    def set_up(self, config: Mapping[str, str] | None = None, **application: Any) -> None:
+    def set_up(self, config: Mapping[str, object] | None = None, **application: object) -> None:
         """Declare and create."""
         self.declare(config, **application)
-        outcome = self.stack.up()
-        assert outcome.succeeded, outcome
+        self.up()
+
+    def up(self, *flags: str) -> Outcome:
+        """Run an `up` that must succeed."""
+        outcome = self.stack.up(*flags)
+        assert outcome.succeeded, str(outcome)
+        return outcome
+
+    def refused(self, *codes: str, flags: tuple[str, ...] = ()) -> Outcome:
+        """Run an `up` that must tell all these problems and change nothing."""
+        before = self.facts()
+        outcome = self.stack.up(*flags)
+        assert not outcome.succeeded, str(outcome)
+        for code in codes:
+            assert f"error[{code}]" in outcome.text, str(outcome)
+        assert "nothing was changed" in outcome.text, str(outcome)
+        assert self.facts() == before
+        return outcome
+
+    def facts(self) -> dict[str, object]:
+        """Return all that a run could have changed about the topics."""
+        names = sorted(self.cluster.existing(self.topics))
+        return {
+            name: (self.cluster.topic_id(name), self.cluster.partitions(name), self.cluster.config(name))
+            for name in names
+        }
 
     def partitions(self) -> tuple[int | None, ...]:
         return tuple(self.cluster.partitions(name) for name in self.topics)
 
-    def is_clean(self) -> None:
-        """Assert that Pulumi and the planner see nothing to do."""
-        outcome = self.stack.preview("--expect-no-changes")
-        assert outcome.succeeded, outcome
+    def is_clean(self, *flags: str) -> None:
+        """Assert that neither Pulumi nor the planner sees anything to do."""
+        outcome = self.stack.preview("--expect-no-changes", *flags)
+        assert outcome.succeeded, str(outcome)
 
 
 @pytest.fixture
@@ -69,12 +107,22 @@ def cluster(kafka: LocalBroker) -> Cluster:
 
 @pytest.fixture
 def world(
-    tmp_path: Path,
-    pulumi_toolchain: PulumiToolchain,
-    cluster: Cluster,
-    unique: Callable[[str], str],
+    tmp_path: Path, pulumi_toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
 ) -> World:
-    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {"bootstrapServers": cluster.bootstrap_servers})
+    return make_world(tmp_path / "stack", pulumi_toolchain, cluster, unique)
+
+
+@pytest.fixture
+def broker(tmp_path: Path, kafka_distribution: KafkaDistribution) -> Iterator[Broker]:
+    """A broker of one's own, to be harmed."""
+    with Broker(kafka_distribution, tmp_path / "broker") as broker:
+        yield broker
+
+
+def make_world(
+    folder: Path, toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
+) -> World:
+    stack = Stack.create(folder, toolchain, {"bootstrapServers": cluster.bootstrap_servers})
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
     return World(stack, cluster, unique("app"), source)

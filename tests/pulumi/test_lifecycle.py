@@ -1,24 +1,86 @@
-"""From the first `up` on: what the stack is clean after."""
+"""From the first `up` on, while sources grow."""
 
 import pytest
 
 from tests.pulumi.conftest import World
-from tests.pulumi.driver import changes
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
 MANUAL = {"internal.topics.setup": "manual"}
+GROWING = {"partition.autoscaling.enabled": True}
+UNSAFE = {"allowUnsafeExpansion": True}
 
 
-def test_first_up_creates_and_a_second_one_does_nothing(world: World) -> None:
+def test_the_first_up_creates_and_later_ones_have_nothing_to_do(world: World) -> None:
     world.declare(MANUAL)
     preview = world.stack.preview()
-    assert preview.succeeded, preview
+    assert preview.succeeded, str(preview)
+    assert "first set-up (manual)" in preview.text
     assert world.partitions() == (None, None)
-    up = world.stack.up()
-    assert up.succeeded, up
-    print(preview)
-    print(up)
+    world.up()
+    assert world.partitions() == (4, 4)
+    assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
+    world.is_clean()
+    world.stack.succeed("refresh", "--yes")
+    world.is_clean()
+
+
+def test_a_grown_source_is_an_error_until_autoscaling_is_enabled(world: World) -> None:
+    world.set_up()
+    # Set by an operator: an update by the provider resets what it is not told of.
+    world.cluster.set_config(world.changelog, max_message_bytes="2000000")
+    world.cluster.expand(world.source, 6)
+    world.refused("SourceTopicsExpanded")
+    world.declare(GROWING, setup=UNSAFE)
+    up = world.up()
+    assert world.partitions() == (6, 6)
+    downstream, upstream = (up.text.index(f"{name} updated") for name in reversed(world.topics))
+    assert downstream < upstream, str(up)
+    assert world.cluster.config(world.changelog)["max.message.bytes"] == "2000000"
+    world.is_clean()
+
+
+def test_a_topic_expanded_beyond_its_source_is_never_replaced(world: World) -> None:
+    world.set_up()
+    world.cluster.expand(world.changelog, 9)
+    world.refused("OverPartitionedInternalTopic")
+    # With a refresh Pulumi alone would delete the topic and create it with fewer partitions.
+    world.refused("OverPartitionedInternalTopic", flags=("--refresh",))
+
+
+def test_what_the_agent_expanded_is_no_change(world: World) -> None:
+    world.set_up(GROWING, setup=UNSAFE)
+    for name in (world.source, *world.topics):
+        world.cluster.expand(name, 6)
+    world.is_clean()
+    world.is_clean("--refresh")
+    world.cluster.expand(world.source, 8)
+    world.up()
+    assert world.partitions() == (8, 8)
+    world.is_clean()
+
+
+def test_a_setting_of_the_document_is_changed_in_the_topic(world: World) -> None:
+    world.set_up()
+    world.declare({"topic.segment.bytes": 1048576})
+    preview = world.stack.preview("--diff")
+    assert 'segment.bytes: "1048576"' in preview.text, str(preview)
+    world.up()
+    assert {world.cluster.config(name)["segment.bytes"] for name in world.topics} == {"1048576"}
+    world.is_clean()
+
+
+def test_a_topic_that_the_topology_no_longer_has_stays(world: World) -> None:
+    world.set_up()
+    world.write([{"stream": {"topic": world.source}}, {"to": {"topic": world.source + "-out"}}])
+    world.cluster.create(world.source + "-out", 4)
+    preview = world.stack.preview()
+    assert preview.text.count("the topology no longer has it; it stays until you delete it") == 2, str(preview)
+    world.up()
     assert world.partitions() == (4, 4)
     world.is_clean()
-    print(world.stack.up())
+    world.cluster.delete(*world.topics)
+    world.up()
+    world.up()
+    assert not world.stack.topics()
+    world.is_clean()
