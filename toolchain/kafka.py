@@ -42,16 +42,9 @@ def ensure_kafka(cache: Cache | None = None, progress: Progress | None = None) -
         with progress.step(f"Kafka {KAFKA_VERSION}: fetching by Maven") as show:
             run_logged(
                 [
-                    programs[machine.MAVEN],
-                    *(
-                        "--batch-mode",
-                        "--no-transfer-progress",
-                        "-Dstyle.color=never",
-                        "--file",
-                        _SOURCE / "pom.xml",
-                        _COPY_DEPENDENCIES,
-                    ),
+                    *(programs[machine.MAVEN], "--file", _SOURCE / "pom.xml", _COPY_DEPENDENCIES),
                     *("-DincludeScope=runtime", f"-DoutputDirectory={folder}"),
+                    *("--batch-mode", "--no-transfer-progress", "-Dstyle.color=never"),
                 ],
                 log=cache.root / "logs" / "kafka.log",
                 environment=os.environ,

@@ -97,6 +97,16 @@ def test_overrides_reach_the_broker(own_broker: MakeBroker) -> None:
         assert len(client.list_topics(timeout=5).topics["defaulted"].partitions) == 7
 
 
+def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> None:
+    with own_broker() as broker:
+        broker.limit_topic_changes(0.5)
+        client = admin(broker)
+        client.create_topics([NewTopic("large", num_partitions=50)])["large"].result()
+        with pytest.raises(KafkaException, match="TIMED_OUT"):
+            topics(client, timeout=1)
+        assert "large" in topics(admin(broker)), "another connection is served"
+
+
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_sasl_users_are_let_in_and_others_are_not(secured: Broker, mechanism: str) -> None:
     login = {"sasl_mechanism": mechanism, "sasl_username": "writer"}

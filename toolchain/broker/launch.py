@@ -41,24 +41,19 @@ def format_storage(
         for user in users
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
     ]
-    command: list[str | Path] = [
-        *(
-            distribution.java,
-            *_LEAN_JVM,
-            _QUICK_START,
-            "-Xmx128m",
-            "-cp",
-            distribution.class_path,
-            "kafka.tools.StorageTool",
-        ),
-        *("format", "--cluster-id", cluster_id, "--config", properties),
-        *(argument for credential in credentials for argument in ("--add-scram", credential)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    scram = [argument for credential in credentials for argument in ("--add-scram", credential)]
+    storage = ("format", "--cluster-id", cluster_id, "--config", properties)
+    run_tool(
+        distribution, "kafka.tools.StorageTool", *storage, *scram, failure="Kafka could not format its data"
+    )
+
+
+def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path, failure: str) -> None:
+    """Run one of Kafka's command line programs to its end; raises `ToolchainError` with `failure` and why."""
+    java = (distribution.java, *_LEAN_JVM, _QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
+    done = subprocess.run([*java, main, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ToolchainError(
-            f"Kafka could not prepare its data folder.\n{reasons(done.stdout + done.stderr)}"
-        )
+        raise ToolchainError(f"{failure}.\n{reasons(done.stdout + done.stderr)}")
 
 
 def reasons(output: str) -> str:

@@ -13,6 +13,7 @@ from toolchain.broker.launch import (
     launch,
     random_cluster_id,
     reasons,
+    run_tool,
     stored_cluster_id,
 )
 from toolchain.broker.ports import HOST, free_ports, is_free
@@ -116,6 +117,20 @@ class Broker:
 
     def resume(self) -> None:
         self._running().send_signal(signal.SIGCONT)
+
+    def limit_topic_changes(self, partitions_per_second: float) -> None:
+        """Set the controller mutation quota of all clients (KIP-599): partitions created or deleted a second.
+
+        What exceeds it is refused with THROTTLING_QUOTA_EXCEEDED to those who speak CreateTopics 6 or
+        CreatePartitions 3; others, librdkafka among them, find their connection muted until the rate is kept.
+        """
+        run_tool(
+            self._distribution,
+            "kafka.admin.ConfigCommand",
+            *("--bootstrap-server", self.bootstrap_servers, "--entity-type", "clients", "--entity-default"),
+            *("--alter", "--add-config", f"controller_mutation_rate={partitions_per_second}"),
+            failure="The controller mutation quota could not be set",
+        )
 
     def release(self) -> None:
         """Leave the broker running when this process ends."""
