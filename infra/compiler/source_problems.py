@@ -8,11 +8,11 @@ from infra.model.topology import Protocol
 
 
 def check_sources(compilation: Compilation) -> Compilation:
-    """A problem for each missing source topic; if none is missing, one for each repartition topic without a count."""
+    """A problem for each missing source; if there is none, for each repartition topic without a count."""
     problems = _empty(compilation) + _missing(compilation) + _missing_global(compilation)
     if not compilation.wiring.absent:
         problems += _undecidable(compilation)
-    return compilation.but(problems)
+    return compilation.with_problems(problems)
 
 
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
@@ -21,7 +21,8 @@ def missing_topics(compilation: Compilation) -> tuple[str, ...]:
 
 
 def _empty(compilation: Compilation) -> list[Problem]:
-    if any(isinstance(node, SourceNode) for node in compilation.topology.nodes) or errors(compilation.problems):
+    is_read = any(isinstance(node, SourceNode) for node in compilation.topology.nodes)
+    if is_read or errors(compilation.problems):
         return []
     return [
         Problem(
@@ -41,16 +42,16 @@ def _missing(compilation: Compilation) -> list[Problem]:
     why = (
         status_text(ProblemCode.MISSING_SOURCE_TOPIC)
         if by_broker
-        else "Kafka Streams throws MissingSourceTopicException in every instance and creates no internal
-        topic." ) readers = _readers(compilation) return [_missing_topic(topic, readers.get(topic), why) for
-        topic in sorted(compilation.wiring.absent)]
+        else "Every instance throws MissingSourceTopicException; no internal topic is created."
+    )
+    readers = _readers(compilation)
+    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(compilation.wiring.absent)]
 
 
 def _missing_global(compilation: Compilation) -> list[Problem]:
     readers = _readers(compilation)
-    why = "Kafka Streams throws StreamsException in start(): there are no partitions available for a global
-    store's topic." return [_missing_topic(topic, readers.get(topic), why) for topic in
-    sorted(_absent_global(compilation))]
+    why = "Kafka Streams throws StreamsException in start(): the global store's topic has no partitions."
+    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(_absent_global(compilation))]
 
 
 def _absent_global(compilation: Compilation) -> list[str]:
@@ -119,9 +120,14 @@ def _undecided(compilation: Compilation, topic: str, reason: str, at: Location |
         why=(
             status_text(ProblemCode.UNDECIDABLE_PARTITIONS)
             if by_broker
-            else "Kafka Streams throws TaskAssignmentException in every instance and creates no internal
-            topic." ), fix="Create the input topics (a pattern must match at least one), or give the
-            repartition() call a numberOfPartitions.", location=at, )
+            else "Every instance throws TaskAssignmentException; no internal topic is created."
+        ),
+        fix=(
+            "Create the input topics (a pattern must match at least one), or give the repartition() call a "
+            "numberOfPartitions."
+        ),
+        location=at,
+    )
 
 
 def _explicit_zero(topic: str, at: Location | None) -> Problem:
@@ -132,8 +138,7 @@ def _explicit_zero(topic: str, at: Location | None) -> Problem:
         expected="at least 1",
         found="0",
         why=(
-            "Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology "
-            "does not notice."
+            "Kafka Streams throws IllegalArgumentException at the first rebalance; the build does not notice."
         ),
         fix="Set numberOfPartitions to at least 1, or leave it out.",
         location=at,
