@@ -1,7 +1,7 @@
 """PURE. Partition counts by the group coordinator (KIP-1071, facts 4.6): `group.protocol=streams`.
 
-The broker goes through the sub-topologies in the order of a Java hash map of their ids, so counts do not depend on the
-application id; co-partitioning is always enforced.
+The broker goes through the sub-topologies in the order of a Java hash map of their ids, so counts do not
+depend on the application id; co-partitioning is always enforced.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ def broker_order(groups: Iterable[TopicGroup]) -> tuple[TopicGroup, ...]:
 
 
 def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
-    """Counts of all external and repartition topics: an undecided topic takes the largest count known to its *first* writer."""
+    """Counts of all topics read: an undecided one takes the largest count known to its *first* writer."""
     counts = dict(wiring.known)
     peak = {
         group.id: max((counts[source] for source in group.sources if source in counts), default=0)
@@ -47,7 +47,7 @@ def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, 
 def refused_by_client(
     topology: NodeTopology, groups: Iterable[TopicGroup], copartitioned: Iterable[frozenset[str]]
 ) -> tuple[Problem, ...]:
-    """What the client refuses before it joins: patterns, named topologies, co-partition groups over several sub-topologies."""
+    """What the client refuses before it joins: patterns, named topologies, scattered co-partition groups."""
     sources = [frozenset(group.sources) for group in groups]
     problems = [
         _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
@@ -65,9 +65,10 @@ def refused_by_client(
 def fixed_counts_clash(
     copartitioned: Iterable[frozenset[str]], wiring: Wiring
 ) -> tuple[int | None, tuple[Problem, ...]]:
-    """The broker's known fault: a group of repartition topics only is held against *all* explicit counts of the topology.
+    """The broker's known fault: it holds a group of repartition topics only against *all* explicit counts.
 
-    Returns the count that such groups take (None: nothing is explicit) and the refusal if the explicit counts differ.
+    Returns the count that such groups take (None: nothing is explicit) and the refusal if the explicit counts
+    differ.
     """
     fixed = {topic: wiring.known[topic] for topic in sorted(wiring.writers) if topic in wiring.known}
     if not fixed:
@@ -81,7 +82,7 @@ def fixed_counts_clash(
 def outgrown_changelogs(
     groups: Iterable[TopicGroup], counts: Mapping[str, int], tasks: Mapping[int, int]
 ) -> tuple[Problem, ...]:
-    """Source topics that serve as changelog (`reuse.ktable.source.topics`) and are smaller than their sub-topology."""
+    """Source topics that serve as changelog (`reuse.ktable.source.topics`), too small for its tasks."""
     return tuple(
         _outgrown(topic, counts[topic], tasks[group.id])
         for group in groups
@@ -125,7 +126,8 @@ def _scattered(group: frozenset[str]) -> Problem:
         expected="a co-partition group within one sub-topology",
         found=topics,
         why=(
-            'Kafka Streams throws IllegalStateException ("Not all copartition groups were converted to broker topology") '
+            'Kafka Streams throws IllegalStateException ("Not all copartition groups were converted to '
+            'broker topology") '
             "when the application is constructed; cogroup() over repartitioned inputs does this."
         ),
         fix="Group the inputs without a key change, or use `protocol: classic`.",
@@ -135,12 +137,16 @@ def _scattered(group: frozenset[str]) -> Problem:
 def _outgrown(topic: str, count: int, tasks: int) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=f"Source topic {topic} serves as changelog but has fewer partitions than its sub-topology has tasks.",
+        summary=(
+            f"Source topic {topic} serves as changelog but has fewer partitions than its sub-topology has "
+            "tasks."
+        ),
         topic=topic,
         expected=f"{tasks} partitions, the largest count among the sub-topology's sources",
         found=f"{count}",
         why=(
-            "The broker wants a changelog to have a partition for each task, a source topic that is reused too. "
+            "The broker wants a changelog to have a partition for each task, a source topic that is reused "
+            "too. "
             f"{status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Leave reuse.ktable.source.topics out of topology.optimization, give the sources equal counts, "
@@ -152,12 +158,16 @@ def _fixed_anywhere(topic: str, fixed: Mapping[str, int]) -> Problem:
     counts = ", ".join(f"{name}={count}" for name, count in fixed.items())
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=f"The broker refuses the join over {topic}: explicit counts of other repartition topics differ ({counts}).",
+        summary=(
+            f"The broker refuses the join over {topic}: explicit counts of other repartition topics differ "
+            f"({counts})."
+        ),
         topic=topic,
         expected="equal explicit counts throughout the topology",
         found=counts,
         why=(
-            "Brokers up to 4.3.1 hold a join of repartition topics against all explicit counts of the topology, unrelated "
+            "Brokers up to 4.3.1 hold a join of repartition topics against all explicit counts of the "
+            "topology, unrelated "
             f"ones too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Give all repartition() calls the same numberOfPartitions, or use `protocol: classic`.",

@@ -23,10 +23,12 @@ def enforce(
     *,
     first_fixed: int | None = None,
 ) -> Coerced:
-    """Set the repartition topics of each group, in order, to one count: that of its external topics, else its fixed, else its largest.
+    """Set the repartition topics of each group, in order, to one count.
 
-    Groups with an undecided member are left alone. With `first_fixed` (the streams protocol's known fault) groups of
-    repartition topics only take this count instead, whether it is theirs or not.
+    It is that of the group's external topics, else the fixed one, else the largest.
+
+    Groups with an undecided member are left alone. With `first_fixed` (the streams protocol's known fault)
+    groups of repartition topics only take this count instead, whether it is theirs or not.
     """
     decided = dict(counts)
     problems: list[Problem] = []
@@ -70,14 +72,15 @@ def not_copartitioned(external: Mapping[str, int]) -> Problem:
         found=listed(external),
         why='Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application stops.',
         fix=(
-            "Expand the smaller topics to the largest count (keys then move between partitions), or put repartition() "
+            "Expand the smaller topics to the largest count (keys then move between partitions), or put "
+            "repartition() "
             "before the join."
         ),
     )
 
 
 def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tuple[Problem, ...]:
-    """Groups that the assignor would refuse, did it look: it does not when the topology has no repartition topic."""
+    """Groups that the assignor would refuse if it looked: it does not without a repartition topic."""
     problems = []
     for group in groups:
         found = {topic: counts[topic] for topic in sorted(group) if topic in counts}
@@ -86,16 +89,22 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
                 Problem(
                     code=ProblemCode.UNCHECKED_COPARTITIONING,
                     summary=(
-                        f"Joined topics have different partition counts, {listed(found)}, and Kafka Streams will not notice."
+                        f"Joined topics have different partition counts, {listed(found)}, and Kafka Streams "
+                        "will not notice."
                     ),
                     topic=next(iter(found)),
                     expected="equal partition counts",
                     found=listed(found),
                     why=(
-                        "Kafka Streams checks co-partitioning only if the topology has a repartition topic. This one has "
-                        "none: it starts, tasks beyond the smallest count see one side only and joins silently miss partners."
+                        "Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
+                        "This one has "
+                        "none: it starts, tasks beyond the smallest count see one side only and joins "
+                        "silently miss partners."
                     ),
-                    fix="Expand the smaller topics to the largest count, or put repartition() before the join.",
+                    fix=(
+                        "Expand the smaller topics to the largest count, or put repartition() before the "
+                        "join."
+                    ),
                     severity=Severity.WARNING,
                 )
             )
@@ -111,12 +120,16 @@ def _fixed_differ(fixed: Mapping[str, int], repartition: Mapping[str, Repartitio
     first = next(iter(fixed))
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=f"Repartition topics that must be co-partitioned have different explicit partition counts: {listed(fixed)}.",
+        summary=(
+            "Repartition topics that must be co-partitioned have different explicit partition counts: "
+            f"{listed(fixed)}."
+        ),
         topic=first,
         expected="equal explicit counts",
         found=listed(fixed),
         why=(
-            'Kafka Streams throws TopologyException ("Following topics do not have the same number of partitions") and '
+            'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
+            'partitions") and '
             "the application stops."
         ),
         fix="Give the repartition() calls the same numberOfPartitions, or leave it out of all but one.",
@@ -134,11 +147,17 @@ def _fixed_refused(
     against = listed(external) or f"{wanted} partitions of the topics it is joined with"
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=f"Repartition topic {topic} has {count} partitions by its explicit count but must be co-partitioned with {against}.",
+        summary=(
+            f"Repartition topic {topic} has {count} partitions by its explicit count but must be "
+            f"co-partitioned with {against}."
+        ),
         topic=topic,
         expected=str(wanted),
         found=str(count),
-        why="Kafka Streams throws TopologyException (the count of the repartition topic does not match) and the application stops.",
+        why=(
+            "Kafka Streams throws TopologyException (the count of the repartition topic does not match) and "
+            "the application stops."
+        ),
         fix=f"Set numberOfPartitions of the repartition() call to {wanted}, or leave it out.",
         location=repartition[topic].at,
     )

@@ -11,15 +11,16 @@ from infra.model.nodes import NodeTopology, RepartitionTopic
 from infra.model.problems import Problem
 from infra.model.topology import Application, Sink
 
-EMPTY_WIRING = Wiring.of((), {})
+NO_SOURCES = Sources({})
+NO_WIRING = Wiring.of((), {})
 
 
 @attrs.frozen
 class Compilation:
     """One application on its way: each pass returns a copy that knows more.
 
-    `partitions` are the counts of the cluster's topics, `counts` those of all topics that the application reads (repartition
-    topics included) as far as they are decided, `tasks` those of the sub-topologies.
+    `partitions` are the counts of the cluster's topics, `counts` those of all topics that the application
+    reads (repartition topics included) as far as they are decided, `tasks` those of the sub-topologies.
     """
 
     application: Application
@@ -28,10 +29,10 @@ class Compilation:
     naming: Naming
     partitions: Mapping[str, int]
     managed: tuple[Sink, ...] = ()
-    sources: Sources = Sources({})
+    sources: Sources = NO_SOURCES
     groups: tuple[TopicGroup, ...] = ()
     copartitioned: tuple[frozenset[str], ...] = ()
-    wiring: Wiring = EMPTY_WIRING
+    wiring: Wiring = NO_WIRING
     counts: Mapping[str, int] = attrs.field(factory=dict)
     tasks: Mapping[int, int] = attrs.field(factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -43,9 +44,9 @@ class Compilation:
             topic: details for group in self.wiring.groups for topic, details in group.repartition.items()
         }
 
-    def but(self, problems: Iterable[Problem] = (), **changes: object) -> "Compilation":
-        """A copy with `changes` and further `problems`."""
-        return attrs.evolve(self, problems=(*self.problems, *problems), **changes)
+    def with_problems(self, problems: Iterable[Problem]) -> "Compilation":
+        """A copy with further problems."""
+        return attrs.evolve(self, problems=(*self.problems, *problems))
 
 
 def tasks_of(groups: Iterable[TopicGroup], counts: Mapping[str, int]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""PURE. Co-partition groups: from source nodes to topics, as `InternalTopologyBuilder#copartitionGroups` merges them (facts 2.4)."""
+"""PURE. Co-partition groups of topics, as `InternalTopologyBuilder` merges them (facts 2.4)."""
 
 from infra.compiler.java_collections import copy_order, set_hash, string_set_order
 from infra.compiler.topic_groups import Naming, Sources
@@ -9,8 +9,8 @@ from infra.model.problems import Problem, ProblemCode
 def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozenset[str], ...]:
     """Groups of full topic names in the order in which the assignor enforces them.
 
-    A registered group joins the first known group that shares a topic; two groups that are already known are never united,
-    so that topics may end up in two groups. Names of nodes that do not exist vanish.
+    A registered group joins the first known group that shares a topic; two groups that are already known are
+    never united, so that topics may end up in two groups. Names of nodes that do not exist vanish.
     """
     known: dict[str, set[str]] = {}
     for members in topology.copartition_groups:
@@ -26,7 +26,7 @@ def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozen
 
 
 def check_explicit_counts(topology: NodeTopology, naming: Naming) -> tuple[Problem, ...]:
-    """`InternalTopologyBuilder#validateCopartition`: groups of nothing but explicit counts that differ, at build time."""
+    """`InternalTopologyBuilder#validateCopartition`: groups of nothing but explicit counts that differ."""
     topics_of = {node.name: node.topics for node in topology.nodes if isinstance(node, SourceNode)}
     problems: dict[frozenset[str], Problem] = {}
     for members in topology.copartition_groups:
@@ -44,7 +44,10 @@ def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
     first = min(explicit)
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=f"Repartition topics that must be co-partitioned have different explicit partition counts: {counts}.",
+        summary=(
+            "Repartition topics that must be co-partitioned have different explicit partition counts: "
+            f"{counts}."
+        ),
         topic=naming.topic(first),
         expected="equal explicit counts",
         found=counts,

@@ -1,6 +1,8 @@
 """PURE. The pass that decides partition counts, by the group leader's assignor or by the broker."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import attrs
 
 from infra.compiler import coercion
 from infra.compiler.broker_counts import (
@@ -18,8 +20,6 @@ from infra.compiler.topic_groups import TopicGroup
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
 
-import attrs
-
 _MOST_ORDERS_TRIED = 16
 _MOST_TOPICS_TRIED = 20_000
 
@@ -30,16 +30,13 @@ def count_partitions(compilation: Compilation) -> Compilation:
     While a source is missing Kafka Streams decides nothing; what does not depend on it is still counted here.
     """
     wiring = Wiring.of(compilation.groups, compilation.partitions)
-    compilation = compilation.but(wiring=wiring)
+    compilation = attrs.evolve(compilation, wiring=wiring)
     if compilation.application.protocol is Protocol.STREAMS:
         coerced = _by_broker(compilation)
     else:
         coerced = _by_assignor(compilation)
-    return compilation.but(
-        coerced.problems,
-        counts=coerced.counts,
-        tasks=tasks_of(wiring.groups, coerced.counts),
-    )
+    tasks = tasks_of(wiring.groups, coerced.counts)
+    return attrs.evolve(compilation, counts=coerced.counts, tasks=tasks).with_problems(coerced.problems)
 
 
 def _by_assignor(compilation: Compilation) -> Coerced:
@@ -69,26 +66,26 @@ def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> Coerced:
 def _other_orders(wiring: Wiring) -> list[tuple[TopicGroup, ...]]:
     """Orders that other application ids may lead to; none if no order can matter.
 
-    The order matters only to a topic whose writers read, between them, something undecided and something else.
+    The order matters only to a topic whose writers read, between them, something undecided and something
+    else.
     """
     undecided = wiring.writers.keys() - wiring.known.keys()
-    sources = {group.id: group.sources for group in wiring.groups}
-    sensitive = any(
-        len(read) > 1 and not undecided.isdisjoint(read)
-        for read in ({s for writer in wiring.writers[topic] for s in sources[writer]} for topic in undecided)
-    )
-    if not sensitive:
+    read = {group.id: len(group.sources) for group in wiring.groups}
+    waits = {group.id: not undecided.isdisjoint(group.sources) for group in wiring.groups}
+    writers = [wiring.writers[topic] for topic in undecided]
+    if not any(sum(read[one] for one in ids) > 1 and any(waits[one] for one in ids) for ids in writers):
         return []
     tries = max(1, min(_MOST_ORDERS_TRIED, _MOST_TOPICS_TRIED // len(wiring.readers)))
-    backwards = wiring.groups[::-1]
-    orders = [wiring.groups, backwards]
-    for step in range(1, tries):
-        orders.append(tuple(sorted(backwards, key=lambda group, by=step: (group.id * 7919 * by) % 104_729)))
-    return orders
+    return [wiring.groups, wiring.groups[::-1], *(_shuffled(wiring.groups, step) for step in range(1, tries))]
+
+
+def _shuffled(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]:
+    """One of many orders, always the same."""
+    return tuple(sorted(groups, key=lambda group: (group.id * 7919 * step) % 104_729))
 
 
 def _dependent(
-    compilation: Compilation, made: "dict[str, int]", others: "list[dict[str, int]]"
+    compilation: Compilation, made: Mapping[str, int], others: Sequence[Mapping[str, int]]
 ) -> tuple[Problem, ...]:
     problems = []
     for topic, details in compilation.repartition.items():
@@ -103,11 +100,15 @@ def _dependent(
                         f"{compilation.application.id} Kafka Streams makes {made[topic]}."
                     ),
                     topic=topic,
-                    expected=f"{others[0].get(topic, max(counts))}, the count if every input is decided first",
+                    expected=(
+                        f"{others[0].get(topic, max(counts))}, the count if every input is decided first"
+                    ),
                     found=f"{made[topic]} with this application id",
                     why=(
-                        "The sub-topology that writes it reads several topics, and Kafka Streams goes through sub-topologies "
-                        "in an order that hashes the application id. Renaming the application changes the count."
+                        "The sub-topology that writes it reads several topics, and Kafka Streams goes "
+                        "through sub-topologies "
+                        "in an order that hashes the application id. Renaming the application changes the "
+                        "count."
                     ),
                     fix="Set an explicit count: repartition() with numberOfPartitions before the operation.",
                     location=details.at,

@@ -46,7 +46,7 @@ def _until_stable(
     known: dict[str, int],
     partitions: Mapping[str, int],
 ) -> list[CompiledApplication]:
-    """Compile, learn the counts of following sinks, compile again what reads them. Each round decides at least one sink."""
+    """Compile, learn the counts of following sinks, compile again what reads them, a sink a round."""
     stale = set(range(len(documents)))
     compiled: dict[int, CompiledApplication] = {}
     rounds = 1 + 2 * sum(len(document.sinks) for document in documents)
@@ -81,7 +81,7 @@ def _explain(
     owners: Mapping[str, int],
     compiled: Sequence[CompiledApplication],
 ) -> CompiledApplication:
-    """Say of sources that another application will create why they have no count, instead of calling them missing."""
+    """Say why sources that another application will create have no count, instead of calling them missing."""
     unsized = [topic for topic in application.missing_sources if topic in waiting]
     if not unsized:
         return application
@@ -111,7 +111,10 @@ def _unsized(
             topic=topic,
             expected="a managed sink topic whose count some other topic decides",
             found=" → ".join(path),
-            why="A topic that takes its count from a sub-topology that reads it, directly or over others, has no count to start from.",
+            why=(
+                "A topic that takes its count from a sub-topology that reads it, directly or over others, "
+                "has no count to start from."
+            ),
             fix="Declare the partitions of one managed sink topic in the circle as a number.",
         )
     return Problem(

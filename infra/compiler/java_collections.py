@@ -1,4 +1,4 @@
-"""PURE. Hash codes and iteration orders of Java's collections: Kafka Streams' results depend on them (facts 3.4, 4.2)."""
+"""PURE. Hash codes and iteration orders of Java's collections, which decide results (facts 3.4, 4.2)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -61,7 +61,7 @@ def hash_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> tuple[K, ...]:
 
 
 def copy_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int | None = None) -> tuple[K, ...]:
-    """The iteration order of `new HashSet<>(collection)`; `size` counts what the collection holds twice twice."""
+    """The iteration order of `new HashSet<>(collection)`; `size` is the collection's, duplicates counted."""
     hashed = [(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]
     wanted = int((len(hashed) if size is None else size) / 0.75) + 1
     return tuple(iteration_order(hashed, max(SMALLEST_TABLE, 1 << (wanted - 1).bit_length())))

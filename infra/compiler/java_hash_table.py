@@ -1,8 +1,8 @@
 """PURE. The table of `java.util.HashMap`, as far as it decides the order of iteration.
 
-Buckets in which nine keys meet make a small table grow and become red-black trees in a larger one. A tree is iterated in the
-order of its list, with its root moved to the front. Keys that collide are not as rare as random ones would be: names with
-generated indices eleven apart share buckets.
+Buckets in which nine keys meet make a small table grow and become red-black trees in a larger one. A tree is
+iterated in the order of its list, with its root moved to the front. Keys that collide are not as rare as
+random ones would be: names with generated indices eleven apart share buckets.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ _LONGEST_LIST = 8
 _SMALLEST_TREE = 7
 
 
-def iteration_order(keys: "Sequence[Hashed[K]]", table: int = SMALLEST_TABLE) -> list[K]:
+def iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> list[K]:
     """The order of iteration after inserting `keys` (each once) into an empty map of `table` buckets."""
     size = _grown(len(keys), table)
     if _has_long_list(keys, table, size):
@@ -41,7 +41,7 @@ def _grown(count: int, table: int) -> int:
     return table
 
 
-def _has_long_list(keys: "Sequence[Hashed[K]]", table: int, final: int) -> bool:
+def _has_long_list(keys: Sequence[Hashed[K]], table: int, final: int) -> bool:
     """Whether nine keys meet in a bucket of one of the tables on the way to the `final` one."""
     while table <= final:
         held = Counter(code & table - 1 for code, _ in keys[: table * 3 // 4 + 1])
@@ -56,7 +56,7 @@ class _Bucket(Generic[K]):
 
     __slots__ = ("keys", "tree")
 
-    def __init__(self, keys: "list[Hashed[K]]") -> None:
+    def __init__(self, keys: list[Hashed[K]]) -> None:
         self.keys = keys
         self.tree: RedBlackTree[Hashed[K]] | None = None
 
@@ -66,7 +66,7 @@ class _Bucket(Generic[K]):
             self.tree.insert(key, lambda other, key=key: _compare(key, other))  # type: ignore[misc]
         self._root_to_front()
 
-    def add(self, key: "Hashed[K]") -> None:
+    def add(self, key: Hashed[K]) -> None:
         if self.tree is None:
             self.keys.append(key)
             return
@@ -89,12 +89,12 @@ class _Table(Generic[K]):
         self._count = 0
         self._buckets: dict[int, _Bucket[K]] = {}
 
-    def filled(self, keys: "Sequence[Hashed[K]]") -> list[K]:
+    def filled(self, keys: Sequence[Hashed[K]]) -> list[K]:
         for key in keys:
             self._add(key)
         return [key for index in sorted(self._buckets) for _, key in self._buckets[index].keys]
 
-    def _add(self, key: "Hashed[K]") -> None:
+    def _add(self, key: Hashed[K]) -> None:
         bucket = self._buckets.setdefault(key[0] & self._size - 1, _Bucket([]))
         bucket.add(key)
         if bucket.tree is None and len(bucket.keys) > _LONGEST_LIST:
@@ -116,7 +116,7 @@ class _Table(Generic[K]):
                     self._buckets[place] = self._moved(bucket, keys, is_whole=not others)
         self._size *= 2
 
-    def _moved(self, bucket: _Bucket[K], keys: "list[Hashed[K]]", *, is_whole: bool) -> _Bucket[K]:
+    def _moved(self, bucket: _Bucket[K], keys: list[Hashed[K]], *, is_whole: bool) -> _Bucket[K]:
         if bucket.tree is None or len(keys) < _SMALLEST_TREE:
             return _Bucket(keys)
         if is_whole:
@@ -126,7 +126,7 @@ class _Table(Generic[K]):
         return moved
 
 
-def _compare(one: "Hashed[K]", other: "Hashed[K]") -> int:
+def _compare(one: Hashed[K], other: Hashed[K]) -> int:
     """`TreeNode` compares hashes as signed ints, then comparable keys; others are as they come."""
     (code, key), (other_code, other_key) = one, other
     if code != other_code:

@@ -21,6 +21,11 @@ _MOST_REPEATS = 1_000
 _INVALID = "Java refuses it: "
 
 
+_SIGNS: dict[str, Tree] = {".": Chars(ALPHABET), "^": Begin(), "$": End()}
+_LOOKS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
+"""Opening → whether it looks ahead, whether it is negative."""
+
+
 def parse(text: str) -> Tree:
     """The tree of a pattern.
 
@@ -84,18 +89,12 @@ class _Parser:
                 return self._group()
             case "[":
                 return Chars(self._class(consume=True))
-            case ".":
-                return Chars(ALPHABET)
-            case "^":
-                return Begin()
-            case "$":
-                return End()
             case "\\":
                 return self._escape()
             case "*" | "+" | "?" | "{":
                 raise PatternRefusedError(f"{_INVALID}{character} with nothing to repeat")
             case _:
-                return self._literal(character)
+                return _SIGNS.get(character) or self._literal(character)
 
     def _literal(self, character: str) -> Chars:
         only = frozenset(character)
@@ -144,17 +143,9 @@ class _Parser:
         if self._depth > _DEEPEST:
             raise PatternRefusedError(f"its groups are nested more than {_DEEPEST} deep")
         outer = self._ignores_case
-        look: tuple[bool, bool] | None = None
-        if self._take("?"):
-            if self._take("="):
-                look = (True, False)
-            elif self._take("!"):
-                look = (True, True)
-            elif self._take("<="):
-                look = (False, False)
-            elif self._take("<!"):
-                look = (False, True)
-            elif self._take("<"):
+        look = next((_LOOKS[opening] for opening in _LOOKS if self._take(opening)), None)
+        if look is None and self._take("?"):
+            if self._take("<"):
                 self._group_name()
             elif not self._take(":") and self._flags():
                 self._depth -= 1
@@ -241,11 +232,8 @@ class _Parser:
             end = self._at + digits
             text, self._at = self._text[self._at : end], end
         try:
-            return (
-                chr(int(text, 16))
-                if end >= 0 and text.isalnum() and (braced or len(text) == digits)
-                else self._bad()
-            )
+            is_whole = text.isalnum() and (braced or len(text) == digits)
+            return chr(int(text, 16)) if end >= 0 and is_whole else self._bad()
         except (ValueError, OverflowError):
             return self._bad()
 
@@ -275,7 +263,7 @@ class _Parser:
         return ALPHABET - PROPERTIES[name] if is_negative else PROPERTIES[name]
 
     def _class(self, *, consume: bool) -> frozenset[str]:
-        """A character class after its [; without `consume` the operand of && that ends before the ] of the outer class."""
+        """A class after its [; without `consume` an operand of && that ends before the outer class's ]."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise PatternRefusedError(f"its classes are nested more than {_DEEPEST} deep")
@@ -299,10 +287,10 @@ class _Parser:
         return ALPHABET - found if is_negative else found
 
     def _operand(self) -> frozenset[str]:
-        if self._peek() in "]&" or self.at_end:
+        if self._peek() in "]&\0":
             raise PatternRefusedError("it has && without an operand in a class")
         found: frozenset[str] = frozenset()
-        while not self.at_end and self._peek() not in "]&":
+        while self._peek() not in "]&\0":
             found |= self._class(consume=True) if self._take("[") else self._class(consume=False)
         return found
 

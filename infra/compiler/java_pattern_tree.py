@@ -1,6 +1,7 @@
 """PURE. What a Java regular expression is made of, and the regular language that it stands for."""
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import attrs
 
@@ -64,8 +65,8 @@ def language(tree: Tree, algebra: Algebra) -> int:
     """The texts that `tree` matches as a whole.
 
     Raises:
-        PatternRefusedError: an assertion stands where it does not make a regular language of this simple form.
-        TooComplexError: of the algebra.
+        PatternRefusedError: an assertion stands where it does not make a regular language of this simple
+        form. TooComplexError: of the algebra.
     """
     return _Language(algebra).top(tree)
 
@@ -78,7 +79,7 @@ def is_unbounded(tree: Tree) -> bool:
 
 
 class _Language:
-    """Builds from the right: `then` is the language of all that follows, which is what look-ahead looks at."""
+    """Builds from the right: `then` is the language of all that follows, what look-ahead looks at."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
@@ -91,17 +92,16 @@ class _Language:
         return self._whole((tree,), self._algebra.empty)
 
     def _whole(self, parts: Sequence[Tree], then: int) -> int:
-        """A concatenation from the beginning of the text; here look-behind knows all that stands before it."""
+        """A concatenation from the text's beginning; here look-behind knows all that stands before it."""
         behind = next((i for i in reversed(range(len(parts))) if _looks_behind(parts[i])), None)
         if behind is None:
             return self._sequence(parts, then, at_start=True)
-        look, before = parts[behind], parts[:behind]
+        look, before = cast("Look", parts[behind]), parts[:behind]
         if any(_holds(part, Look | End) and not _looks_behind(part) for part in before):
             raise PatternRefusedError("it looks behind after looking ahead")
         if _holds(look, Begin | End) or _holds_within(look, Look):
             raise PatternRefusedError("it looks behind at an anchor or look-around")
         algebra = self._algebra
-        assert isinstance(look, Look)
         seen = algebra.concat([algebra.anything, self._of(look.part, algebra.empty, at_start=False)])
         if look.is_negative:
             seen = algebra.complement(seen)
@@ -117,7 +117,7 @@ class _Language:
             then = self._of(part, then, at_start=start)
         return then
 
-    def _of(self, tree: Tree, then: int, *, at_start: bool) -> int:
+    def _of(self, tree: Tree, then: int, *, at_start: bool) -> int:  # noqa: PLR0911 (one for each kind)
         algebra = self._algebra
         match tree:
             case Chars():
@@ -130,10 +130,10 @@ class _Language:
                 return self._repeated(tree, then, at_start=at_start)
             case Look():
                 return self._looked(tree, then, at_start=at_start)
-            case Begin():
-                if at_start:
-                    return then
+            case Begin() if not at_start:
                 raise PatternRefusedError("it has ^ after something else")
+            case Begin():
+                return then
             case End():
                 return algebra.intersection([then, algebra.empty])
 

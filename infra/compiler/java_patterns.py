@@ -1,8 +1,9 @@
-"""PURE. Java regular expressions of pattern sources, matched against whole topic names as `Matcher#matches` does.
+"""PURE. Java regular expressions of pattern sources, matched against whole topic names.
 
-A pattern is parsed and becomes a regular language over the characters of topic names, so matching takes linear time whatever
-the pattern: no nesting of repetitions can make it slow. What is not regular, or too seldom to be worth it, is refused with a
-reason: back references, atomic groups, possessive repetition, word boundaries, comment mode.
+A pattern is parsed and becomes a regular language over the characters of topic names, so matching takes
+linear time whatever the pattern: no nesting of repetitions can make it slow. What is not regular, or too
+seldom to be worth it, is refused with a reason: back references, atomic groups, possessive repetition, word
+boundaries, comment mode.
 """
 
 from infra.compiler.java_pattern_parser import parse

@@ -4,14 +4,14 @@ import re
 
 from infra.compiler.compilation import Compilation
 from infra.model.nodes import ProcessorNode
-from infra.model.problems import Problem, ProblemCode, Severity
+from infra.model.problems import Location, Problem, ProblemCode, Severity
 
 _LONGEST_NAME = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_names(compilation: Compilation) -> Compilation:
-    """`Topic#validate` of every internal topic; an illegal application id is told once, not for each topic."""
+    """`Topic#validate` of every internal topic; an illegal application id is told once."""
     prefix = compilation.naming.prefix
     topics = {topic: details.at for topic, details in compilation.repartition.items()}
     topics |= {
@@ -21,7 +21,7 @@ def check_names(compilation: Compilation) -> Compilation:
         if store.changelog_topic is None
     }
     if topics and not _LEGAL.fullmatch(prefix):
-        return compilation.but(
+        return compilation.with_problems(
             [_invalid(min(topics), f"the application id {prefix!r} has illegal characters", None)]
         )
     problems = []
@@ -30,7 +30,7 @@ def check_names(compilation: Compilation) -> Compilation:
             problems.append(_invalid(topic, "it has illegal characters", at))
         elif len(topic) > _LONGEST_NAME:
             problems.append(_invalid(topic, f"it has {len(topic)} characters", at))
-    return compilation.but(problems)
+    return compilation.with_problems(problems)
 
 
 def check_stores(compilation: Compilation) -> Compilation:
@@ -56,10 +56,10 @@ def check_stores(compilation: Compilation) -> Compilation:
         for store in compilation.topology.stores
         if store.name not in used and not store.is_global
     ]
-    return compilation.but(problems)
+    return compilation.with_problems(problems)
 
 
-def _invalid(topic: str, reason: str, at: object) -> Problem:
+def _invalid(topic: str, reason: str, at: Location | None) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_NAME,
         summary=f"{topic} is no legal topic name: {reason}.",
@@ -68,5 +68,5 @@ def _invalid(topic: str, reason: str, at: object) -> Problem:
         found=reason,
         why="Kafka Streams throws InvalidTopicException when it derives the name.",
         fix="Shorten or correct the application id, the operator's name or the store's name.",
-        location=at,  # type: ignore[arg-type]
+        location=at,
     )

@@ -1,4 +1,4 @@
-"""PURE. Managed sink topics: those that follow get as many partitions as the sub-topology that writes them has tasks."""
+"""PURE. Managed sink topics: those that follow have the count of the tasks that write them."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from infra.model.topology import Sink
 def sink_counts(
     sinks: Iterable[Sink], compilation: Compilation
 ) -> tuple[tuple[Sink, ...], tuple[Problem, ...]]:
-    """`sinks` with their counts (None where it is not decided), and a problem for each that nothing writes."""
+    """`sinks` with their counts (None = not decided), and a problem for each that nothing writes."""
     sized: list[Sink] = []
     problems: list[Problem] = []
     for sink in sinks:
@@ -33,10 +33,15 @@ def sink_counts(
 def _unwritten(sink: Sink) -> Problem:
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
-        summary=f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but none does.",
+        summary=(
+            f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but none does."
+        ),
         topic=sink.topic,
         expected="a sink that writes the topic by name",
         found="no such sink",
-        why="Without a writer there is no partition count to follow. Topics chosen by a topic name extractor are not known.",
+        why=(
+            "Without a writer there is no partition count to follow. Topics chosen by a topic name "
+            "extractor are not known."
+        ),
         fix="Correct the topic's name, or declare its partitions as a number.",
     )

@@ -26,14 +26,15 @@ def resolve_topics(compilation: Compilation) -> Compilation:
     topology, naming = compilation.topology, compilation.naming
     sources = resolve_sources(topology, naming, compilation.partitions)
     groups = topic_groups(topology, node_groups(topology), sources, naming)
-    return compilation.but(sources.problems, sources=sources, groups=groups)
+    return attrs.evolve(compilation, sources=sources, groups=groups).with_problems(sources.problems)
 
 
 def resolve_copartitioning(compilation: Compilation) -> Compilation:
     """Co-partition groups of topics, with the checks that need no counts."""
     topology = compilation.topology
     problems = check_explicit_counts(topology, compilation.naming)
-    return compilation.but(problems, copartitioned=copartition_groups(topology, compilation.sources))
+    groups = copartition_groups(topology, compilation.sources)
+    return attrs.evolve(compilation, copartitioned=groups).with_problems(problems)
 
 
 PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
@@ -58,7 +59,7 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
 def compile_nodes(
     document: TopologyDocument, topology: NodeTopology, partitions: Mapping[str, int]
 ) -> CompiledApplication:
-    """Run the passes over the node topology of `document`. `partitions`: the counts of the cluster's topics by name."""
+    """Run the passes over the node topology of `document`. `partitions`: topic → count on the cluster."""
     application = document.application
     config = StreamsConfig.of(application)
     compilation = Compilation(

@@ -1,4 +1,4 @@
-"""PURE. Red-black trees as Java's collections balance them: the shape decides orders where comparisons change over time."""
+"""PURE. Red-black trees as Java balances them: their shape shows where comparisons change over time."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -41,7 +41,8 @@ class RedBlackTree(Generic[K]):
     def insert(self, key: K, compare: Callable[[K], int]) -> "Entry[K] | None":
         """Insert `key` where `compare(other)` (negative = to the left of `other`) leads.
 
-        Returns the entry it was hung to, None for the first one. Nothing happens if `compare` gives 0 on the way.
+        Returns the entry it was hung to, None for the first one. Nothing happens if `compare` gives 0 on the
+        way.
         """
         parent, entry, side = None, self.root, 0
         while entry is not None:

@@ -1,7 +1,7 @@
-"""PURE. Regular languages over the characters of topic names, by derivatives: matching takes linear time for any pattern.
+"""PURE. Regular languages over the characters of topic names, by derivatives: matching takes linear time.
 
-Expressions are numbers handed out by an `Algebra`, equal expressions the same number (Brzozowski 1964; intersection and
-complement come for free, which is what look-ahead needs).
+Expressions are numbers handed out by an `Algebra`, equal expressions the same number (Brzozowski 1964;
+intersection and complement come for free, which is what look-ahead needs).
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ class TooComplexError(Exception):
 
 
 class Algebra:
-    """Makes expressions and derives them; `nothing` matches no text, `empty` the empty one, `anything` every text."""
+    """Makes expressions; `nothing` matches no text, `empty` the empty one, `anything` every one."""
 
     def __init__(self) -> None:
         self._keys: list[_Key] = []

@@ -1,7 +1,7 @@
 """PURE. The renumbering hazard: generated names shift when the topology changes, and with them the topics.
 
-An operator added in front moves every generated index behind it. Kafka Streams then makes new topics, and what the old ones
-hold is lost to it without a word.
+An operator added in front moves every generated index behind it. Kafka Streams then makes new topics, and
+what the old ones hold is lost to it without a word.
 """
 
 import re
@@ -27,8 +27,8 @@ class Renumbering:
 def renumberings(recorded: Iterable[str], compiled: Iterable[str]) -> tuple[Renumbering, ...]:
     """Pairs of full topic names, old → new, among the names with a generated index.
 
-    Topics that only one side has are paired if their names differ in nothing but the index: in order, and where there are
-    more of them on one side so that most are shifted alike.
+    Topics that only one side has are paired if their names differ in nothing but the index: in order, and
+    where there are more of them on one side so that most are shifted alike.
     """
     old, new = set(recorded), set(compiled)
     gone, come = _by_shape(old - new), _by_shape(new - old)
@@ -40,7 +40,7 @@ def renumberings(recorded: Iterable[str], compiled: Iterable[str]) -> tuple[Renu
 
 
 def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication) -> tuple[Problem, ...]:
-    """A RENUMBERED warning for each pair. `recorded`: full names of the generated topics of the last setup."""
+    """A RENUMBERED warning for each pair. `recorded`: full names of generated topics at the last setup."""
     topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
     return tuple(
         Problem(
@@ -52,11 +52,13 @@ def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication)
             expected=pair.old,
             found=pair.new,
             why=(
-                "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and leaves the old one "
+                "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and "
+                "leaves the old one "
                 "behind: state and records in flight are lost to the application."
             ),
             fix=(
-                "Name the operator or store (`name`, `materialized`), or undo what shifted the index. To go on with lost state, "
+                "Name the operator or store (`name`, `materialized`), or undo what shifted the index. To go "
+                "on with lost state, "
                 "reset the application."
             ),
             location=topics[pair.new].at,
@@ -67,7 +69,7 @@ def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication)
 
 
 def _by_shape(names: Iterable[str]) -> dict[str, dict[int, str]]:
-    """Name with # for the index → index → name, by index. The last index counts: an application id may have digits, too."""
+    """Name with # for the index → index → name. The last index counts: application ids may have digits."""
     shapes: dict[str, dict[int, str]] = {}
     for name in names:
         found = list(_INDEX.finditer(name))

@@ -1,8 +1,9 @@
-"""PURE. Partition counts of repartition topics by the group leader's assignor (facts 4.2), and by common sense.
+"""PURE. Partition counts of repartition topics, by the assignor (facts 4.2) and by common sense.
 
-The assignor goes through the sub-topologies again and again, in the order of a Java hash set of objects whose hash depends
-on the application id, and takes for each undecided topic the largest count known *at that moment*. So counts may depend on
-that order. `emulated` gives what Kafka Streams will make, `settled` what comes out if every topic waits for its inputs.
+The assignor goes through the sub-topologies again and again, in the order of a Java hash set of objects whose
+hash depends on the application id, and takes for each undecided topic the largest count known *at that
+moment*. So counts may depend on that order. `emulated` gives what Kafka Streams will make, `settled` what
+comes out if every topic waits for its inputs.
 """
 
 import heapq
@@ -31,8 +32,8 @@ _DELETE = {"cleanup.policy": "delete"}
 class Wiring:
     """Who reads and who writes which topic, by sub-topology id.
 
-    `known` holds the counts of external topics and explicit ones, `absent` the external sources without a count.
-    `writers` has the repartition topics only; `writes` those of them that have no explicit count.
+    `known` holds the counts of external topics and explicit ones, `absent` the external sources without a
+    count. `writers` has the repartition topics only; `writes` those of them that have no explicit count.
     """
 
     groups: tuple[TopicGroup, ...]
@@ -72,7 +73,7 @@ class Wiring:
 
 
 def assignor_order(groups: Sequence[TopicGroup]) -> tuple[TopicGroup, ...]:
-    """The order of the assignor's `HashSet<TopicsInfo>`: added in the order of ids, then copied into a second set."""
+    """The order of the assignor's `HashSet<TopicsInfo>`: added by id, then added to a second set."""
     by_id = {group.id: group for group in groups}
     codes = {group.id: _hash_code(group) for group in groups}
     once = hash_order(by_id, codes.__getitem__)
@@ -82,8 +83,8 @@ def assignor_order(groups: Sequence[TopicGroup]) -> tuple[TopicGroup, ...]:
 def emulated(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
     """Counts of all external and repartition topics that the assignor decides when it iterates in `order`.
 
-    Instead of repeating whole passes, a queue of (pass, position) holds the undecided topics of which something is known;
-    leaving it in that order is what the passes do.
+    Instead of repeating whole passes, a queue of (pass, position) holds the undecided topics of which
+    something is known; leaving it in that order is what the passes do.
     """
     counts: dict[str, int] = {}
     sequence = [topic for group in order for topic in group.repartition]

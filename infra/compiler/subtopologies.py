@@ -22,10 +22,7 @@ def node_groups(topology: NodeTopology) -> tuple[NodeGroup, ...]:
 
     A text read by `read_description` says itself which node stands where.
     """
-    if topology.printed_groups:
-        group_of = topology.printed_groups
-    else:
-        group_of = _united(topology)
+    group_of = topology.printed_groups or _united(topology)
     members: dict[int, list[SourceNode | ProcessorNode | SinkNode]] = {}
     for node in topology.nodes:
         members.setdefault(group_of[node.name], []).append(node)
@@ -70,6 +67,6 @@ class _Union:
         return name
 
     def unite(self, one: str, other: str) -> None:
-        """One group from two; names of nodes that do not exist are passed over (a refused topology has some)."""
+        """One group from two; nodes that do not exist are passed over (a refused topology has some)."""
         if one in self._parent and other in self._parent:
             self._parent[self.root(other)] = self.root(one)

@@ -29,9 +29,10 @@ def repartition_config(defaults: Mapping[str, str]) -> Mapping[str, str]:
 def changelog_config(
     store: StateStore, defaults: Mapping[str, str], additional_retention_ms: int
 ) -> Mapping[str, str]:
-    """`…ChangelogTopicConfig#properties`: library < `topic.` configs < the store's overrides; then what is computed.
+    """`…ChangelogTopicConfig#properties`: library < `topic.` configs < store's overrides; then the computed.
 
-    The computed retention or compaction lag gives way to the store's overrides only, never to `topic.` configs.
+    The computed retention or compaction lag gives way to the store's overrides only, never to `topic.`
+    configs.
     """
     config = {"message.timestamp.type": "CreateTime", "cleanup.policy": _CLEANUP_POLICY[store.kind]}
     config |= defaults

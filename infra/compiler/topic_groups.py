@@ -1,4 +1,4 @@
-"""PURE. What each sub-topology reads, writes and keeps, as full topic names: `InternalTopologyBuilder#subtopologyToTopicsInfo`.
+"""PURE. What each sub-topology reads, writes and keeps (`InternalTopologyBuilder#subtopologyToTopicsInfo`).
 
 Internal topics get the application id in front, patterns become the topics that they match.
 """
@@ -26,7 +26,7 @@ _HIDDEN_FROM_CONSUMERS = frozenset({"__consumer_offsets", "__transaction_state",
 
 @attrs.frozen
 class Naming:
-    """How internal topics are called: `prefix` stands before each, `internal` are the undecorated repartition topics."""
+    """How internal topics are called: `prefix` stands before each; `internal` are the undecorated ones."""
 
     prefix: str
     internal: Mapping[str, RepartitionTopic]
@@ -47,8 +47,9 @@ class Naming:
 class TopicGroup:
     """A sub-topology's topics.
 
-    `sources` hold external and repartition topics alike, `repartition` the latter in the order in which the assignor goes
-    through them. `changelogs` maps the changelog topic to its store, source topics that serve as changelog included.
+    `sources` hold external and repartition topics alike, `repartition` the latter in the order in which the
+    assignor goes through them. `changelogs` maps the changelog topic to its store, source topics that serve
+    as changelog included.
     """
 
     id: int
@@ -205,12 +206,17 @@ def _matched_twice(topic: str, node: SourceNode, other: SourceNode) -> Problem:
 def _reads_itself(topic: str, node: SourceNode) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The pattern of source {node.name} matches {topic}, an internal topic of the application itself.",
+        summary=(
+            f"The pattern of source {node.name} matches {topic}, an internal topic of the application itself."
+        ),
         topic=topic,
         node=node.name,
         expected="a pattern that matches no internal topic of the application",
         found=str(node.pattern),
-        why="Once the topic exists Kafka Streams reads it as input, which changes the partition counts after the first start.",
+        why=(
+            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts "
+            "after the first start."
+        ),
         fix="Narrow the pattern.",
         location=node.at,
         severity=Severity.WARNING,

@@ -47,7 +47,10 @@ class Faults:
                 summary="The description text is too large.",
                 expected=f"at most {limit} characters",
                 found=f"{size} characters",
-                why="A text of that size is no description of a topology; reading it would only take time and memory.",
+                why=(
+                    "A text of that size is no description of a topology; reading it would only take time "
+                    "and memory."
+                ),
                 fix="Cut the description out of what surrounds it.",
                 location=Location(self._file),
             )

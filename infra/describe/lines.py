@@ -1,4 +1,4 @@
-"""PURE. Finds the lines of a `describe()` text in what may surround them: log prefixes, other output, changed white space."""
+"""PURE. Finds the lines of a `describe()` text in what may surround them: log prefixes and other output."""
 
 import re
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ class LineKind(Enum):
 class Line:
     """A line of the text; `number` counts from 1.
 
-    `name` is the node's, the sub-topology's number or the named topology. `detail` is a source's topics, a processor's
-    stores, a sink's target with its keyword, an arrow's list; "global" for a global store. `is_broken` = it begins like the
-    kind but does not end like it.
+    `name` is the node's, the sub-topology's number or the named topology. `detail` is a source's topics, a
+    processor's stores, a sink's target with its keyword, an arrow's list; "global" for a global store.
+    `is_broken` = it begins like the kind but does not end like it.
     """
 
     kind: LineKind

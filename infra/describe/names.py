@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 
 def names_in(text: str, known: Collection[str]) -> tuple[str, ...]:
-    """The names in an arrow list. Names may hold commas (Processor API): then the longest known one is taken."""
+    """The names in an arrow list. Where names hold commas (Processor API) the longest known one is taken."""
     if text == "none" and "none" not in known:
         return ()
     parts = [part.strip() for part in text.split(",")]

@@ -16,7 +16,7 @@ Lists = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def topology_of(description: Description) -> NodeTopology:
-    """The node topology that the text tells of; what does not fit together goes to the description's faults."""
+    """The node topology that the text tells of; what does not fit goes to the description's faults."""
     faults = description.faults
     nodes: dict[str, Node] = {}
     listing: dict[str, Lists] = {}
@@ -135,4 +135,6 @@ def _node(raw: RawNode, lists: Lists) -> Node:
         stores = tuple(store.strip() for store in detail.split(",")) if detail.strip() else ()
         return ProcessorNode(name, lists[1], stores)
     keyword, _, target = detail.partition(": ")
-    return SinkNode(name, lists[1], **{"topic" if keyword == "topic" else "extractor": target})
+    if keyword == "topic":
+        return SinkNode(name, lists[1], topic=target)
+    return SinkNode(name, lists[1], extractor=target)

@@ -13,8 +13,9 @@ _LONGEST_TEXT = 32 * 1024 * 1024
 def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Problem, ...]]:
     """The one topology described in `text`, with what is wrong with the text. Never raises.
 
-    What surrounds the description (log lines, prefixes, Windows line ends) is passed over; a description that stands there
-    twice is read once. Lists may be in any order: it is kept, so that writing gives the same text back.
+    What surrounds the description (log lines, prefixes, Windows line ends) is passed over; a description that
+    stands there twice is read once. Lists may be in any order: it is kept, so that writing gives the same
+    text back.
     """
     found = read_descriptions(text, file)
     topology, problems = found[0]
@@ -26,7 +27,7 @@ def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Pro
 
 
 def read_descriptions(text: str, file: str = "") -> tuple[tuple[NodeTopology, tuple[Problem, ...]], ...]:
-    """Every topology described in `text` (several named ones, say), at least one; without nodes if there is none."""
+    """Every topology described in `text`, at least one; without nodes if there is none."""
     faults = Faults(file)
     if len(text) > _LONGEST_TEXT:
         faults.too_large(len(text), _LONGEST_TEXT)

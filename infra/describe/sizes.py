@@ -1,4 +1,4 @@
-"""PURE. Sizes and neighbours of the nodes of one sub-topology, as `InternalTopologyBuilder#describeSubtopology` links them."""
+"""PURE. Sizes and neighbours of nodes, as `InternalTopologyBuilder#describeSubtopology` links them."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ class Links:
 
 
 def linked(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links:
-    """Link the nodes in `order`, each to its `declared` parents (keys: all nodes, every parent before its children)."""
+    """Link the nodes in `order`, each to its `declared` parents (keys: all nodes, parents first)."""
     sizes = dict.fromkeys(declared, 1)
     parents = {name: NodeSet(sizes) for name in declared}
     children = {name: NodeSet(sizes) for name in declared}
@@ -36,8 +36,8 @@ def _grow(
 ) -> None:
     """Add `by` to `node` and, once for each path, to its linked ancestors.
 
-    Kafka Streams recurses over paths, of which there may be exponentially many. Going up by rank, every node is
-    visited once, when all that comes from below it is known.
+    Kafka Streams recurses over paths, of which there may be exponentially many. Going up by rank, every node
+    is visited once, when all that comes from below it is known.
     """
     while True:
         sizes[node] += by

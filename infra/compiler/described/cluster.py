@@ -1,4 +1,4 @@
-"""PURE. What a live cluster tells about a described application: counts and configs of its internal topics."""
+"""PURE. What a live cluster tells about a described application by the internal topics that it has."""
 
 from collections.abc import Mapping
 
@@ -11,61 +11,54 @@ from infra.compiler.described.names import can_be_explicit
 from infra.compiler.described.stores import find_stores, table_topic
 from infra.compiler.described.structure import Structure
 from infra.compiler.repartition_counts import Wiring, assignor_order, emulated, settled
+from infra.compiler.streams_config import DAY_MS, REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_configs import changelog_config
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.nodes import ChangelogKind, StateStore
-from infra.model.topology import DescribedTopology, StoreDetail
+from infra.model.topology import Application, DescribedTopology, StoreDetail
 
-_DAY_MS = 86_400_000
 _FOREVER = (1 << 63) - 1
 
 
 def complete_from_cluster(
-    described: DescribedTopology,
-    application_id: str,
-    snapshot: ClusterSnapshot,
-    *,
-    additional_retention_ms: int = _DAY_MS,
+    described: DescribedTopology, application: Application, snapshot: ClusterSnapshot
 ) -> DescribedTopology:
-    """`described` with the details that the application's topics on the cluster tell; what it says already stays.
+    """`described` with the details that the application's topics tell; what it says already stays.
 
-    Kinds, retention and overrides come from the changelogs' configs, missing changelogs mean logging switched off or, for a
-    source table, the source topic as changelog. Repartition topics with another count than would be derived get it as
-    explicit count. `additional_retention_ms` is the application's `windowstore.changelog.additional.retention.ms`.
+    Kinds, retention and overrides come from the changelogs' configs. A missing changelog of an application
+    that has run means logging switched off or, for a source table, the source topic as changelog. Repartition
+    topics with another count than would be derived get it as explicit count.
     """
-    naming = Naming.of(described.nodes, application_id)
-    stores = _details(described, application_id, naming, snapshot, additional_retention_ms)
-    return _with_counts(attrs.evolve(described, stores={**stores, **described.stores}), naming, snapshot)
+    config = StreamsConfig.of(application)
+    naming = Naming.of(described.nodes, config.topic_prefix or application.id)
+    if _has_run(application.id, naming, snapshot):
+        described = attrs.evolve(described, stores=_details(described, naming, snapshot, config))
+    return _with_counts(described, naming, snapshot)
 
 
 def _details(
-    described: DescribedTopology,
-    application_id: str,
-    naming: Naming,
-    snapshot: ClusterSnapshot,
-    additional_ms: int,
+    described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot, config: StreamsConfig
 ) -> dict[str, StoreDetail]:
     structure = Structure.of(described.nodes)
-    findings = find_stores(structure, described.stores, reuses_sources=False)
-    globally_read = {
-        store
-        for name in described.nodes.global_nodes
-        for store in getattr(structure.nodes[name], "stores", ())
-    }
-    asked = [f for f in findings if f.name not in described.stores and f.name not in globally_read]
-    if not _has_run(application_id, naming, snapshot):
-        return {}
-    details: dict[str, StoreDetail] = {}
-    for finding in asked:
+    reuses = REUSE_SOURCE_TOPICS in config.optimizations
+    details = dict(described.stores)
+    for finding in find_stores(structure, described.stores, reuses_sources=reuses):
+        told = described.stores.get(finding.name)
         topic = naming.changelog(finding.name)
         live = snapshot.topics.get(topic)
-        if live is None:
+        if finding.is_global or finding.source_topic is not None:
+            continue
+        if live is None and told is None:
             source = table_topic(finding.name, structure)
             details[finding.name] = StoreDetail(logging=source is not None, source_topic=source)
-        elif topic in snapshot.described:
-            details[finding.name] = _detail(live, finding.kind, additional_ms)
+        elif live is not None and topic in snapshot.described:
+            found = _detail(live, finding.effective_kind if told else finding.kind, config)
+            if told is None:
+                details[finding.name] = found
+            elif finding.lacks:
+                details[finding.name] = attrs.evolve(told, retention_ms=found.retention_ms)
     return details
 
 
@@ -77,8 +70,9 @@ def _has_run(application_id: str, naming: Naming, snapshot: ClusterSnapshot) -> 
     )
 
 
-def _detail(live: LiveTopic, kind: ChangelogKind | None, additional_ms: int) -> StoreDetail:
+def _detail(live: LiveTopic, kind: ChangelogKind | None, streams: StreamsConfig) -> StoreDetail:
     """Kind and retention such that compiling gives this config; what else is set becomes an override."""
+    additional_ms = streams.additional_retention_ms
     config = dict(live.config)
     policy = set(config.get("cleanup.policy", "compact").replace(" ", "").split(","))
     if kind is ChangelogKind.WINDOWED_DUPLICATES or (kind is None and policy == {"delete"}):
@@ -88,12 +82,13 @@ def _detail(live: LiveTopic, kind: ChangelogKind | None, additional_ms: int) -> 
         detail = StoreDetail("timestampedWindow", _base(config, "retention.ms", additional_ms))
         found = ChangelogKind.WINDOWED
     elif kind is ChangelogKind.VERSIONED or "min.compaction.lag.ms" in config:
-        detail = StoreDetail("versionedKeyValue", _base(config, "min.compaction.lag.ms", _DAY_MS))
+        detail = StoreDetail("versionedKeyValue", _base(config, "min.compaction.lag.ms", DAY_MS))
         found = ChangelogKind.VERSIONED
     else:
         detail = StoreDetail("timestampedKeyValue")
         found = ChangelogKind.KEY_VALUE
-    expected = _expected(found, detail, additional_ms)
+    computed = StateStore("", found, base_ms=detail.retention_ms)
+    expected = changelog_config(computed, streams.topic_overrides, additional_ms)
     overrides = {key: value for key, value in sorted(config.items()) if expected.get(key) != value}
     return attrs.evolve(detail, overrides=overrides)
 
@@ -108,14 +103,10 @@ def _base(config: Mapping[str, str], key: str, added: int) -> int | None:
     return int(value) - added if int(value) >= added else None
 
 
-def _expected(kind: ChangelogKind, detail: StoreDetail, additional_ms: int) -> Mapping[str, str]:
-    return changelog_config(StateStore("", kind, base_ms=detail.retention_ms), {}, additional_ms)
-
-
 def _with_counts(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
 ) -> DescribedTopology:
-    """Explicit counts for repartition topics that have another one than is derived, those furthest upstream first."""
+    """Explicit counts where the cluster has another than is derived, those furthest upstream first."""
     pinned = dict(described.repartition_partitions)
     while True:
         described = attrs.evolve(described, repartition_partitions=pinned)

@@ -21,12 +21,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
     """
     structure = Structure.of(described.nodes)
     internal = internal_topics(structure)
-    findings = _findings(described, structure, reuses_sources=reuses_sources)
-    global_stores = {
-        store
-        for name in described.nodes.global_nodes
-        for store in getattr(structure.nodes[name], "stores", ())
-    }
+    findings = find_stores(structure, described.stores, reuses_sources=reuses_sources)
     told, unknown = _told_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
@@ -34,7 +29,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
     ]
     return attrs.evolve(
         described.nodes,
-        stores=tuple(finding.store(is_global=finding.name in global_stores) for finding in findings),
+        stores=tuple(finding.store() for finding in findings),
         repartition_topics=tuple(
             RepartitionTopic(
                 topic,
@@ -48,7 +43,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
         generated_names=frozenset(name for name in names if GENERATED.fullmatch(name)),
         problems=(
             *described.nodes.problems,
-            *_asked(findings, global_stores, described.at),
+            *_asked(findings, described.at),
             *_unknown_names(described, structure, internal),
             *unknown,
             *doubtful_topics(structure),
@@ -58,21 +53,13 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
 
 
 def missing_details(described: DescribedTopology, *, reuses_sources: bool = False) -> tuple[Problem, ...]:
-    """What has to be told about the topology before it can be compiled exactly, one problem for each store."""
+    """What has to be told before the topology can be compiled exactly, one problem for each store."""
     problems = complete(described, reuses_sources=reuses_sources).problems
     return tuple(problem for problem in problems if problem.code is ProblemCode.MISSING_DETAIL)
 
 
-def _findings(
-    described: DescribedTopology, structure: Structure, *, reuses_sources: bool
-) -> tuple[StoreFinding, ...]:
-    return find_stores(structure, described.stores, reuses_sources=reuses_sources)
-
-
-def _asked(findings: Iterable[StoreFinding], global_stores: set[str], at: Location) -> Iterator[Problem]:
+def _asked(findings: Iterable[StoreFinding], at: Location) -> Iterator[Problem]:
     for finding in findings:
-        if finding.name in global_stores:
-            continue
         for detail in finding.lacks:
             yield _missing_kind(finding, at) if detail == "kind" else _missing_retention(finding, at)
 
@@ -85,11 +72,13 @@ def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
         expected=f"one of {', '.join(KINDS)}",
         found="no kind",
         why=(
-            f"Its changelog's cleanup policy and retention depend on it: {finding.node} may be windowed or not, the text is the "
+            f"Its changelog's cleanup policy and retention depend on it: {finding.node} may be windowed or "
+            "not, the text is the "
             "same."
         ),
         fix=(
-            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`; or import with "
+            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or "
+            f"`{{kind: window, retention: …}}`; or import with "
             "--bootstrap-server, which looks at the changelog."
         ),
         location=at,
@@ -110,9 +99,13 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
         node=finding.name,
         expected=f"a duration: {meaning}",
         found="no retention",
-        why=f"{'min.compaction.lag.ms' if versioned else 'retention.ms'} of its changelog is computed from it.",
+        why=(
+            f"{'min.compaction.lag.ms' if versioned else 'retention.ms'} of its changelog is computed from "
+            "it."
+        ),
         fix=(
-            f"Add `retention` to `describe.stores.{finding.name}`; or import with --bootstrap-server, which looks at the "
+            f"Add `retention` to `describe.stores.{finding.name}`; or import with --bootstrap-server, which "
+            "looks at the "
             "changelog."
         ),
         location=at,

@@ -11,7 +11,7 @@ _SUFFIX = "-repartition"
 
 
 def internal_topics(structure: Structure) -> tuple[str, ...]:
-    """Topics that the text both writes and reads and that are named like internal ones, in the order of the sinks."""
+    """Topics that the text both writes and reads and that are named like internal ones."""
     return tuple(
         topic
         for topic in structure.sinks
@@ -35,7 +35,9 @@ def doubtful_topics(structure: Structure) -> Iterator[Problem]:
                     "A text does not say whether a topic is internal. If this one is yours, its name has no "
                     "application id in front and its partition count is what it is on the cluster."
                 ),
-                fix="If the topic is yours, declare the topology by its operators instead of its description.",
+                fix=(
+                    "If the topic is yours, declare the topology by its operators instead of its description."
+                ),
                 location=source.at,
                 severity=Severity.WARNING,
             )

@@ -1,7 +1,8 @@
 """PURE. Co-partition groups that a text implies.
 
-A join looks into a store that the other side fills. So the sources above the join and above the other users of its stores are
-co-partitioned. What Kafka Streams forgets (suppressed tables, results of a cogroup) is forgotten here, too.
+A join looks into a store that the other side fills. So the sources above the join and above the other users
+of its stores are co-partitioned. What Kafka Streams forgets (suppressed tables, results of a cogroup) is
+forgotten here, too.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def implied_groups(structure: Structure, internal: frozenset[str]) -> tuple[froz
 
 
 def doubtful_groups(structure: Structure) -> Iterator[Problem]:
-    """Stores that processors of the user's share over several branches: a join or not, the text does not say."""
+    """Stores that custom processors share over several branches: a join or not, the text does not say."""
     for store, users in structure.users.items():
         branches = {structure.upstream([user.name], frozenset()) for user in users}
         if len(branches) > 1 and not _is_table_or_join(store, users, structure):
@@ -41,12 +42,21 @@ def doubtful_groups(structure: Structure) -> Iterator[Problem]:
             topics = sorted({t for branch in branches for s in branch for t in _topics(structure, s)})
             yield Problem(
                 code=ProblemCode.MISSING_DETAIL,
-                summary=f"The processors {names} share the store {store}; whether their topics are co-partitioned is not known.",
+                summary=(
+                    f"The processors {names} share the store {store}; whether their topics are "
+                    "co-partitioned is not known."
+                ),
                 node=store,
                 expected=f"a group in `copartitioned`, if keys must meet: [{', '.join(topics)}]",
                 found="none",
-                why="A text does not name co-partition groups. Without one nothing is enforced, as for custom processors in Kafka Streams.",
-                fix="If the processors are a join of the DSL, list the topics under `describe.copartitioned`; else leave it as it is.",
+                why=(
+                    "A text does not name co-partition groups. Without one nothing is enforced, as for "
+                    "custom processors in Kafka Streams."
+                ),
+                fix=(
+                    "If the processors are a join of the DSL, list the topics under "
+                    "`describe.copartitioned`; else leave it as it is."
+                ),
                 severity=Severity.WARNING,
             )
 

@@ -76,7 +76,7 @@ def index_in(name: str) -> int | None:
 
 
 def can_be_explicit(topic: str) -> bool:
-    """Whether the repartition topic may come from `repartition()`, the only call that takes a partition count."""
+    """Whether the topic may come from `repartition()`, the only call that takes a partition count."""
     if FOREIGN_KEY_TOPIC.fullmatch(topic):
         return False
     return topic.startswith("KSTREAM-REPARTITION-") or not GENERATED.fullmatch(topic)

@@ -32,18 +32,19 @@ KINDS = {
 
 @attrs.frozen
 class StoreFinding:
-    """A store with what is known: `kind` None = the text does not tell; `lacks` are the details to ask for."""
+    """A store with what is known. `kind` None = the text does not tell; `lacks` is to be asked for."""
 
     name: str
     node: str
     kind: ChangelogKind | None
     detail: StoreDetail | None
     source_topic: str | None = None
+    is_global: bool = False
 
     @property
     def effective_kind(self) -> ChangelogKind:
         """From the text if it is certain, else as told, else a key-value store."""
-        if self.kind in {ChangelogKind.WINDOWED_DUPLICATES} or self.detail is None:
+        if self.kind is ChangelogKind.WINDOWED_DUPLICATES or self.detail is None:
             return self.kind or ChangelogKind.KEY_VALUE
         told = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
         if told is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
@@ -52,6 +53,9 @@ class StoreFinding:
 
     @property
     def lacks(self) -> tuple[str, ...]:
+        """`kind` or `retention`, if the changelog's config cannot do without."""
+        if self.is_global or self.source_topic is not None:
+            return ()
         if self.detail is not None and (not self.detail.logging or self.detail.source_topic is not None):
             return ()
         if self.kind is None and self.detail is None:
@@ -64,16 +68,17 @@ class StoreFinding:
     def _retention(self) -> int | None:
         return self.detail.retention_ms if self.detail is not None else None
 
-    def store(self, *, is_global: bool) -> StateStore:
+    def store(self) -> StateStore:
+        """The store as the compiler takes it."""
         detail = self.detail or StoreDetail()
         return StateStore(
             name=self.name,
             kind=self.effective_kind,
-            logged=detail.logging and not is_global,
+            logged=detail.logging and not self.is_global,
             overrides=detail.overrides,
             base_ms=self._retention,
-            changelog_topic=None if is_global else detail.source_topic or self.source_topic,
-            is_global=is_global,
+            changelog_topic=None if self.is_global else detail.source_topic or self.source_topic,
+            is_global=self.is_global,
         )
 
 
@@ -92,13 +97,17 @@ def find_stores(
 
     With `reuses_sources` (`reuse.ktable.source.topics`) the topic of a table is the changelog of its store.
     """
-    findings = []
-    for name, users in structure.users.items():
-        source = _table_topic(name, users, structure) if reuses_sources else None
-        findings.append(
-            StoreFinding(name, users[0].name, _kind(name, users, structure), details.get(name), source)
+    return tuple(
+        StoreFinding(
+            name=name,
+            node=users[0].name,
+            kind=_kind(name, users, structure),
+            detail=details.get(name),
+            source_topic=_table_topic(name, users, structure) if reuses_sources else None,
+            is_global=users[0].name in structure.global_nodes,
         )
-    return tuple(findings)
+        for name, users in structure.users.items()
+    )
 
 
 def table_topic(name: str, structure: Structure) -> str | None:
@@ -122,18 +131,27 @@ def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structu
 
 def _kind(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> ChangelogKind | None:
     """What names and structure say for certain; None where several kinds are possible."""
-    if any(is_suppress(user.name, user.stores) or is_grace_buffer(user.name, name) for user in users):
-        return ChangelogKind.KEY_VALUE
-    if SHARED_JOIN_STORE.fullmatch(name) or SUBSCRIPTION_STORE.fullmatch(name):
+    if _is_auxiliary(name, users):
         return ChangelogKind.KEY_VALUE
     if JOIN_STORE.fullmatch(name) or any(WINDOWED_NODE.fullmatch(user.name) for user in users):
         return ChangelogKind.WINDOWED_DUPLICATES
     if any(f"{user.name}-Buffer" in user.stores for user in users):
         return ChangelogKind.VERSIONED
-    if _table_topic(name, users, structure) is not None:
-        return ChangelogKind.KEY_VALUE
+    is_table = _table_topic(name, users, structure) is not None or _is_table(users)
+    return ChangelogKind.KEY_VALUE if is_table else None
+
+
+def _is_auxiliary(name: str, users: tuple[ProcessorNode, ...]) -> bool:
+    """Stores that Kafka Streams adds itself: of suppressions, grace periods, joins that are not inner."""
+    return (
+        SHARED_JOIN_STORE.fullmatch(name) is not None
+        or SUBSCRIPTION_STORE.fullmatch(name) is not None
+        or any(is_suppress(user.name, user.stores) or is_grace_buffer(user.name, name) for user in users)
+    )
+
+
+def _is_table(users: tuple[ProcessorNode, ...]) -> bool:
+    """Filled by a table operator. Aggregations of streams may be windowed; joins only look into the store."""
     if any(AGGREGATION_NODE.fullmatch(user.name) for user in users):
-        return None
-    if any(TABLE_NODE.fullmatch(user.name) and not JOIN_NODE.fullmatch(user.name) for user in users):
-        return ChangelogKind.KEY_VALUE
-    return None
+        return False
+    return any(TABLE_NODE.fullmatch(user.name) and not JOIN_NODE.fullmatch(user.name) for user in users)

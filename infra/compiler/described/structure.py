@@ -19,6 +19,7 @@ class Structure:
     readers: Mapping[str, SourceNode]
     """Topic → source."""
     children: Mapping[str, tuple[str, ...]]
+    global_nodes: frozenset[str]
 
     @classmethod
     def of(cls, topology: NodeTopology) -> "Structure":
@@ -43,6 +44,7 @@ class Structure:
             sinks={topic: tuple(nodes) for topic, nodes in sinks.items()},
             readers=readers,
             children={parent: tuple(names) for parent, names in children.items()},
+            global_nodes=topology.global_nodes,
         )
 
     def parents(self, name: str) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ class Structure:
         return () if node is None or isinstance(node, SourceNode) else node.parents
 
     def upstream(self, start: Iterable[str], stops: frozenset[str]) -> frozenset[str]:
-        """The sources that the nodes `start` descend from (themselves included), on paths that do not pass `stops`."""
+        """The sources that the nodes `start` descend from (or are), on paths that do not pass `stops`."""
         seen: set[str] = set()
         pending = list(start)
         while pending:
