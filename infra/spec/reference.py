@@ -1,0 +1,131 @@
+"""The reference of the document format, made from the schema: the lower half of docs/documents.md."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from infra.spec.schema import Schema, document_schema, operators, resolve
+from infra.spec.wording import code, literal, types
+
+GROUPS = {
+    "Sources": "stream table globalTable",
+    "One record at a time": "filter filterNot map mapValues flatMap flatMapValues selectKey "
+    "peek foreach print",
+    "Branching, merging, writing": "split merge repartition to",
+    "Grouping and aggregating": "groupByKey groupBy windowedBy count reduce aggregate cogroup suppress",
+    "Joins": "join leftJoin outerJoin",
+    "Between streams and tables": "toTable toStream",
+    "Processors and stores": "process processValues transformValues addStateStore addGlobalStore",
+    "Processor API": "addSource addProcessor addSink connectProcessorAndStateStores",
+}
+_SHARED = (
+    "duration", "signedDuration", "joinWindow", "materialized", "storeBuilder", "storeSupplier",
+    "joinStoreSupplier", "storeOrName", "logging", "caching", "serdes", "expression", "handle", "name",
+    "topicName", "applicationId", "offsetReset", "partitioner", "pythonClass", "configValue", "topicConfig",
+)  # fmt: skip
+_LINKED = {*_SHARED, "config", "setup", "sink", "describe", "application"}
+
+
+def reference() -> str:
+    """All of it, by sections."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    schema = document_schema()
+    definitions = schema["$defs"]
+    yield from _section("## The document", schema)
+    for name, heading in _PARTS.items():
+        yield from _section(heading, definitions[name])
+    yield from ("## Operators", "", f"All {len(operators())} of them, by what they are for.", "")
+    for group, names in GROUPS.items():
+        yield from (f"### {group}", "")
+        for name in names.split():
+            yield from _section(f"#### {name}", definitions[f"op.{name}"], name)
+    yield from ("## Shared by several", "")
+    for name in _SHARED:
+        yield from _section(f"### {name}", definitions[name])
+
+
+_PARTS = {
+    "application": "## application",
+    "config": "### config",
+    "setup": "### setup",
+    "sink": "## topics",
+    "describe": "## describe",
+}
+
+
+def _section(heading: str, schema: Schema, operator: str | None = None) -> Iterator[str]:
+    title = schema.get("title", "")
+    yield from (heading, "")
+    yield (f"**{title}.** " if operator and title != operator else "") + schema["description"]
+    yield ""
+    yield from _options(schema)
+    if operator is not None:
+        yield "```yaml"
+        yield from (f"- {operator}: {literal(example)}" for example in schema["examples"])
+        yield from ("```", "")
+
+
+def _options(schema: Schema) -> Iterator[str]:
+    if not schema.get("properties"):
+        return
+    required = set(schema.get("required", ()))
+    yield from ("| key | | value |", "|---|---|---|")
+    for name, part in schema["properties"].items():
+        known = resolve(part)
+        mark = " (required)" if name in required else ""
+        yield f"| `{name}`{mark} | {_cell(known['description'])} | {_cell(_values(part))} |"
+        if "properties" in known and "$ref" not in part:
+            yield from _inner_options(name, known)
+        if known.get("type") == "array" and "$ref" not in part:
+            yield from _inner_options(
+                f"{name}[]", resolve(known["items"]) if "$ref" not in known["items"] else {}
+            )
+    yield ""
+
+
+def _inner_options(name: str, schema: Schema) -> Iterator[str]:
+    """The options of a mapping that has no section of its own."""
+    required = set(schema.get("required", ()))
+    for inner, part in schema.get("properties", {}).items():
+        mark = " (required)" if inner in required else ""
+        yield f"| `{name}.{inner}`{mark} | {_cell(resolve(part)['description'])} | {_cell(_values(part))} |"
+
+
+def _values(part: Schema) -> str:
+    """What may stand there: words, a linked definition, or types; then the default or some examples."""
+    known = resolve(part)
+    linked = part.get("$ref", "").removeprefix("#/$defs/")
+    if "enum" in known:
+        phrase = code(dict.fromkeys(map(literal, known["enum"])))
+    elif linked in _LINKED:
+        phrase = f"[{linked}](#{_anchor(linked)})"
+    elif known.get("type") == "array":
+        phrase = f"list of {_element(known['items'])}"
+    else:
+        phrase = types(known.get("type", "object"))
+    return phrase + _remark(known, linked)
+
+
+def _remark(known: Schema, linked: str) -> str:
+    if "default" in known:
+        return f"; default `{literal(known['default'])}`"
+    shown = [literal(example) for example in known["examples"] if not isinstance(example, bool)]
+    is_telling = not linked and "enum" not in known and shown and len(shown[0]) < 50  # noqa: PLR2004 - fits a cell
+    return f", such as `{shown[0]}`" if is_telling else ""
+
+
+def _element(items: Schema) -> str:
+    linked = items.get("$ref", "").removeprefix("#/$defs/")
+    if linked == "step":
+        return "[operators](#operators)"
+    return f"[{linked}](#{_anchor(linked)})" if linked in _LINKED else types(resolve(items)["type"])
+
+
+def _anchor(name: str) -> str:
+    return {"sink": "topics"}.get(name, name.lower())
+
+
+def _cell(text: Any) -> str:  # noqa: ANN401 - a text of the schema
+    return str(text).replace("|", "\\|").replace("\n", " ")

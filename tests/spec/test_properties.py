@@ -1,0 +1,108 @@
+"""What holds for every input: nothing raises, and what the schema allows is understood."""
+
+import json
+from typing import Any
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from infra.model.problems import Severity
+from infra.spec import load_text
+from infra.spec.build_document import build_document
+from infra.spec.durations import milliseconds
+from infra.spec.places import NOWHERE, RawDocument
+from infra.spec.scalars import plain_scalar
+from infra.spec.schema import document_schema
+from infra.spec.violations import violations
+from tests.spec.generated import damaged, documents, scalars
+
+VALIDATOR = Draft202012Validator(document_schema())
+_SIGNS = st.text(alphabet="ab:-?[]{},&*!|>'\"%@`# \n\t\\~0123.\ufeff\u2028é😀", max_size=80)
+
+
+@given(st.text(max_size=200) | _SIGNS)
+@settings(max_examples=500)
+def test_no_text_raises(text: str) -> None:
+    for file in ("any.yaml", "any.json"):
+        loaded = load_text(text, file)
+        assert loaded.problems
+        assert loaded.documents == ()
+
+
+@given(_SIGNS)
+def test_no_text_within_a_document_raises(text: str) -> None:
+    loaded = load_text(
+        f"application: {{id: shop}}\ntopology:\n  - stream: {{topic: a}}\n  - filter: {text}\n", "a.yaml"
+    )
+    assert loaded.problems or len(loaded.documents) == 1
+
+
+@given(damaged() | st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@settings(max_examples=300, deadline=None)
+def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> None:  # noqa: ANN401 - any value
+    found = violations(RawDocument("any.yaml", data, NOWHERE))
+
+    assert bool(found) is not VALIDATOR.is_valid(data)
+    assert all(problem.summary and problem.expected and problem.found and problem.fix for problem in found)
+
+
+@given(documents())
+@settings(max_examples=300, deadline=None)
+def test_what_the_schema_allows_is_built(data: dict[str, Any]) -> None:
+    if VALIDATOR.is_valid(data):
+        raw = RawDocument("any.yaml", data, NOWHERE)
+        document, problems = build_document(raw)
+        assert document is not None or problems
+
+
+@given(documents())
+@settings(max_examples=100, deadline=None)
+def test_yaml_and_json_mean_the_same(data: dict[str, Any]) -> None:
+    as_json = load_text(json.dumps(data), "a.json")
+    as_yaml = load_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), "a.yaml")
+
+    def facts(loaded: Any) -> list[str]:  # noqa: ANN401 - two results of load_text
+        return sorted(
+            f"{problem.summary} {problem.fix}" for problem in loaded.problems if "line" not in problem.found
+        )
+
+    assert facts(as_json) == facts(as_yaml)
+    assert [document.application.id for document in as_json.documents] == [
+        document.application.id for document in as_yaml.documents
+    ]
+
+
+@given(documents())
+@settings(max_examples=100, deadline=None)
+def test_loading_is_deterministic(data: dict[str, Any]) -> None:
+    text = json.dumps(data)
+    assert load_text(text, "a.json") == load_text(text, "a.json")
+
+
+@given(
+    st.integers(0, 10**9),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 999),
+)
+def test_durations_add_up(days: int, hours: int, minutes: int, seconds: int, thousandths: int) -> None:
+    expected = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + thousandths
+
+    assert milliseconds(f"{days}d{hours}h{minutes}m{seconds}s{thousandths}ms") == expected
+    assert milliseconds(f"P{days}DT{hours}H{minutes}M{seconds}.{thousandths:03}S") == expected
+    assert milliseconds(f"-{expected}ms") == -expected
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none())
+def test_plain_scalars_mean_what_json_means(value: float | bool | None) -> None:  # noqa: FBT001 - a scalar
+    assert plain_scalar(json.dumps(value)) == value
+
+
+def test_durations_of_the_schema_fit_a_long() -> None:
+    largest = "999999999d999999999h999999999m999999999s999999999999999999ms"
+    assert milliseconds(largest) < 2**63
+    text = f"application: {{id: a, setup: {{timeout: {largest}}}}}\ntopology: [{{stream: {{topic: a}}}}]"
+    assert not [problem for problem in load_text(text, "a").problems if problem.severity is Severity.ERROR]

@@ -1,0 +1,62 @@
+"""docs/documents.md cannot rot: its reference is the schema's, its examples load, its figures hold."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.model.problems import Severity
+from infra.spec import load_text
+from infra.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES
+from infra.spec.reference import GROUPS, reference
+from infra.spec.schema import operators
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTATION = ROOT / "docs/documents.md"
+_START = "# Reference\n\n"
+
+
+def test_the_reference_is_the_schemas() -> None:
+    guide, _, written = DOCUMENTATION.read_text().partition(_START)
+    if "UPDATE_GOLDEN" in os.environ:
+        DOCUMENTATION.write_text(guide + _START + reference())
+        return
+    assert written == reference()
+
+
+def test_every_operator_has_its_place() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names.split()) == sorted(operators())
+
+
+def test_every_link_leads_somewhere() -> None:
+    text = DOCUMENTATION.read_text()
+    headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings, target
+        else:
+            assert (DOCUMENTATION.parent / target).exists(), target
+
+
+def snippets() -> list[str]:
+    guide = DOCUMENTATION.read_text().partition(_START)[0]
+    return re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", snippets())
+def test_what_the_guide_shows_is_valid(snippet: str, tmp_path: Path) -> None:
+    (tmp_path / "billing.describe.txt").write_text(
+        "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [t])\n      --> none\n\n"
+    )
+    text = snippet if "application:" in snippet else f"application: {{id: shown}}\n{snippet}"
+
+    problems = load_text(text, str(tmp_path / "shown.yaml")).problems
+
+    assert [problem for problem in problems if problem.severity is Severity.ERROR] == []
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    text = " ".join(DOCUMENTATION.read_text().split())
+    assert f"at most {MAX_BYTES // 1024**2} MiB, {MAX_NODES:,} values and {MAX_DEPTH} levels" in text
