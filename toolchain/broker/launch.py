@@ -16,11 +16,13 @@ _LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 _QUICK_START = "-XX:TieredStopAtLevel=1"
 # The process waits, as a shell, until it is watched: there is no moment in which it could be left behind.
 _START_WHEN_TOLD = 'read -r go && exec "$@" </dev/null'
+_SHOWN_LINES = 10
 _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
 
 
 def random_cluster_id() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """Return 16 random bytes in base64 without `-`: in front it would make them look like an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
 
 
 def stored_cluster_id(folder: Path) -> str | None:
@@ -58,8 +60,9 @@ def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path,
 
 def reasons(output: str) -> str:
     """Return the lines of a JVM's output that tell why it ended, without its stack traces."""
-    telling = [line for line in output.splitlines() if any(mark in line for mark in _TELLING)]
-    return "\n".join(f"    {line}" for line in telling if not line.startswith("\tat "))
+    lines = [line for line in output.splitlines() if not line.startswith("\tat ")]
+    telling = [line for line in lines if any(mark in line for mark in _TELLING)] or lines[-_SHOWN_LINES:]
+    return "\n".join(f"    {line}" for line in telling)
 
 
 def launch(

@@ -1,0 +1,42 @@
+"""What a broker is told, without starting one."""
+
+from pathlib import Path
+
+import pytest
+
+from toolchain.broker import SaslUser, Settings
+from toolchain.broker.launch import random_cluster_id
+from toolchain.broker.settings import server_properties, write_files
+
+_PORTS = {"PLAINTEXT": 1, "CONTROLLER": 2}
+
+
+def test_cluster_ids_differ_and_never_look_like_an_option() -> None:
+    drawn = {random_cluster_id() for _ in range(1000)}
+    assert len(drawn) == 1000
+    assert {len(each) for each in drawn} == {22}
+    assert not [each for each in drawn if each.startswith("-")]
+
+
+def test_only_the_loopback_interface_is_listened_on(tmp_path: Path) -> None:
+    listeners = server_properties(Settings(), _PORTS, tmp_path)["listeners"]
+    assert listeners == "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2"
+
+
+def test_overrides_win(tmp_path: Path) -> None:
+    settings = Settings(overrides={"auto.create.topics.enable": "true"})
+    assert server_properties(settings, _PORTS, tmp_path)["auto.create.topics.enable"] == "true"
+
+
+def test_passwords_are_for_the_owner_only_and_never_shown(tmp_path: Path) -> None:
+    settings = Settings(sasl_users=(SaslUser("writer", "hidden-word"),))
+    properties = write_files(settings, {**_PORTS, "SASL_PLAINTEXT": 3}, tmp_path)
+    assert "hidden-word" in properties.read_text()
+    assert properties.stat().st_mode & 0o777 == 0o600
+    assert "hidden-word" not in repr(settings)
+
+
+@pytest.mark.parametrize("password", ["", "two words", 'quo"te', "semi;colon", "brack]et"])
+def test_passwords_that_would_need_quoting_are_refused(password: str) -> None:
+    with pytest.raises(ValueError, match="password"):
+        SaslUser("writer", password)
