@@ -76,6 +76,8 @@ def _unescaped(text: str) -> str:
 def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
     """The line at `index` and how many raw lines it takes."""
     text = raw[index].strip()
+    if not text:
+        return None, 1
     number = index + 1
     for count, found in enumerate(_KEYWORD.finditer(text)):
         if count == _MOST_KEYWORDS:

@@ -1,25 +1,27 @@
 """PURE. Lists of names as `describe()` prints them: separated by a comma and a blank."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 
-def names_in(text: str, known: Collection[str]) -> tuple[str, ...]:
-    """The names in an arrow list. Where names hold commas (Processor API) the longest known one is taken."""
-    if text == "none" and "none" not in known:
-        return ()
-    parts = [part.strip() for part in text.split(",")]
-    if all(part in known for part in parts):
-        return tuple(parts)
-    return _longest_known([part.strip(" ") for part in text.split(", ")], known)
+class Names:
+    """The names of the nodes of one sub-topology, to tell where one ends in a list."""
 
+    def __init__(self, names: Iterable[str]) -> None:
+        self._known = frozenset(names)
+        self._longest = max((name.count(", ") for name in self._known), default=0) + 1
 
-def _longest_known(parts: list[str], known: Collection[str]) -> tuple[str, ...]:
-    longest = max((name.count(", ") for name in known), default=0) + 1
-    names: list[str] = []
-    while parts:
-        taken = next(
-            (size for size in range(min(longest, len(parts)), 1, -1) if ", ".join(parts[:size]) in known), 1
-        )
-        names.append(", ".join(parts[:taken]))
-        parts = parts[taken:]
-    return tuple(names)
+    def in_list(self, text: str) -> tuple[str, ...]:
+        """The names in an arrow list. Where names hold commas (Processor API) the longest known one is taken."""
+        if text == "none" and text not in self._known:
+            return ()
+        if self._longest == 1:
+            return tuple(part.strip() for part in text.split(","))
+        parts = text.split(", ")
+        names: list[str] = []
+        at = 0
+        while at < len(parts):
+            sizes = range(min(self._longest, len(parts) - at), 1, -1)
+            taken = next((size for size in sizes if ", ".join(parts[at : at + size]) in self._known), 1)
+            names.append(", ".join(parts[at : at + taken]).strip())
+            at += taken
+        return tuple(names)

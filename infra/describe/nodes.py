@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from infra.describe.blocks import Block, Description, RawNode
 from infra.describe.faults import Faults
 from infra.describe.lines import LineKind
-from infra.describe.names import names_in
+from infra.describe.names import Names
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 _TOPIC_LIST = re.compile(r"\[([\w.\-]+(?:,\s*[\w.\-]+)*)\]", re.ASCII)
@@ -23,8 +23,8 @@ def topology_of(description: Description) -> NodeTopology:
     groups: dict[str, int] = {}
     global_nodes: set[str] = set()
     for block in _in_order(description):
-        known = {raw.line.name for raw in block.nodes}
-        lists = {raw.line.name: _lists(raw, known, faults) for raw in block.nodes}
+        names = Names(raw.line.name for raw in block.nodes)
+        lists = {raw.line.name: _lists(raw, names, faults) for raw in block.nodes}
         _check_block(block, lists, faults)
         for raw in block.nodes:
             if raw.line.name in nodes:
@@ -40,7 +40,7 @@ def topology_of(description: Description) -> NodeTopology:
             listing[raw.line.name] = lists[raw.line.name]
             groups[raw.line.name] = block.id
         if block.is_global:
-            global_nodes |= known
+            global_nodes |= lists.keys()
     return NodeTopology(
         nodes=tuple(nodes.values()),
         global_nodes=frozenset(global_nodes),
@@ -68,7 +68,7 @@ def _in_order(description: Description) -> Iterator[Block]:
         yield block
 
 
-def _lists(raw: RawNode, known: set[str], faults: Faults) -> Lists:
+def _lists(raw: RawNode, names: Names, faults: Faults) -> Lists:
     kind, name, number = raw.line.kind, raw.line.name, raw.line.number
     if raw.children is None and kind is not LineKind.SINK:
         faults.add(
@@ -78,8 +78,8 @@ def _lists(raw: RawNode, known: set[str], faults: Faults) -> Lists:
         faults.add(
             number, f"The parents of {name} are missing.", "a line `<-- …` after it", "none", node=name
         )
-    children = names_in(raw.children.detail, known) if raw.children else ()
-    parents = names_in(raw.parents.detail, known) if raw.parents else ()
+    children = names.in_list(raw.children.detail) if raw.children else ()
+    parents = names.in_list(raw.parents.detail) if raw.parents else ()
     return children, parents
 
 

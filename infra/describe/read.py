@@ -7,7 +7,7 @@ from infra.describe.nodes import topology_of
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem
 
-_LONGEST_TEXT = 32 * 1024 * 1024
+_LONGEST_TEXT = 8 * 1024 * 1024
 
 
 def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Problem, ...]]:
