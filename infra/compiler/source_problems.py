@@ -37,6 +37,24 @@ def _empty(compilation: Compilation) -> list[Problem]:
     ]
 
 
+def _empty(compilation: Compilation) -> list[Problem]:
+    if any(isinstance(node, SourceNode) for node in compilation.topology.nodes):
+        return []
+    if errors(compilation.problems):
+        return []
+    return [
+        Problem(
+            code=ProblemCode.INVALID_TOPOLOGY,
+            summary="The topology reads no topic.",
+            expected="at least one source topic or global table",
+            found="none",
+            why="Kafka Streams throws a TopologyException when the application is constructed.",
+            fix="Add a `stream`, `table`, `globalTable` or `addSource`.",
+            location=compilation.application.at,
+        )
+    ]
+
+
 def _missing(compilation: Compilation) -> list[Problem]:
     by_broker = compilation.application.protocol is Protocol.STREAMS
     why = (
