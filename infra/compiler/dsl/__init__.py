@@ -2,7 +2,7 @@
 
 Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its
 optimisations (`graph`, `calls`, `optimise`), the written topology with its checks (`write`, `topology`,
-`checks`). The graph mirrors what `InternalStreamsBuilder` does, observed and read, not how it is written: the
+`lints`). The graph mirrors what `InternalStreamsBuilder` does, observed and read, not how it is written: the
 order of indices, priorities, parents and groups is behaviour that names and sub-topologies depend on, and is
 kept where it looks odd, too.
 
@@ -13,13 +13,15 @@ import attrs
 
 from infra.compiler.dsl import processor_api
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.checks import check, generated_names
 from infra.compiler.dsl.document import Document
+from infra.compiler.dsl.lints import LINTS
+from infra.compiler.dsl.lints.unnamed_resources import generated_names
 from infra.compiler.dsl.optimise import optimise
 from infra.compiler.dsl.write import write
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.nodes import NodeTopology
-from infra.model.topology import TopologyDocument
+from infra.model.problems import Problem
+from infra.model.topology import Application, TopologyDocument
 
 
 def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology:
@@ -36,13 +38,20 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
     for step in document.steps:
         if processor_api.is_processor_api(step.operator):
             processor_api.add(topology, step)
-    problems = (*builder.problems, *topology.problems, *check(builder, topology))
+    told = (problem for rule in LINTS for problem in rule(builder, topology))
+    problems = dict.fromkeys((*builder.problems, *topology.problems, *told))
     return NodeTopology(
         nodes=topology.nodes(),
         stores=topology.stores(),
         global_nodes=topology.global_nodes,
         repartition_topics=topology.repartition_topics,
         copartition_groups=tuple(map(frozenset, builder.copartition_groups)),
-        problems=tuple(attrs.evolve(problem, application=document.application.id) for problem in problems),
+        problems=tuple(_of(document.application, problem) for problem in problems),
         generated_names=generated_names(builder, topology),
     )
+
+
+def _of(application: Application, problem: Problem) -> Problem:
+    """What concerns the whole application stands where the application does."""
+    location = problem.location if problem.location is not None else application.at
+    return attrs.evolve(problem, application=application.id, location=location)

@@ -63,6 +63,8 @@ class Builder:
     group_repartitions: dict[GroupedStream | GroupedTable, GraphNode] = attrs.field(factory=dict)
     cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, None]] = attrs.field(factory=dict)
     """Inputs in the order in which they joined."""
+    cogroups_of_sources: list[tuple[str, frozenset[str], Location | None]] = attrs.field(factory=list)
+    """Store, group and place of each cogroup whose group names sources from before a repartition."""
     cogroup_repartitions: dict[CogroupedStream, dict[GroupedStream, GraphNode]] = attrs.field(factory=dict)
 
     mergeable: dict[GraphNode, dict[GraphNode, None]] = attrs.field(factory=dict)
@@ -194,7 +196,9 @@ class Builder:
         """A call that reads an earlier one's repartition still names the source that it would have had."""
         if name != shared.name:
             self.lose(
-                name, f"it reads the repartition topic of an earlier call ({shared.name})", {shared.name}
+                name,
+                f"{name} was never made: the call reads the repartition of an earlier one ({shared.name})",
+                {shared.name},
             )
 
     def lose(self, name: str, reason: str, instead: Iterable[str]) -> None:

@@ -161,12 +161,13 @@ class Document:
 
     def _does_not_fit(self, step: Step, on: Handle) -> Problem:
         call = call_name(step.operator)
-        takers = [KIND[kind] for kind, calls in CALLS_ON.items() if call in calls]
+        *most, last = [f"a {KIND[kind]}" for kind, calls in CALLS_ON.items() if call in calls]
+        takers = f"{', '.join(most)} or {last}" if most else last
         offered = ", ".join(CALLS_ON[type(on)])
         subject = f"`{step.input}`" if step.input is not None else "the result before it"
         return unfit(
-            f"`{call}` needs a {' or a '.join(takers)}; {subject} is a {KIND[type(on)]}.",
-            expected="a " + " or a ".join(takers),
+            f"`{call}` needs {takers}; {subject} is a {KIND[type(on)]}.",
+            expected=takers,
             found=f"a {KIND[type(on)]}",
             at=step.at,
             fix=f"A {KIND[type(on)]} offers: {offered}." if offered else _NO_CALLS[KIND[type(on)]],

@@ -109,3 +109,15 @@ def _grace_of(node: GraphNode) -> int | None:
     graces = [parent.window_grace_ms for parent in node.parents]
     known = [grace for grace in graces if grace is not None]
     return max(known) if known and len(known) == len(graces) else None
+
+
+def reachable(root: GraphNode) -> list[GraphNode]:
+    """Every node below `root`, each once."""
+    seen = {root: None}
+    pending = [root]
+    while pending:
+        for child in pending.pop().children:
+            if child not in seen:
+                seen[child] = None
+                pending.append(child)
+    return list(seen)

@@ -27,7 +27,7 @@ def refused(
         topic=topic,
         expected=expected,
         found=found,
-        why=f"Kafka Streams throws a {throws} while the topology is built: the application does not start.",
+        why=f"Kafka Streams throws {throws} while the topology is built: the application does not start.",
         fix=fix,
         location=at,
     )

@@ -1,6 +1,6 @@
 """The topology under construction, with the checks of `InternalTopologyBuilder`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -117,8 +117,25 @@ class TopologyUnderConstruction:
             return
         self._nodes[name] = SinkNode(name, self._known_parents(name, parents, at), topic, extractor, at)
 
-    def add_internal_topic(self, topic: RepartitionTopic) -> None:
+    def add_foreign_key_topic(self, topic: RepartitionTopic) -> None:
         self._internal[topic.name] = topic
+
+    def add_repartition_topic(self, topic: RepartitionTopic) -> bool:
+        """Tells whether it is the first of its name; a second one has sink or source in common with it."""
+        other = self._internal.setdefault(topic.name, topic)
+        if other is topic:
+            return True
+        self.problems.append(
+            refused(
+                f"Two repartitions write the topic {topic.name}.",
+                topic=topic.name,
+                expected="one repartition for a topic",
+                found=f"also at {other.at}",
+                at=topic.at,
+                fix="Name one of the groups or joins differently, or use one grouped handle twice.",
+            )
+        )
+        return False
 
     # stores
 
@@ -197,6 +214,9 @@ class TopologyUnderConstruction:
         """Topics of a source node; empty for a pattern, for another node and for an unknown name."""
         node = self._nodes.get(name)
         return node.topics if isinstance(node, SourceNode) else ()
+
+    def logged_stores(self) -> Iterator[str]:
+        return (name for name, added in self._stores.items() if added.logged)
 
     def is_source(self, name: str) -> bool:
         return isinstance(self._nodes.get(name), SourceNode)

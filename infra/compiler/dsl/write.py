@@ -36,7 +36,7 @@ def write(builder: Builder) -> TopologyUnderConstruction:
     """Write every node that is reachable and writable."""
     topology = TopologyUnderConstruction()
     for topic in builder.foreign_key_topics:
-        topology.add_internal_topic(topic)
+        topology.add_foreign_key_topic(topic)
     reuse = REUSE_SOURCE_TOPICS in builder.config.optimizations
     root = builder.graph.root
     waiting = {root: 0}
@@ -128,7 +128,9 @@ def _internal_source(
 
 
 def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesRepartition) -> None:
-    topology.add_internal_topic(RepartitionTopic(declares.topic, partitions=declares.partitions, at=node.at))
+    topic = RepartitionTopic(declares.topic, partitions=declares.partitions, at=node.at)
+    if not topology.add_repartition_topic(topic):
+        return
     parents = _parents(node)
     if declares.filter is not None:
         topology.add_processor(declares.filter, parents, node.at)

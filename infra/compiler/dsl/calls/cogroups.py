@@ -13,7 +13,7 @@ from infra.compiler.dsl.handles import (
     View,
     WindowedCogroupedStream,
 )
-from infra.compiler.dsl.refusals import lint, unfit
+from infra.compiler.dsl.refusals import unfit
 from infra.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,
@@ -23,7 +23,7 @@ from infra.compiler.dsl.stores import (
     windowed_store,
 )
 from infra.model import operators as op
-from infra.model.problems import Problem, ProblemCode
+from infra.model.problems import Problem
 
 AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
 MERGE = "COGROUPKSTREAM-MERGE-"
@@ -103,8 +103,7 @@ def _table(
     merge = builder.suffixed(call.name, "-cogroup-merge", MERGE)
     node = builder.add(merge, WritesProcessor(merge), *processors)
     read = [{parent.name} if grouped.rekeyed else grouped.sources for grouped, parent in parents.items()]
-    reason = f"{merge} is the result of a cogroup, which does not hand on its sources"
-    builder.lose(merge, reason, frozenset().union(*read))
+    builder.lose(merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read))
     return Table(merge, frozenset({merge}), node, View((store.name,)))
 
 
@@ -123,20 +122,6 @@ def _parents(
             builder.cogroup_repartitions[on][grouped] = builder.attach(made, grouped.node)
     group = builder.copartition(source for grouped in inputs for source in grouped.sources)
     if len(group) > 1 and any(grouped.rekeyed for grouped in inputs):
-        builder.refuse(_names_sources(builder, store, group))
+        builder.cogroups_of_sources.append((store.name, group, builder.at))
     repartitions = builder.cogroup_repartitions[on]
     return {grouped: repartitions.get(grouped, grouped.node) for grouped in inputs}
-
-
-def _names_sources(builder: Builder, store: Store, group: frozenset[str]) -> Problem:
-    return lint(
-        ProblemCode.COGROUP_COPARTITIONS_SOURCES,
-        "`cogroup` demands equal partition counts of topics that are repartitioned before it.",
-        node=store.name,
-        expected="equal counts of the repartition topics",
-        found="equal counts of the sources: " + ", ".join(sorted(group)),
-        why="Kafka Streams registers the sources from before the repartition as co-partitioned. With "
-        "unequal counts the application fails; under the streams protocol it cannot start at all.",
-        at=builder.at,
-        fix="Call `repartition` on the inputs before grouping them: then their own topics form the group.",
-    )

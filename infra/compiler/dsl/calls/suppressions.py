@@ -36,7 +36,7 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides)
     on.view.materialize()
     node = builder.add(name, WritesProcessor(name, (store,)), on.node, versioned=False)
-    builder.lose(on.name, f"{on.name} is a suppressed table, not a source", on.sources)
+    builder.lose(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
     return Table(name, frozenset({on.name}), node, View((store_name, *on.view.stores)))
 
 

@@ -23,6 +23,7 @@ def merge_repartitions(builder: Builder) -> None:
         for repartition in repartitions:
             child = _child_above(repartition, changer)
             if child is None:
+                changer.add_child(hoisted)
                 builder.refuse(_search_fails(repartition, changer))
                 return
             _replace(repartition, hoisted, changer, child)
@@ -43,11 +44,9 @@ def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
     for changer, repartitions in builder.mergeable.items():
         if not repartitions:
             continue
-        meeting = _merges_between(changer, repartitions)
-        for merge in builder.merges:
-            if merge in meeting:
-                merged[merge].update(repartitions)
-                by_changer.pop(changer, None)
+        for merge in _merges_between(changer, repartitions):
+            merged[merge].update(repartitions)
+            by_changer.pop(changer, None)
     return by_changer | merged
 
 

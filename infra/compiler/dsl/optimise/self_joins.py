@@ -2,7 +2,7 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesSelfJoin, WritesStreamJoin
-from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.graph import reachable
 
 
 def rewrite_self_joins(builder: Builder) -> None:
@@ -15,15 +15,3 @@ def rewrite_self_joins(builder: Builder) -> None:
         other = builder.other_windowed[node]
         parent.remove_child(other)
         node.declares = WritesSelfJoin(join.this_windowed, join.merge, join.this_store)
-
-
-def reachable(root: GraphNode) -> list[GraphNode]:
-    """Every node below `root`, each once."""
-    seen = {root: None}
-    pending = [root]
-    while pending:
-        for child in pending.pop().children:
-            if child not in seen:
-                seen[child] = None
-                pending.append(child)
-    return list(seen)

@@ -20,7 +20,8 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     left = call.type is JoinType.LEFT
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
     buffer = _buffer(builder, call, name, table)
-    declares = WritesProcessor(name, buffer, table.view.materialize(), demands_history_ms=call.grace_ms)
+    history = call.grace_ms if table.node.versioned is not False else None
+    declares = WritesProcessor(name, buffer, table.view.materialize(), demands_history_ms=history)
     node = builder.add(name, declares, this.node, relaxes_null_keys=left)
     return Stream(name, sources, node)
 

@@ -1,0 +1,46 @@
+"""Documents of the tests: one topology each, without what every document says again."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.compiler.dsl import build_dsl
+from infra.compiler.streams_config import StreamsConfig
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Problem
+from infra.model.topology import TopologyDocument
+from infra.spec import load_text
+
+CASES = Path(__file__).parent / "cases"
+
+
+def texts(family: str) -> list[tuple[str, str]]:
+    """Title and text of each document of a family, the title taken out."""
+    found = []
+    for text in (CASES / f"{family}.yaml").read_text(encoding="utf-8").split("---\n"):
+        title, _, rest = text.partition("\n")
+        found.append((title.removeprefix("title: "), rest))
+    return found
+
+
+def whole(text: str) -> dict[str, Any]:
+    """The document as data, with an application id."""
+    data: dict[str, Any] = yaml.safe_load(text)
+    data.setdefault("application", {}).setdefault("id", "app")
+    return data
+
+
+def typed(text: str) -> TopologyDocument | tuple[Problem, ...]:
+    """The typed document with the lines of `text`, or why there is none."""
+    head = "" if "application:" in text else "application: {id: app}\n"
+    text = text.replace("application: {config:", "application: {id: app, config:")
+    loaded = load_text(text + head, "case.yaml")
+    return loaded.documents[0] if loaded.documents else loaded.problems
+
+
+def built(text: str) -> NodeTopology:
+    """The node topology of a text with no mistake for the schema to find."""
+    document = typed(text)
+    assert isinstance(document, TopologyDocument), document
+    return build_dsl(document, StreamsConfig.of(document.application))

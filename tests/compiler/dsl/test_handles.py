@@ -1,0 +1,113 @@
+"""Handles: what follows what, also where a document does not come through the schema."""
+
+import pytest
+
+from infra.compiler.dsl import build_dsl
+from infra.compiler.streams_config import StreamsConfig
+from infra.model import operators as op
+from infra.model.nodes import NodeTopology
+from infra.model.operators import JoinType, Operator, TransformKind
+from infra.model.operators.grouping import SuppressUntil
+from infra.model.problems import Location
+from infra.model.topology import Application, Step, TopologyDocument
+from infra.model.windows import TumblingWindow
+
+AT = Location("case.yaml", 1, 1)
+STREAM = op.ReadStream(op.Topics(("a",)))
+FILTER = op.Transform(TransformKind.FILTER)
+
+
+def step(operator: Operator, on: str | None = None, alias: str | None = None) -> Step:
+    return Step(operator, AT, on, alias)
+
+
+def built(*steps: Step) -> NodeTopology:
+    application = Application("app", AT)
+    return build_dsl(TopologyDocument(application, steps), StreamsConfig.of(application))
+
+
+def only_problem(*steps: Step) -> tuple[str, str | None, str]:
+    (problem,) = built(*steps).problems
+    return problem.summary, problem.expected, problem.fix
+
+
+def test_a_first_step_has_nothing_to_work_on() -> None:
+    summary, expected, fix = only_problem(step(FILTER))
+    assert summary == "`filter` has nothing to work on: no call stands before it."
+    assert expected == "`from: <alias>`, or a call before it"
+    assert fix == "Start with `stream` or `table`."
+
+
+def test_what_returns_nothing_cannot_be_followed() -> None:
+    summary, _, fix = only_problem(step(STREAM), step(op.To("out")), step(FILTER))
+    assert summary == "`filter` follows `to`, which returns nothing."
+    assert fix == "Say what it works on: `from: <alias>`."
+
+
+def test_a_split_is_followed_by_its_branches_only() -> None:
+    split = op.Split(branches=(op.Branch(alias="one"),))
+    summary, _, fix = only_problem(step(STREAM), step(split), step(FILTER))
+    assert summary == "`filter` needs a stream or a table; the result before it is a split."
+    assert fix == "Give the branches `as`, and name one in `from`."
+    assert not built(step(STREAM), step(split), step(FILTER, "one")).problems
+
+
+def test_an_unknown_alias_meets_the_nearest_one() -> None:
+    summary, expected, fix = only_problem(step(STREAM, alias="orders"), step(FILTER, "order"))
+    assert summary == "No result is called order."
+    assert expected == "one of: orders"
+    assert fix == "Did you mean orders?"
+
+
+def test_an_alias_is_given_once() -> None:
+    again = op.ReadStream(op.Topics(("b",)))
+    summary, _, _ = only_problem(step(STREAM, alias="s"), step(again, alias="s"), step(FILTER, "s"))
+    assert summary == "Two results are called s."
+
+
+def test_what_builds_on_a_refused_call_is_not_told() -> None:
+    summary, _, _ = only_problem(
+        step(STREAM),
+        step(op.Count(), alias="counts"),
+        step(op.ToStream()),
+        step(op.To("out")),
+        step(op.Join(JoinType.INNER, "counts"), "counts"),
+    )
+    takers = "a grouped stream, a windowed stream or a grouped table"
+    assert summary == f"`count` needs {takers}; the result before it is a stream."
+
+
+def test_a_branch_with_calls_of_its_own_hands_on_what_the_last_one_returns() -> None:
+    ends = op.Branch(alias="ends", then=(step(op.To("out")),))
+    goes_on = op.Branch(alias="goes-on", then=(step(FILTER),))
+    split = step(op.Split(branches=(ends, goes_on)))
+    assert built(step(STREAM), split, step(FILTER, "goes-on")).nodes[-1].name == "KSTREAM-FILTER-0000000006"
+    summary, _, _ = only_problem(step(STREAM), split, step(FILTER, "ends"))
+    assert summary == "`filter` follows `to`, which returns nothing."
+
+
+def test_a_join_of_streams_needs_a_window() -> None:
+    summary, _, _ = only_problem(step(STREAM, alias="a"), step(op.Join(JoinType.INNER, "a"), "a"))
+    assert summary == "A stream-stream join needs a window."
+
+
+def test_final_results_are_not_emitted_early() -> None:
+    early = op.Suppress(SuppressUntil.WINDOW_CLOSES, name="final", max_records=10)
+    windowed = op.WindowedBy(TumblingWindow(5000))
+    steps = (step(STREAM), step(op.GroupByKey()), step(windowed), step(op.Count(name="counts")), step(early))
+    assert (
+        built(*steps).problems[0].summary
+        == "final waits for a window to close, with a buffer that emits early."
+    )
+
+
+@pytest.mark.parametrize("other", ["stream", "grouped"])
+def test_merge_takes_streams(other: str) -> None:
+    steps = (
+        step(STREAM, alias="stream"),
+        step(op.GroupByKey(), alias="grouped"),
+        step(op.Merge(other), "stream"),
+    )
+    assert [problem.summary for problem in built(*steps).problems] == (
+        [] if other == "stream" else ["`merge` joins a stream with another stream, `grouped` is none."]
+    )

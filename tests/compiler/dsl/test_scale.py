@@ -1,0 +1,74 @@
+"""Long chains and wide fans: no recursion over the topology, and time in proportion to it."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from infra.compiler.dsl import build_dsl
+from infra.compiler.streams_config import StreamsConfig
+from infra.model import operators as op
+from infra.model.nodes import NodeTopology
+from infra.model.operators import JoinType, TransformKind
+from infra.model.problems import Location, errors
+from infra.model.topology import Application, Step, TopologyDocument
+from infra.model.windows import JoinWindow
+
+AT = Location("case.yaml", 1, 1)
+WINDOW = JoinWindow(5000, 5000)
+SOURCE = op.ReadStream(op.Topics(("in",)))
+REKEY = op.Transform(TransformKind.SELECT_KEY)
+FILTER = op.Transform(TransformKind.FILTER)
+
+Shape = Callable[[int], Iterator[Step]]
+
+
+def chain(size: int) -> Iterator[Step]:
+    yield Step(SOURCE, AT)
+    for _ in range(size // 2):
+        yield from (Step(op.GroupBy(), AT), Step(op.Count(), AT), Step(op.ToStream(), AT))
+
+
+def fan(size: int) -> Iterator[Step]:
+    yield Step(SOURCE, AT)
+    yield Step(REKEY, AT, alias="k")
+    for _ in range(size // 2):
+        yield from (Step(op.GroupByKey(), AT, "k"), Step(op.Count(), AT))
+
+
+def merges(size: int) -> Iterator[Step]:
+    yield Step(SOURCE, AT, alias="s")
+    for _ in range(size // 2):
+        yield from (Step(REKEY, AT), Step(op.Merge("s"), AT), Step(op.GroupByKey(), AT), Step(op.Count(), AT))
+        yield Step(op.ToStream(), AT)
+
+
+def joins(size: int) -> Iterator[Step]:
+    yield Step(SOURCE, AT, alias="s")
+    for _ in range(size // 3):
+        yield from (Step(REKEY, AT), Step(op.Join(JoinType.INNER, "s", window=WINDOW), AT))
+
+
+def filters(size: int) -> Iterator[Step]:
+    yield Step(op.ReadTable("t"), AT)
+    for _ in range(size):
+        yield Step(FILTER, AT)
+    yield from (Step(op.GroupBy(), AT), Step(op.Count(), AT))
+
+
+def build(shape: Shape, size: int, optimization: str) -> tuple[NodeTopology, float]:
+    """The topology and the CPU seconds that it took."""
+    application = Application("app", AT, config={"topology.optimization": optimization})
+    document = TopologyDocument(application, tuple(shape(size)))
+    start = time.process_time()
+    nodes = build_dsl(document, StreamsConfig.of(application))
+    return nodes, time.process_time() - start
+
+
+@pytest.mark.parametrize("optimization", ["none", "all"])
+@pytest.mark.parametrize("shape", [chain, fan, merges, joins, filters])
+def test_five_thousand(shape: Shape, optimization: str) -> None:
+    nodes, seconds = build(shape, 5000, optimization)
+    assert not errors(nodes.problems)
+    assert len(nodes.nodes) > 2500
+    assert seconds < 1, f"{seconds:.2f} s"

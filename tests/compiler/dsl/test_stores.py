@@ -1,0 +1,35 @@
+"""Stores that users build themselves."""
+
+from tests.compiler.dsl.documents import built
+
+TWO_PROCESSORS = """\
+topology:
+  - addSource: {name: s, topics: [a]}
+  - addSource: {name: t, topics: [b]}
+  - addProcessor: {name: p, parents: [s], stores: [%s]}
+  - addProcessor: {name: q, parents: [t], stores: [%s]}
+"""
+
+
+def test_a_builder_that_is_added_again_forgets_the_processors_connected_before() -> None:
+    store = "{name: st, kind: keyValue}"
+    (added,) = built(TWO_PROCESSORS % (store, store)).stores
+    assert added.connections == (frozenset({"p"}), frozenset({"q"}))
+
+
+def test_a_store_connected_by_name_keeps_one_set_of_processors() -> None:
+    topology = "topology:\n  - addStateStore: {name: st, kind: keyValue}\n  - stream: {topic: a}\n"
+    (added,) = built(topology + "  - process: {stores: [st]}\n  - process: {stores: [st]}\n").stores
+    assert added.connections == ()
+
+
+def test_builders_that_differ_are_different_stores() -> None:
+    topology = TWO_PROCESSORS % ("{name: st, kind: keyValue}", "{name: st, kind: keyValue, logging: false}")
+    (problem,) = built(topology).problems
+    assert problem.summary == "A different store is already added with the name st."
+
+
+def test_the_supplier_of_a_builder_is_checked() -> None:
+    store = "{name: st, kind: window, retention: 5s, windowSize: 6s}"
+    problems = built(TWO_PROCESSORS % (store, "{name: other}")).problems
+    assert [problem.expected for problem in problems] == ["windowSize at most the retention, 5000 ms"]

@@ -1,0 +1,109 @@
+"""The config keys that compiling and planning read."""
+
+import pytest
+
+from infra.compiler.streams_config import OPTIMIZATIONS, Guarantee, SetupMode, StreamsConfig
+from infra.model.problems import Location, ProblemCode
+from infra.model.topology import Application
+
+AT = Location("case.yaml", 3, 5)
+
+
+def config(**values: str) -> StreamsConfig:
+    return StreamsConfig.of(Application("app", AT, config=values))
+
+
+def test_defaults_are_those_of_kafka_streams_and_the_kips() -> None:
+    assert config() == StreamsConfig()
+    assert config().replication_factor == -1
+    assert config().additional_retention_ms == 86_400_000
+    assert config().setup_mode is SetupMode.AUTOMATIC
+    assert config().optimizations == frozenset()
+
+
+def test_every_key_is_read() -> None:
+    values = {
+        "topology.optimization": "all",
+        "replication.factor": "3",
+        "topic.segment.bytes": "1048576",
+        "topic.cleanup.policy": "compact",
+        "windowstore.changelog.additional.retention.ms": "0",
+        "ensure.explicit.internal.resource.naming": "true",
+        "internal.topics.setup": "manual",
+        "partition.autoscaling.enabled": "TRUE",
+        "partition.autoscaling.timeout.ms": "1000",
+        "static.partitioner.class": "shop:Partitioner",
+        "metadata.max.age.ms": "500",
+        "num.stream.threads": "4",
+        "processing.guarantee": "exactly_once_v2",
+        "__internal.override.topic.prefix__": "shared",
+        "__enable.process.processValue.fix__": "true",
+        "upgrade.from": "3.9",
+    }
+    assert config(**values) == StreamsConfig(
+        optimizations=OPTIMIZATIONS,
+        replication_factor=3,
+        topic_overrides={"segment.bytes": "1048576", "cleanup.policy": "compact"},
+        additional_retention_ms=0,
+        explicit_naming=True,
+        setup_mode=SetupMode.MANUAL,
+        autoscaling=True,
+        autoscaling_timeout_ms=1000,
+        static_partitioner="shop:Partitioner",
+        metadata_max_age_ms=500,
+        stream_threads=4,
+        guarantee=Guarantee.EXACTLY_ONCE_V2,
+        topic_prefix="shared",
+        process_changes_key=True,
+        upgrade_from="3.9",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("none", set()),
+        ("all", OPTIMIZATIONS),
+        ("merge.repartition.topics", {"merge.repartition.topics"}),
+        (
+            "reuse.ktable.source.topics , single.store.self.join",
+            {"reuse.ktable.source.topics", "single.store.self.join"},
+        ),
+    ],
+)
+def test_optimizations(value: str, words: set[str]) -> None:
+    assert config(**{"topology.optimization": value}).optimizations == words
+    assert not config(**{"topology.optimization": value}).problems
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("topology.optimization", "all,none"),
+        ("topology.optimization", "everything"),
+        ("topology.optimization", ""),
+        ("replication.factor", "0"),
+        ("replication.factor", "three"),
+        ("windowstore.changelog.additional.retention.ms", "1d"),
+        ("ensure.explicit.internal.resource.naming", "yes"),
+        ("internal.topics.setup", "auto"),
+        ("partition.autoscaling.enabled", "1"),
+        ("partition.autoscaling.timeout.ms", "-1"),
+        ("static.partitioner.class", " "),
+        ("metadata.max.age.ms", "soon"),
+        ("num.stream.threads", "2147483648"),
+        ("processing.guarantee", "exactly_once"),
+        ("upgrade.from", "0.9"),
+    ],
+)
+def test_a_refused_value_is_a_problem_and_counts_as_not_given(key: str, value: str) -> None:
+    read = config(**{key: value})
+    (problem,) = read.problems
+    assert problem.code is ProblemCode.INVALID_CONFIG
+    assert key in problem.summary
+    assert problem.found == f'"{value}"'
+    assert problem.expected is not None
+    assert problem.expected in problem.fix
+    assert "ConfigException" in problem.why
+    assert problem.location == AT
+    assert read == StreamsConfig(problems=read.problems)
