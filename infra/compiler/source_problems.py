@@ -21,23 +21,6 @@ def missing_topics(compilation: Compilation) -> tuple[str, ...]:
 
 
 def _empty(compilation: Compilation) -> list[Problem]:
-    is_read = any(isinstance(node, SourceNode) for node in compilation.topology.nodes)
-    if is_read or errors(compilation.problems):
-        return []
-    return [
-        Problem(
-            code=ProblemCode.INVALID_TOPOLOGY,
-            summary="The topology reads no topic.",
-            expected="at least one source topic or global table",
-            found="none",
-            why="Kafka Streams throws a TopologyException when the application is constructed.",
-            fix="Add a `stream`, `table`, `globalTable` or `addSource`.",
-            location=compilation.application.at,
-        )
-    ]
-
-
-def _empty(compilation: Compilation) -> list[Problem]:
     if any(isinstance(node, SourceNode) for node in compilation.topology.nodes):
         return []
     if errors(compilation.problems):
