@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.connection import Connection
+from infra.observe.connection_checks import setting_problem
 from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, Told, told, unexpected, unreachable
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ _POLL_SECONDS = 0.02
 _PATIENCE_SECONDS = 3.0
 # librdkafka ends a request by its time-out itself; this is for when it does not.
 _GRACE_SECONDS = 1.0
+_FIRST_TRY_SECONDS = 1.0
+_PAUSE_SECONDS = 0.1
+_COORDINATOR_COMES = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -56,7 +64,10 @@ class Admin:
             "socket.connection.setup.timeout.ms": int(min(timeout_seconds, 10) * 1000),
             "reconnect.backoff.max.ms": 500,
         }
-        self._client = AdminClient(settings, logger=_logger(self._heard))
+        try:
+            self._client = AdminClient(settings, logger=_logger(self._heard))
+        except KafkaException as error:
+            raise ProblemsError([_unusable(error.args[0])]) from None
 
     def connect(self) -> str:
         """Return the cluster's id."""
@@ -87,7 +98,21 @@ class Admin:
         return {resource.name: answer for resource, answer in answers.items()}
 
     def groups(self, ids: Sequence[str]) -> Mapping[str, ConsumerGroupDescription | KafkaError]:
-        return self._answers(self._client.describe_consumer_groups(list(ids), request_timeout=self._timeout))
+        """Return consumer groups; waits for a coordinator that is about to come up.
+
+        A new cluster makes the coordinators' topic when first asked. librdkafka then asks thrice and sleeps
+        until the time-out, so it is given little time at first.
+        """
+        deadline, patience = time.monotonic() + self._timeout, _FIRST_TRY_SECONDS
+        while True:
+            futures = self._client.describe_consumer_groups(list(ids), request_timeout=patience)
+            answers = self._outcomes(futures)
+            if not any(_is_passing(answer) for answer in answers.values()):
+                return answers
+            if time.monotonic() > deadline:
+                raise ProblemsError([self._unreachable()])
+            self._client.poll(_PAUSE_SECONDS)
+            patience = min(2 * patience, self._timeout)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition]
@@ -96,11 +121,16 @@ class Admin:
         return self._answers(self._client.list_offsets(latest, request_timeout=self._timeout))
 
     def _answers(self, futures: "Mapping[K, Future[V]]") -> dict[K, V | KafkaError]:
-        self.requests += 1
-        self._wait(futures.values())
-        answers = {key: self._answer(future) for key, future in futures.items()}
+        answers = self._outcomes(futures)
+        if any(isinstance(answer, KafkaError) and answer.code() in NO_ANSWER for answer in answers.values()):
+            raise ProblemsError([self._unreachable()])
         self._heard.clear()  # what was wrong for a moment must not count against a later request
         return answers
+
+    def _outcomes(self, futures: "Mapping[K, Future[V]]") -> dict[K, V | KafkaError]:
+        self.requests += 1
+        self._wait(futures.values())
+        return {key: _outcome(future) for key, future in futures.items()}
 
     def _wait(self, futures: "Iterable[Future[V]]") -> None:
         start = time.monotonic()
@@ -115,18 +145,30 @@ class Admin:
             if is_hopeless or is_down or waited > self._timeout + _GRACE_SECONDS:
                 raise ProblemsError([self._unreachable()])
 
-    def _answer(self, future: "Future[Any]") -> Any:  # noqa: ANN401 - what the future was made for
-        try:
-            return future.result()
-        except KafkaException as error:
-            reason: KafkaError = error.args[0]
-            if reason.code() in NO_ANSWER:
-                raise ProblemsError([self._unreachable()]) from None
-            return reason
-
     def _unreachable(self) -> Problem:
         """What was told on the way says more than the time-out that it ends in."""
         return unreachable(self._servers, tuple(self._heard), self._timeout)
+
+
+def _outcome(future: "Future[V]") -> V | KafkaError:
+    try:
+        return future.result()
+    except KafkaException as error:
+        reason: KafkaError = error.args[0]
+        return reason
+
+
+def _is_passing(answer: object) -> bool:
+    return isinstance(answer, KafkaError) and answer.code() in (*_COORDINATOR_COMES, *NO_ANSWER)
+
+
+def _unusable(error: KafkaError) -> Problem:
+    return setting_problem(
+        "The Kafka client cannot work with the connection's settings.",
+        expected="certificates and keys that belong together",
+        found=error.str(),
+        fix="Correct the setting that is named. A key that is encrypted needs its password.",
+    )
 
 
 class _Ear(logging.Handler):

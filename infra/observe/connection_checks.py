@@ -101,8 +101,8 @@ def _credentials(connection: "Connection") -> Iterator[Problem]:
     for what, value in needed.items():
         if not value:
             yield setting_problem(
-                f"SASL mechanism {connection.mechanism} needs a {what}.",
-                expected=f"a {what}",
+                f"SASL mechanism {connection.mechanism} needs the {what}.",
+                expected=f"the {what}",
                 found="none",
                 fix=f"Set the {what}; secrets as Pulumi secrets or environment variables, never in a "
                 "document.",

@@ -1,8 +1,7 @@
 """Read a cluster by the Kafka admin client, in a handful of batched requests."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -13,7 +12,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     ResourceType,
     TopicDescription,
 )
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.problems import Problem, ProblemsError
@@ -25,14 +23,6 @@ from infra.observe.refusals import is_denial, not_authorized, unexpected
 CHUNK = 1_000
 """Topics in one request; larger answers come close to the brokers' limits."""
 T = TypeVar("T")
-_PAUSE_SECONDS = 0.2
-# A broker that has just started looks for its groups first.
-_SETTLE_SECONDS = 10.0
-_PASSING = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -110,7 +100,7 @@ class KafkaClusterReader:
     def _groups(self, ids: Sequence[str], denials: list[Problem]) -> dict[str, LiveGroup]:
         if not ids:
             return {}
-        found = _successes(_settled(partial(self._admin.groups, ids)), "see a consumer group", denials)
+        found = _successes(self._admin.groups(ids), "see a consumer group", denials)
         return {
             id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
             for id_, group in found.items()
@@ -135,21 +125,6 @@ class KafkaClusterReader:
                 # What cannot be read is not known to be empty.
                 ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
-
-
-def _settled(answers: Callable[[], Mapping[str, T]]) -> Mapping[str, T]:
-    """Ask again while a coordinator is about to come up; in the end the last answers count."""
-    retrying = Retrying(
-        retry=retry_if_result(lambda found: any(map(_is_passing, found.values()))),
-        wait=wait_fixed(_PAUSE_SECONDS),
-        stop=stop_after_delay(_SETTLE_SECONDS),
-        retry_error_callback=lambda _: answers(),
-    )
-    return retrying(answers)
-
-
-def _is_passing(answer: object) -> bool:
-    return isinstance(answer, KafkaError) and answer.code() in _PASSING
 
 
 def _is_wanted(name: str, request: SnapshotRequest) -> bool:

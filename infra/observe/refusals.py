@@ -80,7 +80,10 @@ def _plain(item: Told) -> str:
 
 
 def _refused(where: str, item: Told) -> Problem:
-    if item.code in _UNAUTHENTICATED:
+    if "OAUTHBEARER token" in item.text:
+        what = "login: it has no OAuth token"
+        fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
+    elif item.code in _UNAUTHENTICATED:
         what = "credentials"
         fix = "Check user name, password and SASL mechanism against those of the brokers' listener."
     else:

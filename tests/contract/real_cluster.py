@@ -27,9 +27,13 @@ class RealCluster:
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         self._admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result()
+        while name not in self._admin.list_topics().topics:
+            pass  # the broker that answers learns of a new topic a moment later
 
     def delete(self, name: str) -> None:
         self._admin.delete_topics([name])[name].result()
+        while name in self._admin.list_topics().topics:
+            pass
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
         entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in config.items()]

@@ -1,0 +1,208 @@
+"""Brokers that do not answer or do not let us in: a clear problem within seconds, nothing on stderr."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import attrs
+import pytest
+import trustme
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from tests.toolchain.certificates import pkcs8, server_tls
+from toolchain.broker import Broker, SaslUser, Settings
+
+pytestmark = pytest.mark.broker
+PROMPT_SECONDS = 10.0
+ALICE = SaslUser("alice", "alice-secret")
+BORIS = SaslUser("boris", "boris-secret")
+
+
+@pytest.fixture(scope="module")
+def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA) -> Iterator[Broker]:
+    """Alice may do nothing, Boris may see what an application needs."""
+    tls = server_tls(certificate_authority, client_certificate_required=True)
+    with own_broker(Settings(sasl_users=(ALICE, BORIS), tls=tls, authorizer=True)) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        for future in admin.create_topics([NewTopic("shop-a-changelog", 1), NewTopic("shop-in", 2)]).values():
+            future.result()
+        grants = [
+            (ResourceType.TOPIC, "shop-", AclOperation.DESCRIBE),
+            (ResourceType.TOPIC, "shop-", AclOperation.DESCRIBE_CONFIGS),
+            (ResourceType.GROUP, "shop", AclOperation.DESCRIBE),
+        ]
+        bindings = [
+            AclBinding(
+                kind,
+                name,
+                ResourcePatternType.PREFIXED,
+                "User:boris",
+                "*",
+                operation,
+                AclPermissionType.ALLOW,
+            )
+            for kind, name, operation in grants
+        ]
+        for future in admin.create_acls(bindings).values():
+            future.result()
+        yield broker
+
+
+def login(broker: Broker, user: SaslUser, mechanism: str = "SCRAM-SHA-512") -> Connection:
+    return Connection(
+        bootstrap_servers=(broker.address("SASL_PLAINTEXT"),),
+        protocol="SASL_PLAINTEXT",
+        mechanism=mechanism,
+        username=user.name,
+        password=user.password,
+    )
+
+
+def refusals(
+    connection: Connection,
+    capfd: pytest.CaptureFixture[str],
+    request: SnapshotRequest | None = None,
+    timeout: float = 10.0,
+) -> tuple[Problem, ...]:
+    start = time.monotonic()
+    with pytest.raises(ProblemsError) as refusal:
+        KafkaClusterReader(connection, timeout).read(request or SnapshotRequest())
+    assert time.monotonic() - start < PROMPT_SECONDS
+    assert capfd.readouterr() == ("", "")
+    return refusal.value.problems
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:9092"])
+def test_no_broker_there(address: str, capfd: pytest.CaptureFixture[str]) -> None:
+    (problem,) = refusals(Connection(bootstrap_servers=(address,)), capfd)
+    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert problem.expected == f"a broker at {address}"
+    assert "refused" in (problem.found or "") or "not known" in (problem.found or "")
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_wrong_password(secured: Broker, mechanism: str, capfd: pytest.CaptureFixture[str]) -> None:
+    wrong = attrs.evolve(login(secured, ALICE, mechanism), password="wrong-secret")
+    (problem,) = refusals(wrong, capfd)
+    assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
+    assert "wrong-secret" not in repr(problem)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_right_password(secured: Broker, mechanism: str) -> None:
+    snapshot = KafkaClusterReader(login(secured, BORIS, mechanism)).read(
+        SnapshotRequest(prefixes=("shop-",), names=frozenset({"shop-in"}), groups=("shop",))
+    )
+    assert snapshot.partitions == {"shop-a-changelog": 1, "shop-in": 2}
+    assert snapshot.default_replication_factor is None  # Boris may not read the broker's settings
+
+
+def test_topics_that_may_not_be_seen_are_not_taken_for_missing(
+    secured: Broker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = SnapshotRequest(
+        names=frozenset({"shop-in"}), groups=("shop",), recorded={"shop-a-changelog": "recorded-id"}
+    )
+    problems = refusals(login(secured, ALICE), capfd, request)
+    assert {problem.code for problem in problems} == {ProblemCode.NOT_AUTHORIZED}
+    assert {problem.topic for problem in problems} == {"shop-in", "shop-a-changelog", None}
+    assert "consumer group: shop" in problems[-1].summary
+
+
+def test_a_mechanism_that_is_not_offered(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+    plaintext = attrs.evolve(login(secured, ALICE), bootstrap_servers=(secured.bootstrap_servers,))
+    (problem,) = refusals(plaintext, capfd)
+    assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
+
+
+def test_no_oauth_token(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+    connection = attrs.evolve(login(secured, ALICE, "OAUTHBEARER"), token_url="http://127.0.0.1:1/token")
+    (problem,) = refusals(connection, capfd)
+    assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
+    assert "token URL" in problem.fix
+
+
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SSL"])
+def test_plaintext_to_a_listener_that_wants_more(
+    secured: Broker, listener: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (problem,) = refusals(Connection(bootstrap_servers=(secured.address(listener),)), capfd)
+    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert "security protocol" in problem.fix
+
+
+def client_certificate(authority: trustme.CA) -> dict[str, str]:
+    leaf = authority.issue_cert("client")
+    return {
+        "certificate": "".join(part.bytes().decode() for part in leaf.cert_chain_pems),
+        "key": pkcs8(leaf.private_key_pem),
+    }
+
+
+def tls(broker: Broker, authority: trustme.CA, **fields: str) -> Connection:
+    return Connection(
+        bootstrap_servers=(broker.address("SSL"),),
+        protocol="SSL",
+        ca=authority.cert_pem.bytes().decode(),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def test_mutual_tls(secured: Broker, certificate_authority: trustme.CA) -> None:
+    connection = tls(secured, certificate_authority, **client_certificate(certificate_authority))
+    assert KafkaClusterReader(connection).read(SnapshotRequest()).cluster_id == secured.cluster_id
+
+
+def test_a_broker_certificate_that_is_not_trusted(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+    (problem,) = refusals(tls(secured, trustme.CA()), capfd)
+    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert "certificate verify failed" in (problem.found or "")
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["none", "untrusted"])
+def test_a_client_certificate_that_is_not_trusted(
+    secured: Broker, certificate_authority: trustme.CA, capfd: pytest.CaptureFixture[str], *, given: bool
+) -> None:
+    fields = client_certificate(trustme.CA()) if given else {}
+    (problem,) = refusals(tls(secured, certificate_authority, **fields), capfd)
+    assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
+    assert "client certificate" in problem.summary
+
+
+def test_tls_to_a_listener_without(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+    (problem,) = refusals(Connection(bootstrap_servers=(secured.bootstrap_servers,), protocol="SSL"), capfd)
+    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert "PLAINTEXT" in problem.fix
+
+
+def test_a_certificate_that_is_none_is_told_before_connecting() -> None:
+    broken = "-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----"
+    connection = Connection(bootstrap_servers=("127.0.0.1:1",), protocol="SSL", ca=broken)
+    with pytest.raises(ProblemsError) as refusal:
+        KafkaClusterReader(connection)
+    assert refusal.value.problems[0].code is ProblemCode.INVALID_CONFIG
+
+
+def test_a_broker_that_hangs(own_broker: Callable[..., Broker], capfd: pytest.CaptureFixture[str]) -> None:
+    with own_broker() as broker:
+        reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)), 2.0)
+        reader.read(SnapshotRequest())
+        broker.pause()
+        start = time.monotonic()
+        with pytest.raises(ProblemsError) as refusal:
+            reader.read(SnapshotRequest())
+        assert time.monotonic() - start < PROMPT_SECONDS
+        assert refusal.value.problems[0].code is ProblemCode.CLUSTER_UNREACHABLE
+        assert refusal.value.problems[0].found == "no answer within 2 s"
+        broker.resume()
+        assert reader.read(SnapshotRequest()).brokers == 1
+    assert capfd.readouterr() == ("", "")
