@@ -2,6 +2,8 @@
 
 import re
 
+from infra.spec.schema import document_schema, matches
+
 _SHORT = re.compile(r"([0-9]+)(ms|d|h|m|s)")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?\Z")
 _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -19,3 +21,11 @@ def milliseconds(duration: float | str) -> int:
     days, hours, minutes, seconds, fraction = (part or "0" for part in iso.groups())
     whole = int(days) * _MS["d"] + int(hours) * _MS["h"] + int(minutes) * _MS["m"] + int(seconds) * _MS["s"]
     return whole + int(fraction.ljust(3, "0"))
+
+
+def read_duration(value: object) -> int | None:
+    """The milliseconds of a duration from elsewhere (a setting, the command line), None if it is none."""
+    if isinstance(value, str):
+        pattern = document_schema()["$defs"]["duration"]["pattern"]
+        return milliseconds(value) if matches(pattern, value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -19,10 +19,11 @@ GROUPS = {
 }
 _SHARED = (
     "duration", "signedDuration", "joinWindow", "materialized", "storeBuilder", "storeSupplier",
-    "joinStoreSupplier", "storeOrName", "logging", "caching", "serdes", "expression", "handle", "name",
+    "joinStoreSupplier", "logging", "caching", "serdes", "expression", "handle", "name",
     "topicName", "applicationId", "offsetReset", "partitioner", "pythonClass", "configValue", "topicConfig",
 )  # fmt: skip
-_LINKED = {*_SHARED, "config", "setup", "sink", "describe", "application"}
+_LINKED = {*_SHARED, "config", "setup", "describe", "application"}
+_NAME_OR_BUILDER = "storeOrName"
 
 
 def reference() -> str:
@@ -99,8 +100,8 @@ def _values(part: Schema) -> str:
     linked = part.get("$ref", "").removeprefix("#/$defs/")
     if "enum" in known:
         phrase = code(dict.fromkeys(map(literal, known["enum"])))
-    elif linked in _LINKED:
-        phrase = f"[{linked}](#{_anchor(linked)})"
+    elif linked in _LINKED or linked == _NAME_OR_BUILDER:
+        phrase = _link(linked)
     elif known.get("type") == "array":
         phrase = f"list of {_element(known['items'])}"
     else:
@@ -120,11 +121,13 @@ def _element(items: Schema) -> str:
     linked = items.get("$ref", "").removeprefix("#/$defs/")
     if linked == "step":
         return "[operators](#operators)"
-    return f"[{linked}](#{_anchor(linked)})" if linked in _LINKED else types(resolve(items)["type"])
+    return _link(linked) if linked in _LINKED or linked == _NAME_OR_BUILDER else types(resolve(items)["type"])
 
 
-def _anchor(name: str) -> str:
-    return {"sink": "topics"}.get(name, name.lower())
+def _link(name: str) -> str:
+    if name == _NAME_OR_BUILDER:
+        return f"{_link('name')} or {_link('storeBuilder')}"
+    return f"[{name}](#{name.lower()})"
 
 
 def _cell(text: Any) -> str:  # noqa: ANN401 - a text of the schema

@@ -1,13 +1,15 @@
 """The published JSON Schema: the one place that says what a document may hold."""
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import attrs
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.protocols import Validator
 
 from infra.spec.places import PathPart
 
@@ -39,7 +41,7 @@ def document_schema() -> Schema:
     return schema
 
 
-def find_violations(data: object) -> Iterator[Violation]:
+def find_violations(data: Any) -> Iterator[Violation]:  # noqa: ANN401 - any value
     """Found as they are asked for: a hostile document has more than anyone wants to compute."""
     for error in _validator().iter_errors(data):
         yield Violation(
@@ -67,6 +69,18 @@ def operators() -> tuple[str, ...]:
     return tuple(document_schema()["$defs"]["step"]["properties"])
 
 
+def matches(pattern: str, text: str) -> bool:
+    """Whether `text` matches as JSON Schema means it: `$` is the very end, in Python the line's."""
+    return re.search(pattern.replace("$", r"\Z"), text) is not None
+
+
+def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
+    if isinstance(value, str) and not matches(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
 @cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(document_schema())
+def _validator() -> Validator:
+    kind = validators.extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    validator: Validator = kind(document_schema())
+    return validator

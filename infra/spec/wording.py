@@ -93,8 +93,10 @@ def found(value: object) -> str:
 
 def shorten(text: str) -> str:
     """At most 60 characters on one line."""
-    line = " ".join(text[: 2 * _LONGEST].split())
-    return line if len(line) <= _LONGEST and len(text) <= 2 * _LONGEST else line[: _LONGEST - 1] + "…"
+    line = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text[:_LONGEST]
+    )
+    return line if len(text) <= _LONGEST and len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def subject(path: Sequence[PathPart]) -> str:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 from infra.model.problems import Severity
 from infra.spec import load_text
 from infra.spec.build_document import build_document
-from infra.spec.durations import milliseconds
+from infra.spec.durations import milliseconds, read_duration
 from infra.spec.places import NOWHERE, RawDocument
 from infra.spec.scalars import plain_scalar
 from infra.spec.schema import document_schema
@@ -106,3 +107,18 @@ def test_durations_of_the_schema_fit_a_long() -> None:
     assert milliseconds(largest) < 2**63
     text = f"application: {{id: a, setup: {{timeout: {largest}}}}}\ntopology: [{{stream: {{topic: a}}}}]"
     assert not [problem for problem in load_text(text, "a").problems if problem.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1.5h", "5 minutes", "", "-5s", "s", "PT", "P", "PT5", "5s5m", None, True, -1, 1.5, [5], "5s\n5s"],
+)
+def test_what_is_no_duration_is_none(value: object) -> None:
+    assert read_duration(value) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0, 0), ("0s", 0), ("1h30m", 5_400_000), ("PT0.5S", 500), ("P1D", 86_400_000)]
+)
+def test_durations_are_read_from_elsewhere(value: object, expected: int) -> None:
+    assert read_duration(value) == expected
