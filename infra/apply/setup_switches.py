@@ -7,7 +7,7 @@ import attrs
 
 from infra.apply.stack_config import StackConfig
 from infra.model.topology import Lifecycle, TopologyDocument
-from infra.spec.durations import milliseconds
+from infra.spec.durations import read_duration
 
 _FLAGS = {
     "adopt": "adopt",
@@ -55,8 +55,8 @@ def _flag(key: str, value: object, config: StackConfig) -> bool:
 
 
 def _timeout(key: str, value: object, config: StackConfig) -> int:
-    duration = milliseconds(value) if isinstance(value, int | str) else 0
-    if duration <= 0:
+    duration = read_duration(value) or 0
+    if not duration:
         config.problems.append(config.unfit(key, "a duration such as 60s", str(value)))
     return duration
 
