@@ -76,8 +76,13 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
             for user in structure.users[store]
         ]
         group = upstream[node.name].union(*sides)
-        if any(side != upstream[node.name] for side in sides) or (sides and JOIN_NODE.fullmatch(node.name)):
+        if any(side != upstream[node.name] for side in sides) or (sides and _surely_joins(node)):
             yield (_order(node.name, position), group)
+
+
+def _surely_joins(node: ProcessorNode) -> bool:
+    """By its name, or because it keeps the store of a join itself (`single.store.self.join`)."""
+    return bool(JOIN_NODE.fullmatch(node.name)) or any(JOIN_STORE.fullmatch(store) for store in node.stores)
 
 
 def _cogroups(
