@@ -61,11 +61,11 @@ def _take(line: Line, description: Description) -> None:
     elif line.kind is LineKind.SUBTOPOLOGY:
         description.blocks.append(Block(int(line.name), line.number, line.detail == "global"))
     elif not description.blocks:
-        faults.misplaced(line.number, line.kind, "a line `Sub-topology: 0` before the first node")
+        _misplaced(line, faults, "a line `Sub-topology: 0` before the first node")
     elif line.kind in {LineKind.SOURCE, LineKind.PROCESSOR, LineKind.SINK}:
         description.blocks[-1].nodes.append(RawNode(line))
     elif not description.blocks[-1].nodes:
-        faults.misplaced(line.number, line.kind, "the line of a node before its lists")
+        _misplaced(line, faults, "the line of a node before its lists")
     else:
         _take_list(line, description.blocks[-1].nodes[-1], faults)
 
@@ -73,12 +73,18 @@ def _take(line: Line, description: Description) -> None:
 def _take_list(line: Line, node: RawNode, faults: Faults) -> None:
     is_children = line.kind is LineKind.CHILDREN
     if (node.children if is_children else node.parents) is not None:
-        faults.misplaced(line.number, line.kind, f"one list of that kind for {node.line.name}")
+        _misplaced(line, faults, f"one list of that kind for {node.line.name}")
     elif is_children and node.line.kind is LineKind.SINK:
-        faults.misplaced(line.number, line.kind, f"no children of the sink {node.line.name}")
+        _misplaced(line, faults, f"no children of the sink {node.line.name}")
     elif not is_children and node.line.kind is LineKind.SOURCE:
-        faults.misplaced(line.number, line.kind, f"no parents of the source {node.line.name}")
+        _misplaced(line, faults, f"no parents of the source {node.line.name}")
     elif is_children:
         node.children = line
     else:
         node.parents = line
+
+
+def _misplaced(line: Line, faults: Faults, expected: str) -> None:
+    """A fault, unless something else in the log only looks like a line of the description."""
+    if not line.is_prefixed:
+        faults.misplaced(line.number, line.kind, expected)

@@ -1,7 +1,7 @@
 """PURE. Finds the lines of a `describe()` text in what may surround them: log prefixes and other output."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 import attrs
@@ -25,7 +25,7 @@ class Line:
 
     `name` is the node's, the sub-topology's number or the named topology. `detail` is a source's topics, a
     processor's stores, a sink's target with its keyword, an arrow's list; "global" for a global store.
-    `is_broken` = it begins like the kind but does not end like it.
+    `is_broken` = it begins like the kind but does not end like it; `is_prefixed` = something stands before it.
     """
 
     kind: LineKind
@@ -33,6 +33,7 @@ class Line:
     name: str = ""
     detail: str = ""
     is_broken: bool = False
+    is_prefixed: bool = False
 
 
 _KEYWORDS = {
@@ -51,6 +52,13 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SUBTOPOLOGY = re.compile(r"(\d{1,9})( for global store\b.*)?")
 _MOST_KEYWORDS = 8
 """So many words of a line are tried as its beginning: what a log puts before it may contain some."""
+_DETAILS: Mapping[LineKind, tuple[re.Pattern[str], str]] = {
+    LineKind.SOURCE: (re.compile(r" \(topics: ()"), ")"),
+    LineKind.PROCESSOR: (re.compile(r" \(stores: \[()"), "])"),
+    LineKind.SINK: (re.compile(r" \((topic: |extractor class: )"), ")"),
+}
+"""What opens and closes the part after the name."""
+
 _LONGEST_EXTRACTOR = 50
 """Lines that the text of one topic name extractor may have."""
 
@@ -90,7 +98,7 @@ def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
                 return _parsed(kind, number, "\n".join([rest, *more])), 1 + len(more)
         line = _parsed(kind, number, rest)
         if line is not None:
-            return line, 1
+            return attrs.evolve(line, is_prefixed=found.start() > 0), 1
         if found.start() == 0 and kind is not LineKind.TOPOLOGY:
             return Line(kind, number, is_broken=True), 1
     return None, 1
@@ -114,15 +122,9 @@ def _parsed(kind: LineKind, number: int, rest: str) -> Line | None:
         return found and Line(kind, number, str(int(found[1])), "global" if found[2] else "")
     if kind in {LineKind.CHILDREN, LineKind.PARENTS}:
         return Line(kind, number, detail=rest.strip()) if rest[:1].isspace() and rest.strip() else None
-    for opening, closing, keyword in _DETAILS[kind]:
-        name, separator, detail = rest.partition(opening)
-        if separator and name and detail.endswith(closing):
-            return Line(kind, number, name, keyword + detail[: len(detail) - len(closing)])
-    return None
-
-
-_DETAILS = {
-    LineKind.SOURCE: ((" (topics: ", ")", ""),),
-    LineKind.PROCESSOR: ((" (stores: [", "])", ""),),
-    LineKind.SINK: ((" (topic: ", ")", "topic: "), (" (extractor class: ", ")", "extractor class: ")),
-}
+    opening, closing = _DETAILS[kind]
+    found = opening.search(rest)
+    if found is None or not found.start() or not rest.endswith(closing, found.end()):
+        return None
+    detail = rest[found.end() : len(rest) - len(closing)]
+    return Line(kind, number, rest[: found.start()], (found[1] or "") + detail)

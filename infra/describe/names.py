@@ -11,8 +11,8 @@ class Names:
         self._longest = max((name.count(", ") for name in self._known), default=0) + 1
 
     def in_list(self, text: str) -> tuple[str, ...]:
-        """The names in an arrow list. Where names hold commas (Processor API) the longest known one is taken."""
-        if text == "none" and text not in self._known:
+        """The names in an arrow list. Where names hold commas (Processor API) the longest known is taken."""
+        if text == "none":
             return ()
         if self._longest == 1:
             return tuple(part.strip() for part in text.split(","))

@@ -1,0 +1,153 @@
+import json
+
+import attrs
+import pytest
+
+from infra.describe import read_description, read_descriptions, write_description
+from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
+from tests.describe.texts import SMALL, recorded_texts, shuffled
+
+
+def read(text: str) -> NodeTopology:
+    topology, problems = read_description(text, "app.txt")
+    assert problems == ()
+    return topology
+
+
+PLAIN = read_description(SMALL)[0]
+
+
+def as_log(text: str) -> str:
+    prefix = "2026-03-01 12:00:00.123  INFO 1 --- [main] c.e.App : "
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+SURROUNDINGS = {
+    "as it is": SMALL,
+    "Windows line ends": SMALL.replace("\n", "\r\n"),
+    "no line end at the end": SMALL.rstrip(),
+    "log line before": f"12:00 INFO App - starting\n12:00 INFO App - {SMALL}12:01 INFO App - started\n",
+    "log prefix on each line": as_log(SMALL),
+    "compose prefix on each line": "".join(f"app-1  | {line}\n" for line in SMALL.splitlines()),
+    "other lines between": SMALL.replace("    Sink:", "12:00 WARN Source: slow, --> 3 retries\n    Sink:"),
+    "tabs": SMALL.replace("      ", "\t\t").replace("    ", "\t"),
+    "no indentation": "\n".join(line.strip() for line in SMALL.splitlines()),
+    "one JSON string": json.dumps({"level": "INFO", "message": SMALL}),
+    "colours": SMALL.replace("Source:", "\x1b[32mSource:").replace("\n", "\x1b[0m\n"),
+    "printed twice": f"{SMALL}\nrestarted\n{SMALL}",
+    "no first line": SMALL.removeprefix("Topologies:\n"),
+    "blank lines": SMALL.replace("\n", "\n\n"),
+}
+
+
+@pytest.mark.parametrize("text", SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
+def test_whatever_surrounds_a_description_is_passed_over(text: str) -> None:
+    topology = read(text)
+    assert topology == PLAIN
+    assert write_description(topology) == SMALL
+
+
+def test_nodes_lists_and_groups_are_taken_from_the_text() -> None:
+    topology = read(SMALL)
+    repartition = "KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition"
+    assert topology.nodes[0] == SourceNode("KSTREAM-SOURCE-0000000000", ("orders",))
+    assert topology.nodes[3] == SinkNode(
+        "KSTREAM-SINK-0000000004", ("KSTREAM-FILTER-0000000005",), topic=repartition
+    )
+    assert topology.nodes[5] == ProcessorNode(
+        "KSTREAM-AGGREGATE-0000000003",
+        ("KSTREAM-SOURCE-0000000006",),
+        ("KSTREAM-AGGREGATE-STATE-STORE-0000000002",),
+    )
+    assert topology.printed_groups["KSTREAM-SOURCE-0000000006"] == 1
+    assert topology.listing["KSTREAM-SOURCE-0000000006"] == (("KSTREAM-AGGREGATE-0000000003",), ())
+
+
+@pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
+def test_recorded_texts_come_back(text: str) -> None:
+    assert write_description(read(text)) == text
+
+
+@pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
+def test_recorded_texts_are_in_the_order_that_is_worked_out(text: str) -> None:
+    worked_out = attrs.evolve(read(text), listing={}, printed_groups={})
+    assert write_description(worked_out) == text
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
+def test_lists_in_another_order_mean_the_same_and_come_back(text: str, seed: int) -> None:
+    other = shuffled(text, seed)
+    topology = read(other)
+    assert write_description(topology) == other
+    assert {node.name: set(getattr(node, "parents", ())) for node in topology.nodes} == {
+        node.name: set(getattr(node, "parents", ())) for node in read(text).nodes
+    }
+
+
+PATTERNS = ["foo-.*", "a(b|c), d\\)", "[a-z]+-topic", "[ab]|[cd]", ".*", " x ", "(topics: [x])", "a) --> b"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_may_hold_anything(pattern: str) -> None:
+    text = write_description(NodeTopology((SourceNode("s", pattern=pattern),)))
+    topology = read(text)
+    assert topology.nodes == (SourceNode("s", pattern=pattern),)
+    assert write_description(topology) == text
+
+
+EXTRACTORS = ["App$$Lambda/0x1@2f", "a (topic: b)", "x) --> y", "two\nlines", "none"]
+
+
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_extractors_may_print_anything(extractor: str) -> None:
+    nodes = (SourceNode("s", ("t",)), SinkNode("k", ("s",), extractor=extractor))
+    text = write_description(NodeTopology(nodes))
+    assert read(text).nodes == nodes
+    assert write_description(read(text)) == text
+
+
+def test_names_of_the_processor_api_may_hold_commas_and_blanks() -> None:
+    nodes = (
+        SourceNode("my source, first", ("t",)),
+        ProcessorNode("a, b", ("my source, first",)),
+        ProcessorNode("a", ("my source, first", "a, b")),
+    )
+    text = write_description(NodeTopology(nodes))
+    topology = read(text)
+    assert {node.name for node in topology.nodes} == {node.name for node in nodes}
+    assert set(topology.listing["my source, first"][0]) == {"a, b", "a"}
+    assert write_description(topology) == text
+
+
+def test_an_empty_topology_is_none_but_no_fault() -> None:
+    assert read("Topologies:\n ").nodes == ()
+
+
+def test_global_stores() -> None:
+    text = (
+        "Topologies:\n   Sub-topology: 0 for global store (will not generate tasks)\n"
+        "    Source: S (topics: [g])\n      --> P\n"
+        "    Processor: P (stores: [st])\n      --> none\n      <-- S\n"
+        "  Sub-topology: 1\n    Source: T (topics: [t])\n      --> none\n\n"
+    )
+    topology = read(text)
+    assert topology.global_nodes == {"S", "P"}
+    assert write_description(topology) == text
+
+
+NAMED = (
+    "Topology: first:\n   Sub-topology: 0\n    Source: S (topics: [a])\n      --> none\n\n"
+    "Topology: second:\n   Sub-topology: 0\n    Source: S (topics: [b])\n      --> none\n\n"
+)
+
+
+def test_named_topologies_are_read_one_by_one() -> None:
+    found = read_descriptions(NAMED)
+    assert [(topology.name, problems) for topology, problems in found] == [("first", ()), ("second", ())]
+    assert "".join(write_description(topology) for topology, _ in found) == NAMED
+
+
+def test_several_topologies_are_told_apart_by_name() -> None:
+    _, problems = read_description(NAMED, "app.txt")
+    assert [(problem.expected, problem.found) for problem in problems] == [("one topology", "first, second")]
