@@ -29,6 +29,9 @@ class Cluster:
     def _connect(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
 
+    def id(self) -> str:
+        return str(self._admin.describe_cluster().result().cluster_id)
+
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         self._admin.create_topics([new])[name].result()
@@ -77,4 +80,3 @@ class Cluster:
             for entry in entries.values()
             if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
         }
-

@@ -35,6 +35,10 @@ class World:
     def topics(self) -> tuple[str, str]:
         return self.repartition, self.changelog
 
+    def with_environment(self, **variables: str) -> "World":
+        """Return the same world whose CLI sees these variables, too."""
+        return attrs.evolve(self, stack=attrs.evolve(self.stack, environment=variables))
+
     def declare(self, config: Mapping[str, object] | None = None, **application: object) -> None:
         """Write the document; `application` are further keys of its section `application`."""
         self.write(

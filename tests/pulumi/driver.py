@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +100,7 @@ class Stack:
         try:
             output, _ = process.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired:
-            kill(process)
-            output, _ = process.communicate()
-            raise AssertionError(f"pulumi {' '.join(arguments)} did not end:\n{output}") from None
+            raise AssertionError(f"pulumi {' '.join(arguments)} did not end:\n{kill(process)}") from None
         return Outcome(process.returncode, output)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -155,16 +153,28 @@ class Stack:
         }
 
 
-def kill(process: "subprocess.Popen[str]") -> None:
-    """End the CLI and everything that it started (language host, program, plugins) at once, as a power cut would."""
+def end(process: "subprocess.Popen[str]", *, patience: float) -> Outcome:
+    """Wait for the CLI to end; after `patience` seconds interrupt it as Ctrl-C would, then once more."""
+    for seconds in (patience, 10):
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            return Outcome(process.returncode, output)
+    output = kill(process)
+    return Outcome(process.returncode, output)
+
+
+def kill(process: "subprocess.Popen[str]") -> str:
+    """End the CLI and all that it started (language host, program, plugins) as a power cut would.
+
+    Return what it had written.
+    """
     os.killpg(process.pid, signal.SIGKILL)
+    output, _ = process.communicate()
+    return output
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
     return dict(yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
-
-
-def changes(outcome: Outcome) -> Sequence[str]:
-    """Return the lines of the summary, such as `+ 3 created`."""
-    _, found, summary = outcome.text.partition("Resources:\n")
-    return [line.strip() for line in summary.splitlines() if line.startswith("    ")] if found else []

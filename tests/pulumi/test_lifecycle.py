@@ -75,7 +75,9 @@ def test_a_topic_that_the_topology_no_longer_has_stays(world: World) -> None:
     world.write([{"stream": {"topic": world.source}}, {"to": {"topic": world.source + "-out"}}])
     world.cluster.create(world.source + "-out", 4)
     preview = world.stack.preview()
-    assert preview.text.count("the topology no longer has it; it stays until you delete it") == 2, str(preview)
+    assert preview.text.count("the topology no longer has it; it stays until you delete it") == 2, str(
+        preview
+    )
     world.up()
     assert world.partitions() == (4, 4)
     world.is_clean()
