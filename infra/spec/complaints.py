@@ -77,7 +77,7 @@ def _holders(key: str, schema: Schema) -> list[str]:
 
 def _wrong_type(violation: Violation) -> Iterator[Complaint]:
     allowed = types(violation.wants)
-    is_unquoted = isinstance(violation.value, bool | int | float) and "string" in violation.wants
+    is_unquoted = isinstance(violation.value, bool | int | float) and violation.wants == "string"
     expected = such_as(allowed, violation.schema)
     yield Complaint(
         path=violation.path,

@@ -29,6 +29,8 @@ def described_topology(
         if isinstance(content, Problem):
             return None, (attrs.evolve(content, location=at),)
         text, file = content, str(found)
+    elif not file.endswith(".json"):  # so that lines are counted from the file's beginning
+        text = "\n" * at.line + text
     nodes, problems = read_description(text, file)
     described = DescribedTopology(
         nodes,

@@ -14,14 +14,17 @@ _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """The files that `paths` (files, folders with YAML and JSON below, patterns) stand for, each once."""
-    files: dict[Path, Path] = {}
+    files: dict[str, Path] = {}
     problems = []
     for path in paths:
         matches = list(_matches(path))
         if not matches:
             problems.append(_nothing(path))
         for match in matches:
-            files.setdefault(Path(os.path.realpath(match)), match)
+            if isinstance(match, Problem):
+                problems.append(match)
+            else:
+                files.setdefault(os.path.realpath(match), match)
     return tuple(files.values()), tuple(problems)
 
 
@@ -60,24 +63,30 @@ def _decoded(content: bytes, code: ProblemCode, at: Location) -> str | Problem:
         )
 
 
-def _matches(path: Path) -> Iterator[Path]:
-    if path.is_dir():
-        yield from _below(path)
-    elif os.path.lexists(path):
-        yield path
-    else:
-        for name in sorted(glob.glob(str(path), recursive=True)):  # noqa: PTH207 - the pattern may be absolute
-            match = Path(name)
-            yield from _below(match) if match.is_dir() else (match,)
+def _matches(path: Path) -> Iterator[Path | Problem]:
+    names = [path] if os.path.lexists(path) else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207
+    for name in names:
+        # Path.is_dir() raises for names that are too long or in the way of a missing right
+        yield from _below(name) if os.path.isdir(name) else (Path(name),)  # noqa: PTH112
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for root, folders, names in os.walk(folder):
+def _below(folder: str | Path) -> Iterator[Path | Problem]:
+    faults: list[OSError] = []
+    for root, folders, names in os.walk(folder, onerror=faults.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             is_schema = name.endswith(".schema.json")
             if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_schema:
                 yield Path(root, name)
+    for fault in faults:
+        at = Location(str(fault.filename))
+        yield _unreadable(
+            ProblemCode.UNREADABLE_DOCUMENT,
+            at,
+            f"{fault.strerror}.",
+            "a readable folder",
+            str(fault.strerror),
+        )
 
 
 def _nothing(path: Path) -> Problem:

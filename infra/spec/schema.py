@@ -79,8 +79,17 @@ def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[Val
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
+def _is_whole(_: object, value: object) -> bool:
+    """JSON Schema would take 3.0 and 1e3 for whole numbers, too."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 @cache
 def _validator() -> Validator:
-    kind = validators.extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    kind = validators.extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator,
+        {"pattern": _pattern},
+        type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
+    )
     validator: Validator = kind(document_schema())
     return validator

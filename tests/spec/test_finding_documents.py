@@ -1,5 +1,6 @@
 """Which files are meant by files, folders and patterns."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def test_folders_that_contain_themselves_are_walked_once(folder: Path) -> None:
     assert ids(folder) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("name", ["missing.yaml", "*.toml", "empty", ""])
+@pytest.mark.parametrize("name", ["missing.yaml", "*.toml", "empty", "", "x" * 5_000, "a\0b", "[", "**/[!"])
 def test_nothing_found_is_a_problem(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (problem,) = load_documents([tmp_path / name]).problems
@@ -70,7 +71,22 @@ def test_nothing_found_is_a_problem(name: str, tmp_path: Path) -> None:
     assert problem.found == "nothing"
 
 
-def test_a_dangling_link_and_a_folder_without_reading_right_are_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_read_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("deeper"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    loaded = load_documents([folder])
+
+    assert [document.application.id for document in loaded.documents] == ["a", "b", "c"]
+    assert [problem.summary for problem in loaded.problems] == ["`deeper` cannot be used. Permission denied."]
+
+
+def test_a_dangling_link_is_told(tmp_path: Path) -> None:
     link = tmp_path / "gone.yaml"
     link.symlink_to(tmp_path / "nowhere.yaml")
     (problem,) = load_documents([link]).problems

@@ -7,7 +7,6 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from infra.model.problems import Severity
 from infra.spec import load_text
@@ -15,11 +14,11 @@ from infra.spec.build_document import build_document
 from infra.spec.durations import milliseconds, read_duration
 from infra.spec.places import NOWHERE, RawDocument
 from infra.spec.scalars import plain_scalar
-from infra.spec.schema import document_schema
+from infra.spec.schema import _validator
 from infra.spec.violations import violations
 from tests.spec.generated import damaged, documents, scalars
 
-VALIDATOR = Draft202012Validator(document_schema())
+VALIDATOR = _validator()
 _SIGNS = st.text(alphabet="ab:-?[]{},&*!|>'\"%@`# \n\t\\~0123.\ufeff\u2028é😀", max_size=80)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infra.model.operators import Split
 from infra.model.problems import Location
@@ -70,3 +71,11 @@ def test_what_json_cannot_hold_is_the_callers_mistake() -> None:
         parse_document({"application": object()})
     with pytest.raises(ValueError, match="not JSON compliant"):
         parse_document({"application": float("nan")})
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
+def test_without_libyaml_documents_mean_the_same(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = load_documents([file])
+    monkeypatch.setattr("infra.spec.yaml_text._Loader", yaml.BaseLoader)
+
+    assert load_documents([file]) == fast
