@@ -8,6 +8,7 @@ from infra.compiler.java_pattern_tree import (
     Concatenation,
     End,
     Look,
+    PatternInvalidError,
     PatternRefusedError,
     Repeat,
     Tree,
@@ -18,7 +19,6 @@ from infra.compiler.regular_languages import ALPHABET
 _LONGEST = 65_536
 _DEEPEST = 50
 _MOST_REPEATS = 1_000
-_INVALID = "Java refuses it: "
 
 
 _SIGNS: dict[str, Tree] = {".": Chars(ALPHABET), "^": Begin(), "$": End()}
@@ -30,14 +30,15 @@ def parse(text: str) -> Tree:
     """The tree of a pattern.
 
     Raises:
-        PatternRefusedError: Java refuses the pattern, or it is not one of those that can be evaluated here.
+        PatternInvalidError: Java refuses the pattern.
+        PatternRefusedError: it is not one of those that can be evaluated here.
     """
     if len(text) > _LONGEST:
         raise PatternRefusedError(f"it has more than {_LONGEST} characters")
     parser = _Parser(_without_quoting(text))
     tree = parser.choice()
     if not parser.at_end:
-        raise PatternRefusedError(f"{_INVALID}a ) without a (")
+        raise PatternInvalidError("a ) without a (")
     return tree
 
 
@@ -92,7 +93,7 @@ class _Parser:
             case "\\":
                 return self._escape()
             case "*" | "+" | "?" | "{":
-                raise PatternRefusedError(f"{_INVALID}{character} with nothing to repeat")
+                raise PatternInvalidError(f"{character} with nothing to repeat")
             case _:
                 return _SIGNS.get(character) or self._literal(character)
 
@@ -126,7 +127,7 @@ class _Parser:
         if self._take(","):
             most = None if self._peek() == "}" else self._number()
         if not self._take("}") or (most is not None and most < least):
-            raise PatternRefusedError(f"{_INVALID}{{ without a repetition")
+            raise PatternInvalidError("{ without a repetition")
         return least, most
 
     def _number(self) -> int:
@@ -135,7 +136,7 @@ class _Parser:
             self._at += 1
         digits = self._text[start : self._at]
         if not 0 < len(digits) < 10:  # noqa: PLR2004 (a Java int)
-            raise PatternRefusedError(f"{_INVALID}{{ without a repetition")
+            raise PatternInvalidError("{ without a repetition")
         return int(digits)
 
     def _group(self) -> Tree | None:
@@ -152,7 +153,7 @@ class _Parser:
                 return None
         inner = self.choice()
         if not self._take(")"):
-            raise PatternRefusedError(f"{_INVALID}a ( without a )")
+            raise PatternInvalidError("a ( without a )")
         self._ignores_case = outer
         self._depth -= 1
         if look is None:
@@ -165,7 +166,7 @@ class _Parser:
         end = self._text.find(">", self._at)
         name = self._text[self._at : end]
         if end < 0 or not (name.isascii() and name.isalnum() and name[0].isalpha()):
-            raise PatternRefusedError(f"{_INVALID}a group name that is none")
+            raise PatternInvalidError("a group name that is none")
         self._at = end + 1
 
     def _flags(self) -> bool:
@@ -184,7 +185,7 @@ class _Parser:
             elif flag == ">":
                 raise PatternRefusedError("it has an atomic group")
             elif flag not in {"d", "m", "s", "u", "x", "U"}:
-                raise PatternRefusedError(f"{_INVALID}an unknown group (?{flag}")
+                raise PatternInvalidError(f"an unknown group (?{flag}")
 
     def _escape(self) -> Tree:
         character = self._next()
@@ -221,7 +222,7 @@ class _Parser:
         if character == "c":
             return chr(ord(self._next()) ^ 64)
         if character.isascii() and character.isalnum():
-            raise PatternRefusedError(f"{_INVALID}the escape \\{character}")
+            raise PatternInvalidError(f"the escape \\{character}")
         return character
 
     def _hexadecimal(self, *, braced: bool, digits: int) -> str:
@@ -248,13 +249,13 @@ class _Parser:
         return chr(int(digits, 8)) if digits else self._bad()
 
     def _bad(self) -> str:
-        raise PatternRefusedError(f"{_INVALID}an escape that is incomplete")
+        raise PatternInvalidError("an escape that is incomplete")
 
     def _property(self, *, is_negative: bool) -> frozenset[str]:
         if self._take("{"):
             end = self._text.find("}", self._at)
             if end < 0:
-                raise PatternRefusedError(f"{_INVALID}a property without }}")
+                raise PatternInvalidError("a property without }")
             name, self._at = self._text[self._at : end], end + 1
         else:
             name = self._next()
@@ -272,7 +273,7 @@ class _Parser:
         is_empty = True
         while True:
             if self.at_end:
-                raise PatternRefusedError(f"{_INVALID}a [ without a ]")
+                raise PatternInvalidError("a [ without a ]")
             if self._peek() == "]" and not is_empty:
                 self._at += consume
                 break
@@ -309,7 +310,7 @@ class _Parser:
             if last == "\\":
                 last = self._escaped_character(self._next())
             if last < first:
-                raise PatternRefusedError(f"{_INVALID}the range {first}-{last}")
+                raise PatternInvalidError(f"the range {first}-{last}")
         found = frozenset(c for c in ALPHABET if first <= c <= last)
         return both_cases(found) if self._ignores_case else found
 
@@ -318,7 +319,7 @@ class _Parser:
 
     def _next(self) -> str:
         if self.at_end:
-            raise PatternRefusedError(f"{_INVALID}it ends too early")
+            raise PatternInvalidError("it ends too early")
         self._at += 1
         return self._text[self._at - 1]
 

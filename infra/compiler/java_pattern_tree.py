@@ -12,6 +12,10 @@ class PatternRefusedError(Exception):
     """Why a pattern is not taken."""
 
 
+class PatternInvalidError(PatternRefusedError):
+    """Java does not take it either."""
+
+
 @attrs.frozen
 class Chars:
     """One character out of `allowed`."""

@@ -7,12 +7,16 @@ boundaries, comment mode.
 """
 
 from infra.compiler.java_pattern_parser import parse
-from infra.compiler.java_pattern_tree import PatternRefusedError, language
+from infra.compiler.java_pattern_tree import PatternInvalidError, PatternRefusedError, language
 from infra.compiler.regular_languages import Algebra, TooComplexError
 
 
 class UntranslatablePatternError(Exception):
-    """The pattern cannot be evaluated; the message says what in it, or why Java refuses it too."""
+    """The pattern cannot be evaluated; the message says what in it."""
+
+    def __init__(self, reason: str, *, is_refused_by_java: bool = False) -> None:
+        super().__init__(reason)
+        self.is_refused_by_java = is_refused_by_java
 
 
 class JavaPattern:
@@ -27,7 +31,9 @@ class JavaPattern:
             self._algebra = Algebra()
             self._language = language(parse(text), self._algebra)
         except PatternRefusedError as reason:
-            raise UntranslatablePatternError(str(reason)) from None
+            raise UntranslatablePatternError(
+                str(reason), is_refused_by_java=isinstance(reason, PatternInvalidError)
+            ) from None
         except TooComplexError:
             raise UntranslatablePatternError("it is too complex") from None
 

@@ -90,10 +90,10 @@ def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterab
             known = tuple(sorted(set(known_topics) - _HIDDEN_FROM_CONSUMERS))
         try:
             pattern = JavaPattern(node.pattern)
+            found = tuple(topic for topic in known if pattern.matches(topic))
         except UntranslatablePatternError as reason:
-            problems.append(_not_evaluated(node, str(reason)))
+            problems.append(_refused(node, reason) if reason.is_refused_by_java else _unknown(node, reason))
             continue
-        found = tuple(topic for topic in known if pattern.matches(topic))
         for topic in found:
             other = matched_by.setdefault(topic, node)
             if other is not node:
@@ -176,7 +176,20 @@ def _add_changelogs(
             owned[naming.changelog(name)] = store
 
 
-def _not_evaluated(node: SourceNode, reason: str) -> Problem:
+def _refused(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=f"The pattern of source {node.name} is no regular expression. {reason}.",
+        node=node.name,
+        expected="a Java regular expression",
+        found=str(node.pattern),
+        why="Java throws PatternSyntaxException before the topology is built.",
+        fix="Correct the pattern.",
+        location=node.at,
+    )
+
+
+def _unknown(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
         summary=f"The pattern of source {node.name} cannot be evaluated here: {reason}.",

@@ -25,7 +25,7 @@ class Line:
 
     `name` is the node's, the sub-topology's number or the named topology. `detail` is a source's topics, a
     processor's stores, a sink's target with its keyword, an arrow's list; "global" for a global store.
-    `is_broken` = it begins like the kind but does not end like it; `is_prefixed` = something stands before it.
+    `is_broken` = it begins like the kind but does not end so; `is_prefixed` = something stands before it.
     """
 
     kind: LineKind
