@@ -4,6 +4,7 @@ from functools import cached_property
 
 import attrs
 
+from infra.compiler.renumbering import renumbering_problems
 from infra.compiler.streams_config import SetupMode, StreamsConfig
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
@@ -92,6 +93,16 @@ class Situation:
         """Whether the application's consumer group has members."""
         group = self.snapshot.groups.get(self.id)
         return group is not None and group.is_active
+
+    @cached_property
+    def renumberings(self) -> tuple[Problem, ...]:
+        """A problem for each topic that goes on under another generated name."""
+        return renumbering_problems(self.record.generated, self.compiled) if self.record else ()
+
+    @cached_property
+    def is_lossy(self) -> bool:
+        """Whether something that was set up is gone, or would be."""
+        return bool(self.renumberings) or any(state.is_lost or state.is_emptied for state in self.internal)
 
     @cached_property
     def topics(self) -> tuple[TopicState, ...]:

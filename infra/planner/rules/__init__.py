@@ -17,6 +17,7 @@ from infra.planner.rules.misconfigured import misconfigured
 from infra.planner.rules.missing_source import missing_source
 from infra.planner.rules.over_partitioned import over_partitioned
 from infra.planner.rules.reinitialize_stays_on import reinitialize_stays_on
+from infra.planner.rules.renumbered import renumbered
 from infra.planner.rules.replaced_topics import replaced_topics
 from infra.planner.rules.replication import replication
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
@@ -36,6 +37,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     incomplete_setup,
     lost_topics,
     replaced_topics,
+    renumbered,
     source_topics_expanded,
     over_partitioned,
     unsafe_expansion,

@@ -9,8 +9,8 @@ from infra.planner.run import Run
 def group_active(run: Run) -> Iterator[Problem]:
     """A running application would go on with state that has gone, or create the topics again."""
     for situation in run.active:
-        lost = any(state.is_lost or state.is_emptied for state in situation.internal)
-        if situation.is_manual and situation.compiled.application.setup.reinitialize and lost:
+        is_asked = situation.is_manual and situation.compiled.application.setup.reinitialize
+        if is_asked and situation.is_lossy:
             yield from _problem(run, situation.id, "re-initialised")
     for record in run.retired:
         yield from _problem(run, record.application_id, "retired")

@@ -20,16 +20,16 @@ def misconfigured(situation: Situation) -> Iterator[Problem]:
 def _problem(situation: Situation, state: TopicState, fault: Misconfiguration) -> Problem:
     key, wanted = fault.change.key, fault.change.wanted
     option = f"--delete-config {key}" if wanted is None else f"--add-config {key}={_quoted(wanted)}"
+    end = "." if situation.is_manual else "; it is put right."
     return situation.problem(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
-        f"Internal topic {state.name} has a {key} that loses data"
-        + ("." if situation.is_manual else "; it is put right."),
+        f"Setting {key} of internal topic {state.name} endangers its data{end}",
         about=state,
         expected=f"{key} {fault.expected}",
         found=f"{key} {fault.found}",
         why=fault.why,
-        fix=f"Run `kafka-configs.sh --alter --topic {state.name} {option}`, or set `internal.topics.setup: "
-        "automatic` and let `pulumi up` do it. If it is meant, declare it in the document."
+        fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`, or set "
+        "`internal.topics.setup: automatic` and run again. If it is meant, declare it in the document."
         if situation.is_manual
         else "Check whether data is lost already, and who changed the setting.",
         severity=Severity.ERROR if situation.is_manual else Severity.WARNING,

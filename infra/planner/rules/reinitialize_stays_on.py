@@ -10,7 +10,7 @@ def reinitialize_stays_on(situation: Situation) -> Iterator[Problem]:
     """Left on it would let the next loss of a topic pass without an error."""
     if not situation.compiled.application.setup.reinitialize or situation.record is None:
         return
-    if not any(state.is_lost or state.is_emptied for state in situation.internal):
+    if not situation.is_lossy:
         yield situation.problem(
             ProblemCode.CONFIG_HAS_NO_EFFECT,
             f"{situation.id} has `setup.reinitialize: true` and no lost topic to re-initialise.",

@@ -17,6 +17,6 @@ def wrong_cluster(run: Run) -> Iterator[Problem]:
             found=f"cluster id {found}",
             why="The recorded set-up describes the other cluster: topics would be created, or missed, in the "
             "wrong place.",
-            fix="Correct the bootstrap servers or select the stack of this cluster. If the cluster was "
-            "replaced on purpose, set the new cluster id in the stack's configuration.",
+            fix="Correct the bootstrap servers, or select the stack of this cluster. If the cluster was "
+            "replaced on purpose, set its id as `clusterId` of the stack.",
         )

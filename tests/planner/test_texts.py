@@ -1,0 +1,226 @@
+"""What an operator gets to read in each situation that is refused or warned of, whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from infra.model.compiled import CompiledApplication
+from infra.model.nodes import ChangelogKind
+from infra.model.problems import Location
+from infra.model.topology import Lifecycle, Setup, Sink
+from infra.planner import Plan, PlanPolicy
+from infra.report import problems_text
+from tests.planner.world import MANUAL, World, application, changelog, repartition
+
+GOLDEN = Path(__file__).parent / "golden"
+AUTOSCALING = {"partition.autoscaling.enabled": "true"}
+REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
+Scenario = Callable[[], Plan]
+
+
+def missing_source_topic() -> Plan:
+    return World().plan(attrs.evolve(application(topics=()), missing_sources=("orders-in",)))
+
+
+def internal_topics_already_set_up() -> Plan:
+    world = World()
+    for topic in application().internal_topics:
+        world.create(topic.name, topic.partitions, topic.config)
+    return world.plan(application(config=MANUAL))
+
+
+def incomplete_set_up() -> Plan:
+    world = World()
+    world.create(REPARTITION, 4, application().internal_topics[0].config)
+    return world.plan(application(config=MANUAL))
+
+
+def _lost(config: dict[str, str]) -> Plan:
+    compiled = application(config=config, sink=Sink("orders-out", 4))
+    world = World.set_up(compiled)
+    del world.topics[CHANGELOG]
+    del world.topics["orders-out"]
+    return world.plan(compiled)
+
+
+def lost_topics_manual() -> Plan:
+    return _lost(MANUAL)
+
+
+def lost_topics_automatic() -> Plan:
+    return _lost({})
+
+
+def _replaced(config: dict[str, str]) -> Plan:
+    world = World.set_up(application(config=config))
+    world.recreate(CHANGELOG, is_empty=True)
+    world.recreate(REPARTITION, is_empty=False)
+    return world.plan(application(config=config))
+
+
+def replaced_topics_manual() -> Plan:
+    return _replaced(MANUAL)
+
+
+def replaced_topics_automatic() -> Plan:
+    return _replaced({})
+
+
+def source_topics_expanded() -> Plan:
+    pinned = attrs.evolve(repartition("orders-pinned-repartition", 3), pinned=True)
+    world = World.set_up(application(topics=[repartition(REPARTITION, 4), pinned]))
+    topics = [repartition(REPARTITION, 6), attrs.evolve(pinned, partitions=5)]
+    return world.plan(application(topics=topics))
+
+
+def over_partitioned() -> Plan:
+    sink = Sink("orders-out", 4)
+    world = World.set_up(application(sources={"orders-in": 6}, sink=sink, stateful=False))
+    world.change("orders-out", partitions=5)
+    world.create(CHANGELOG, 8, application().internal_topics[1].config)
+    return world.plan(application(sink=sink))
+
+
+def unsafe_expansion() -> Plan:
+    world = World.set_up(application(config=AUTOSCALING))
+    return world.plan(application(config=AUTOSCALING, sources={"orders-in": 6}))
+
+
+def _misconfigured(config: dict[str, str]) -> Plan:
+    topics = [
+        repartition(REPARTITION, 4),
+        changelog(CHANGELOG, 4),
+        changelog("orders-hourly-changelog", 4, ChangelogKind.WINDOWED),
+        changelog("orders-prices-changelog", 4, ChangelogKind.VERSIONED),
+    ]
+    compiled = application(config=config, topics=topics)
+    world = World.set_up(compiled)
+    world.configure(REPARTITION, retention_ms="604800000", retention_bytes="1073741824")
+    world.configure(REPARTITION, message_timestamp_type="LogAppendTime")
+    world.configure(CHANGELOG, cleanup_policy="compact,delete")
+    world.configure("orders-hourly-changelog", retention_ms="3600000")
+    world.configure("orders-prices-changelog", min_compaction_lag_ms="0")
+    return world.plan(compiled)
+
+
+def misconfigured_manual() -> Plan:
+    return _misconfigured(MANUAL)
+
+
+def misconfigured_automatic() -> Plan:
+    return _misconfigured({})
+
+
+def replication() -> Plan:
+    topics = [repartition(REPARTITION, 4, replication_factor=5), changelog(CHANGELOG, 4)]
+    world = World(default_min_insync_replicas=4)
+    world.create("orders-out", 4, replication_factor=1)
+    return world.plan(application(topics=topics, sink=Sink("orders-out", 4)))
+
+
+def _renumbered(config: dict[str, str]) -> Plan:
+    def compiled(index: int) -> CompiledApplication:
+        name = f"orders-KSTREAM-AGGREGATE-STATE-STORE-{index:010}-changelog"
+        return application(config=config, topics=[attrs.evolve(changelog(name, 4), generated=True)])
+
+    return World.set_up(compiled(3)).plan(compiled(5))
+
+
+def renumbered_manual() -> Plan:
+    return _renumbered(MANUAL)
+
+
+def renumbered_automatic() -> Plan:
+    return _renumbered({})
+
+
+def group_active() -> Plan:
+    compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
+    world = World.set_up(compiled)
+    del world.topics[CHANGELOG]
+    world.run_group("orders")
+    return world.plan(compiled)
+
+
+def group_active_while_retired() -> Plan:
+    world = World.set_up(application())
+    world.run_group("orders")
+    return world.plan(application(lifecycle=Lifecycle.RETIRED))
+
+
+def reinitialize_stays_on() -> Plan:
+    compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
+    return World.set_up(compiled).plan(compiled)
+
+
+def application_removed() -> Plan:
+    return World.set_up(application()).plan()
+
+
+def wrong_cluster() -> Plan:
+    return World().plan(application(), policy=PlanPolicy(cluster_id="n5uR7hA1RkyLTTuFzzzzzz"))
+
+
+def blast_radius() -> Plan:
+    return World().plan(application(), policy=PlanPolicy(max_new_topics=1, max_added_partitions=4))
+
+
+def timeout() -> Plan:
+    return World().plan(application(), elapsed_ms=61_234)
+
+
+def managed_twice() -> Plan:
+    sink = Sink("shared-out", 4)
+    return World().plan(application(sink=sink), application(id_="sales", sink=sink))
+
+
+def where_it_stands() -> Plan:
+    at = Location("orders.yaml", 9, 5, "/topology/1/groupBy")
+    world = World.set_up(application(config=MANUAL))
+    return world.plan(application(config=MANUAL, topics=[repartition(REPARTITION, 6, at=at)]))
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    missing_source_topic,
+    internal_topics_already_set_up,
+    incomplete_set_up,
+    lost_topics_manual,
+    lost_topics_automatic,
+    replaced_topics_manual,
+    replaced_topics_automatic,
+    source_topics_expanded,
+    over_partitioned,
+    unsafe_expansion,
+    misconfigured_manual,
+    misconfigured_automatic,
+    replication,
+    renumbered_manual,
+    renumbered_automatic,
+    group_active,
+    group_active_while_retired,
+    reinitialize_stays_on,
+    application_removed,
+    wrong_cluster,
+    blast_radius,
+    timeout,
+    managed_twice,
+    where_it_stands,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_texts(scenario: Scenario, golden: Callable[[Path, str], None]) -> None:
+    problems = scenario().problems
+    golden(GOLDEN / f"{scenario.__name__}.txt", problems_text(problems) + "\n")
+    for problem in problems:
+        assert problem.summary.endswith(".")
+        assert problem.why.endswith(".")
+        assert problem.fix.endswith(".")
+        assert problem.expected
+        assert problem.found
+
+
+def test_each_text_has_its_scenario() -> None:
+    assert {file.stem for file in GOLDEN.iterdir()} == {scenario.__name__ for scenario in SCENARIOS}
