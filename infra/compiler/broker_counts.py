@@ -51,8 +51,7 @@ def refused_by_client(
     sources = [frozenset(group.sources) for group in groups]
     problems = [
         _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
-        for group in groups
-        for node in (n.name for n in group.nodes.nodes if getattr(n, "pattern", None) is not None)
+        for node in (n.name for n in topology.nodes if getattr(n, "pattern", None) is not None)
     ]
     if topology.name is not None:
         problems.append(
