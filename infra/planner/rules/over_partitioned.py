@@ -39,6 +39,5 @@ def _cause(state: TopicState, have: int) -> str:
         return "it was not set up by Headwater"
     before = state.recorded.partitions
     if before >= have:
-        return f"it was set up with {before}, its sources have fewer now (created anew with fewer "
-               "partitions?)"
+        return f"it was set up with {before}, its sources have fewer now (were they created anew?)"
     return f"it was set up with {before} and expanded by somebody else"
