@@ -8,6 +8,7 @@ from infra.cli.console import exit_for, print_problems, write
 from infra.cli.options import output_option
 from infra.compiler import build_nodes
 from infra.describe import write_description
+from infra.model.problems import ProblemCode
 from infra.model.topology import TopologyDocument
 from infra.spec import load_documents
 
@@ -32,10 +33,11 @@ def describe(context: click.Context, file: Path, application_id: str | None, out
         print_problems(loaded.problems)
         context.exit(exit_for(loaded.problems))
     nodes = build_nodes(_chosen(loaded.documents, application_id))
-    problems = (*loaded.problems, *nodes.problems)
+    # What an imported text does not tell (retention and the like) does not stand in the text that is written.
+    problems = [problem for problem in nodes.problems if problem.code is not ProblemCode.MISSING_DETAIL]
     if not exit_for(problems):
         write(write_description(nodes), output)
-    print_problems(problems)
+    print_problems((*loaded.problems, *problems))
     context.exit(exit_for(problems))
 
 

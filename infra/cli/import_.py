@@ -11,7 +11,7 @@ from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
 from infra.cli.imported import Imported, store_options
 from infra.cli.options import Count, Setting, StoreDetails, cluster_options, output_option
-from infra.compiler import StreamsConfig, compile_documents
+from infra.compiler import compile_documents
 from infra.compiler.described import complete_from_cluster
 from infra.describe import read_descriptions, write_description
 from infra.model.cluster import ClusterSnapshot
@@ -67,8 +67,8 @@ def import_(
     """Make a document from a running application.
 
     The text of `Topology#describe()` does not say everything: explicit partition counts, retention of
-    windowed stores, stores without changelog. What is missing and needed is asked for by name, or read from
-    the live topics of the application when a cluster is named. Nothing is written before all is known.
+    windowed stores, stores without changelog. What is missing and needed is asked for by name (exit code 1,
+    and noted in the document), or read from the live topics of the application when a cluster is named.
 
     \b
     Examples:
@@ -90,9 +90,9 @@ def import_(
             imported, found = _completed(imported, connection, str(output or "document"))
         except ProblemsError as error:
             raise ProblemsExit(error) from None
+        if not [problem for problem in errors(found) if problem.code is not ProblemCode.MISSING_DETAIL]:
+            write(imported.document(_questions(found)), output)
         problems = (*problems, *found)
-        if not errors(problems):
-            write(imported.document(), output)
     print_problems(problems)
     context.exit(exit_for(problems))
 
@@ -138,12 +138,7 @@ def _completed(
 def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSnapshot) -> Imported:
     if document.described is None:
         return imported
-    described = complete_from_cluster(
-        document.described,
-        imported.application_id,
-        snapshot,
-        additional_retention_ms=StreamsConfig.of(document.application).window_additional_retention_ms,
-    )
+    described = complete_from_cluster(document.described, document.application, snapshot)
     return attrs.evolve(
         imported,
         repartitions=described.repartition_partitions,
@@ -152,9 +147,17 @@ def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSna
     )
 
 
+def _questions(problems: Sequence[Problem]) -> list[str]:
+    return [
+        f"{problem.summary} {problem.fix}"
+        for problem in errors(problems)
+        if problem.code is ProblemCode.MISSING_DETAIL
+    ]
+
+
 def _asking(problem: Problem) -> Problem:
-    """Name the option that answers a question; the document that could answer it is not written yet."""
+    """Name the option that answers a question."""
     if problem.code is not ProblemCode.MISSING_DETAIL:
         return problem
-    option = f" Here: `--store {problem.node}=KIND,retention=DURATION`." if problem.node else ""
-    return attrs.evolve(problem, fix=problem.fix + option, location=None)
+    option = f" Or import with `--store {problem.node}=KIND,retention=DURATION`." if problem.node else ""
+    return attrs.evolve(problem, fix=problem.fix + option)

@@ -1,12 +1,13 @@
 """The document that `headwater import` writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import yaml
 
 from infra.model.topology import StoreDetail
+from infra.report.printable import printable
 
 
 @attrs.frozen(kw_only=True)
@@ -23,8 +24,8 @@ class Imported:
     stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     copartitioned: Sequence[Sequence[str]] = ()
 
-    def document(self) -> str:
-        """Return the YAML text, the description as a block where YAML can hold it so."""
+    def document(self, questions: Iterable[str] = ()) -> str:
+        """Return the YAML text, the description as a block where YAML can hold it so; `questions` end it."""
         application: dict[str, Any] = {"id": self.application_id}
         if self.config:
             application["config"] = dict(self.config)
@@ -36,7 +37,8 @@ class Imported:
         if self.copartitioned:
             described["copartitioned"] = [list(group) for group in self.copartitioned]
         content = {"version": 1, "application": application, "describe": described}
-        return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+        text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+        return text + "".join(f"# Missing: {printable(question)}\n" for question in questions)
 
 
 def store_options(detail: StoreDetail) -> Mapping[str, Any]:

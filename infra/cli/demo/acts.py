@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import attrs
+import click
 
 from infra.cli.demo.stage import DOCUMENTS, Stage
 from infra.cli.pulumi_project import Finished
@@ -149,7 +150,7 @@ class Run:
     def do(self, stage: Stage) -> None:
         finished = self.what.run(stage)
         if finished.code:
-            raise RuntimeError(f"{self.command(stage)} failed:\n{finished.text}")
+            raise click.ClickException(f"{self.command(stage)} failed:\n{finished.text}")
 
 
 def _topics(stage: Stage, arguments: str) -> str:
