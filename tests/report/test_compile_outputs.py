@@ -1,0 +1,111 @@
+"""What `headwater compile` prints: of the examples (golden files), of hostile names, of many topics."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import attrs
+import pytest
+
+from infra.compiler import compile_documents
+from infra.model.compiled import CompiledApplication
+from infra.report import compile_json
+from infra.report.compile_text import compile_text
+from infra.report.dot import dot
+from infra.report.graph import Graph, graph
+from infra.report.mermaid import mermaid
+from infra.report.svg import svg
+from infra.spec import load_text
+from tests.report.examples import COUNTS, compiled_examples
+
+_GOLDEN = Path(__file__).parent / "golden"
+_SVG = "{http://www.w3.org/2000/svg}"
+_HOSTILE = 'a"b<script>&\\#\x1b[31m'
+
+
+def _json(compiled: tuple[CompiledApplication, ...]) -> str:
+    return json.dumps(compile_json(compiled), indent=2) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "render"),
+    [
+        ("examples.txt", compile_text),
+        ("examples.json", _json),
+        ("examples.dot", lambda compiled: dot(graph(compiled, COUNTS))),
+        ("examples.mmd", lambda compiled: mermaid(graph(compiled, COUNTS))),
+        ("examples.svg", lambda compiled: svg(compiled, COUNTS)),
+    ],
+)
+def test_output(
+    name: str,
+    render: Callable[[tuple[CompiledApplication, ...]], str],
+    golden: Callable[[Path, str], None],
+) -> None:
+    golden(_GOLDEN / name, render(compiled_examples()))
+
+
+def test_json_has_the_published_shape() -> None:
+    document = compile_json(compiled_examples())
+    assert document.keys() == {"applications"}
+    for application in document["applications"]:
+        assert application.keys() == {"applicationId", "subtopologies", "internalTopics", "problems"}
+        for topic in application["internalTopics"]:
+            assert topic.keys() == {"name", "kind", "partitions", "config", "subtopology"}
+            assert topic["kind"] in ("repartition", "changelog", "fk-subscription")
+
+
+def test_svg_shows_every_topic_with_its_count() -> None:
+    root = ET.fromstring(svg(compiled_examples(), COUNTS))  # noqa: S314 - our own text
+    titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
+    for application in compiled_examples():
+        for topic in application.internal_topics:
+            assert f"{topic.name}, {topic.partitions} partitions" in titles
+
+
+def test_svg_needs_nothing_from_elsewhere() -> None:
+    text = svg(compiled_examples(), COUNTS).replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "://" not in text
+    assert "@import" not in text
+    assert "<script" not in text
+
+
+@pytest.mark.parametrize("render", [dot, mermaid])
+def test_names_cannot_break_out_of_a_graph_language(render: Callable[[Graph], str]) -> None:
+    text = render(graph(_with_source(_HOSTILE), {}))
+    assert "\x1b" not in text
+    assert "<script>" not in text or render is dot
+    assert 'a"b' not in text
+
+
+def test_names_cannot_break_out_of_svg() -> None:
+    root = ET.fromstring(svg(_with_source(_HOSTILE), {}))  # noqa: S314 - our own text
+    assert not list(root.iter(f"{_SVG}script"))
+
+
+def test_names_cannot_obey_the_terminal() -> None:
+    assert "\x1b" not in compile_text(_with_source(_HOSTILE))
+
+
+def test_a_topology_of_a_thousand_subtopologies_is_drawn_at_once() -> None:
+    steps = "\n".join(
+        f"  - stream: {{topic: t{n}}}\n"
+        f"  - groupBy: {{key: value.k, name: g{n}}}\n"
+        f"  - count: {{materialized: c{n}}}"
+        for n in range(500)
+    )
+    loaded = load_text(f"application: {{id: wide}}\ntopology:\n{steps}\n", "wide.yaml")
+    compiled = compile_documents(loaded.documents, {f"t{n}": 4 for n in range(500)})
+    assert len(compiled[0].subtopologies) == 1000
+    start = time.process_time()
+    text = svg(compiled, {})
+    assert time.process_time() - start < 2
+    assert len(text) < 3_000_000
+
+
+def _with_source(name: str) -> tuple[CompiledApplication, ...]:
+    (first, *_) = compiled_examples()
+    part = attrs.evolve(first.subtopologies[0], sources=(name,), sinks=(name,), nodes=(name,), stores=(name,))
+    return (attrs.evolve(first, subtopologies=(part,)),)
