@@ -10,7 +10,7 @@ from infra.model.problems import Location, Problem, ProblemCode, Severity, error
 from infra.model.record import RecordedTopic
 from infra.model.topology import Setup, Sink
 from infra.planner import ActionKind, Plan
-from tests.planner.world import AUTOSCALING, MANUAL, World, application, repartition
+from tests.planner.world import AUTOSCALING, MANUAL, World, application, changelog, repartition
 
 AUTOMATIC: Mapping[str, str] = {}
 BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])
@@ -353,3 +353,24 @@ def test_a_managed_sink_is_created_expanded_and_never_shrunk(mode: Mapping[str, 
     assert codes(world.plan(compiled(6, {"retention.ms": "1000"}))) == [ProblemCode.OVER_PARTITIONED]
     del world.topics["orders-out"]
     assert kinds(world.up(compiled(8)))["orders-out"] is ActionKind.RECREATE
+
+
+def renumbered(index: int, config: Mapping[str, str], setup: Setup | None = None) -> CompiledApplication:
+    name = f"orders-KSTREAM-AGGREGATE-STATE-STORE-{index:010}-changelog"
+    return application(config=config, setup=setup, topics=[attrs.evolve(changelog(name, 4), generated=True)])
+
+
+def test_renumbered_topics_are_an_error_when_set_up_manually() -> None:
+    world = World.set_up(renumbered(3, MANUAL))
+    assert codes(world.plan(renumbered(5, MANUAL))) == [ProblemCode.RENUMBERED]
+    accepted = world.up(renumbered(5, MANUAL, Setup(reinitialize=True)))
+    assert [problem.code for problem in warnings(accepted)] == [ProblemCode.RENUMBERED]
+    assert not world.plan(renumbered(5, MANUAL)).problems
+
+
+def test_renumbered_topics_are_a_warning_when_set_up_automatically() -> None:
+    world = World.set_up(renumbered(3, {}))
+    plan = world.up(renumbered(5, {}))
+    assert [problem.code for problem in warnings(plan)] == [ProblemCode.RENUMBERED]
+    assert set(kinds(plan).values()) == {ActionKind.CREATE, ActionKind.KEEP}
+    assert not world.plan(renumbered(5, {})).problems
