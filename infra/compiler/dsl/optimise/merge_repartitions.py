@@ -23,7 +23,8 @@ def merge_repartitions(builder: Builder) -> None:
         for repartition in repartitions:
             child = _child_above(repartition, changer)
             if child is None:
-                changer.add_child(hoisted)
+                if hoisted.children:
+                    changer.add_child(hoisted)
                 builder.refuse(_search_fails(repartition, changer))
                 return
             _replace(repartition, hoisted, changer, child)
@@ -108,8 +109,8 @@ def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
         throws=STREAMS,
         code=ProblemCode.OPTIMIZATION_FAILS,
         node=repartition.name,
-        expected="repartitions that share no operator below the key change",
-        found=f"another repartition has taken the way from {changer.name} with it",
+        expected="repartitions that share neither operators nor merges below the key change",
+        found=f"the way down from {changer.name} has been moved already",
         at=repartition.at,
         fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings "
         "one named group, or call `repartition` right after the key change.",
