@@ -182,7 +182,7 @@ def _bad_text(violation: Violation) -> Iterator[Complaint]:
         expected=expected,
         found=found(violation.value),
         fix=_meant(violation.value, examples) or f"Write {expected}.",
-        why=violation.schema.get("description", WHY),
+        why=_rule(violation.schema),
     )
 
 
@@ -196,8 +196,13 @@ def _bad_key(violation: Violation) -> Iterator[Complaint]:
         expected=expected,
         found=shown,
         fix=f"Write {expected}.",
-        why=violation.schema.get("description", WHY),
+        why=_rule(violation.schema),
     )
+
+
+def _rule(schema: Schema) -> str:
+    """What is said of this kind of value wherever it stands, rather than of this very one."""
+    return str(schema.get("$comment", schema.get("description", WHY)))
 
 
 def _beyond_limit(violation: Violation) -> Iterator[Complaint]:

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from infra.spec.places import PathPart
+from infra.spec.schema_inlining import inlined
 
 Schema = dict[str, Any]
 
@@ -91,5 +92,5 @@ def _validator() -> Validator:
         {"pattern": _pattern},
         type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
     )
-    validator: Validator = kind(document_schema())
+    validator: Validator = kind(inlined(document_schema()))
     return validator
