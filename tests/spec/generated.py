@@ -9,7 +9,7 @@ from infra.spec.schema import Schema, document_schema, resolve
 
 _DEEPEST = 7
 
-# JSON Schema by itself takes 3.0 for a whole number and, in Python, "a\n" for a match of `^a$`; documents may not
+# JSON Schema takes 3.0 for a whole number and, in Python, "a\n" for a match of `^a$`; documents are stricter
 fractions = st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer())
 texts = st.text(max_size=12).filter(lambda text: not text.endswith("\n"))
 scalars = st.none() | st.booleans() | st.integers() | fractions | texts
@@ -31,15 +31,13 @@ def damaged(draw: st.DrawFn) -> Any:  # noqa: ANN401 - any value
             inner[key] = draw(
                 st.recursive(
                     scalars,
-                    lambda any_: (
-                        st.lists(any_, max_size=2) | st.dictionaries(st.text(max_size=5), any_, max_size=2)
-                    ),
+                    lambda any_: st.lists(any_, max_size=2) | st.dictionaries(texts, any_, max_size=2),
                 )
             )
             return document
         inner = inner[key]
     if isinstance(inner, dict):
-        inner[draw(st.text(max_size=8))] = draw(scalars)
+        inner[draw(texts)] = draw(scalars)
     return document
 
 
