@@ -7,12 +7,13 @@ from typing import Any
 import attrs
 
 from infra.compiler import build_nodes, compile_document
-from infra.describe import write_description
+from infra.describe import read_description, write_description
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
-from infra.model.nodes import NodeTopology
+from infra.model.nodes import NodeTopology, SourceNode
 from infra.model.problems import Problem, errors
 from infra.model.topology import Protocol, TopologyDocument
 from infra.spec import parse_document
+from tests.oracle.described_documents import described
 from tests.oracle.kafka_streams import Answer, Counts, Refusal, Run
 
 Json = dict[str, Any]
@@ -95,6 +96,34 @@ def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]
     if text != answer.describe:
         yield f"describe:\n--- ours\n{text}\n--- Kafka Streams\n{answer.describe}"
     yield from _run_differences(typed, nodes, answer, tuple(runs))
+    yield from import_differences(typed, nodes, text, tuple(runs))
+
+
+def import_differences(
+    document: TopologyDocument, nodes: NodeTopology, text: str, runs: Iterable[Run]
+) -> Iterator[str]:
+    """What gets lost on the way through the text, once all that it lacks is told."""
+    read, problems = read_description(text)
+    if found := errors(problems):
+        yield f"our reader refuses the text: {_texts(found)}"
+    elif (again := write_description(read)) != text:
+        yield f"import:\n--- text\n{text}\n--- after reading and writing\n{again}"
+    imported = described(document.application, text, nodes)
+    known = {node.name for node in nodes.nodes if isinstance(node, SourceNode)}
+    if any(group - known for group in nodes.copartition_groups):
+        return  # Kafka Streams forgot members, and a text does not tell of which groups
+    for run in runs:
+        direct, indirect = compiled(document, run), compiled(imported, run)
+        if not errors(direct.problems) and _essence(direct) != _essence(indirect):
+            yield f"import, {run}:\n--- direct {_essence(direct)}\n--- by the text {_essence(indirect)}"
+
+
+def _essence(application: CompiledApplication) -> Json:
+    """What is made; how a text's co-partition groups are cut matters by its effect on counts only."""
+    return {
+        "topics": {t.name: (t.kind.value, t.partitions, dict(t.config)) for t in application.internal_topics},
+        "errors": sorted(problem.summary for problem in errors(application.problems)),
+    }
 
 
 def _run_differences(

@@ -163,7 +163,10 @@ class Generator:
         kind = self.choices.pick(
             ("keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session")
         )
-        builder: Options = {"name": self._fresh("store"), "kind": kind}
+        name = self._fresh("store")
+        if self.bad and self.stores and self.choices.chance(20):
+            name = self.choices.pick(self.stores)
+        builder: Options = {"name": name, "kind": kind}
         if kind not in {"keyValue", "timestampedKeyValue"}:
             builder["retention"] = self.choices.pick((3_600_000, 60_000, "1h30m"))
         if kind.lower().endswith("window"):
@@ -178,6 +181,8 @@ class Generator:
         stores: list[Any] = []
         if self.stores and self.choices.chance(60):
             stores.append(self.choices.pick(self.stores))
+        if self.bad and self.choices.chance(10):
+            stores.append(self.choices.pick(("unheard-of", *self.names)))
         if self.choices.chance(30):
             stores.append(self._builder())
             if self.choices.chance(50):
@@ -360,12 +365,13 @@ class Generator:
         window: Options = self.choices.pick(
             ({"difference": 5000}, {"difference": "10s", "grace": "3s"}, {"before": 2000, "after": 7000, "grace": 1})
         )
-        total = {"difference": 10_000} if window.get("difference") == 5000 else {"difference": 23_000, "before": 9001}
-        kept = total.get("before", 0) if "before" in window else total["difference"]
+        if self.choices.chance(5):
+            window = {"before": -1000, "after": 10_000 if not self.bad else self.choices.pick((10_000, 500)), "grace": 1}
         options: Options = {"with": other.alias, "window": window, **self._name()}
         if self.choices.chance(25):
             options["storeName"] = self._any_name("j")
-        size = 9000 if "before" in window else 10_000 if window["difference"] == 5000 else 20_000
+        size = window["before"] + window["after"] if "before" in window else 2 * {5000: 5000, "10s": 10_000}[window["difference"]]
+        kept = size + {"3s": 3000}.get(window.get("grace"), window.get("grace", 0))
         for side in ("thisStore", "otherStore"):
             if self.choices.chance(12):
                 options[side] = {"name": self._any_name("js"), "retention": kept, "windowSize": size}
@@ -400,7 +406,8 @@ class Generator:
         if table.versioned and not self.bad:
             return
         if self.choices.chance(30):
-            options["maxRecords"] = 100
+            options[self.choices.pick(("maxRecords", "maxBytes"))] = 100
+            options["whenFull"] = "shutDown"
         if options["until"] == "timeLimit" and self.choices.chance(30):
             options["whenFull"] = self.choices.pick(("emitEarly", "shutDown"))
         self._emit("suppress", options | self._name() | self._logging(), "table", table, window=table.window)
@@ -464,7 +471,9 @@ class Generator:
         readers: list[str] = []
         for _ in range(1 + self.choices.number(2)):
             readers.append(self._fresh("src"))
-            self._emit("addSource", {"name": readers[-1], "topic": self._topic()}, None)
+            self._emit("addSource", {"name": readers[-1], **self._source_topics()}, None)
+        if self.bad and self.names and self.choices.chance(40):
+            readers.append(self.choices.pick(self.names))
         for _ in range(self.choices.number(4)):
             nodes.append(self._fresh("proc"))
             parents = list(dict.fromkeys(self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))))
@@ -481,6 +490,18 @@ class Generator:
             parents = [self.choices.pick([*readers, *nodes])]
             target = {"topic": self._fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
             self._emit("addSink", {"name": self._fresh("sink"), **target, "parents": parents}, None)
+
+    def _source_topics(self) -> Options:
+        form = self.choices.number(10)
+        if form == 9 and self.bad and self.topics:
+            return {"topic": self.choices.pick(self.topics)}
+        if form == 8:
+            return {"topics": [self._topic(), self._topic()]}
+        if form == 7:
+            prefix = self._fresh("p")
+            self.topics.append(f"{prefix}-a")
+            return {"pattern": f"{prefix}-[a-z]+"}
+        return {"topic": self._topic()}
 
     def _config(self) -> Options:
         config: Options = {}

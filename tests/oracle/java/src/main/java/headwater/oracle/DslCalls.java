@@ -119,7 +119,17 @@ final class DslCalls {
     }
 
     private Object onStream(final Call call, final KStream stream) {
-        final Named named = named(call);
+        switch (call.operator()) {
+            case "print":
+                stream.print(call.has("name") ? Printed.toSysOut().withName(call.text("name")) : Printed.toSysOut());
+                return null;
+            case "to": to(call, stream); return null;
+            case "repartition": return call.options().isEmpty() ? stream.repartition() : stream.repartition(repartitioned(call));
+            default: return onStream(call, stream, named(call));
+        }
+    }
+
+    private Object onStream(final Call call, final KStream stream, final Named named) {
         switch (call.operator()) {
             case "filter": return named == null ? stream.filter(PREDICATE) : stream.filter(PREDICATE, named);
             case "filterNot": return named == null ? stream.filterNot(PREDICATE) : stream.filterNot(PREDICATE, named);
@@ -137,15 +147,10 @@ final class DslCalls {
                     stream.foreach((k, v) -> { }, named);
                 }
                 return null;
-            case "print":
-                stream.print(call.has("name") ? Printed.toSysOut().withName(call.text("name")) : Printed.toSysOut());
-                return null;
             case "merge":
                 final KStream other = (KStream) handle(call.text("with"));
                 return named == null ? stream.merge(other) : stream.merge(other, named);
             case "split": split(call, stream); return stream;
-            case "to": to(call, stream); return null;
-            case "repartition": return call.options().isEmpty() ? stream.repartition() : stream.repartition(repartitioned(call));
             case "process": return Processors.process(call, stream);
             case "processValues": return Processors.processValues(call, stream);
             case "toTable": return toTable(call, stream);

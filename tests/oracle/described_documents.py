@@ -1,0 +1,51 @@
+"""The document of an imported text, told all that the text lacks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from infra.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
+from infra.model.topology import Application, TopologyDocument
+from infra.spec import parse_document
+
+_KINDS = {
+    ChangelogKind.KEY_VALUE: {"kind": "timestampedKeyValue"},
+    ChangelogKind.VERSIONED: {"kind": "versionedKeyValue"},
+    ChangelogKind.WINDOWED: {"kind": "window"},
+    ChangelogKind.WINDOWED_DUPLICATES: {"kind": "window", "retainDuplicates": True},
+}
+
+
+def described(application: Application, text: str, nodes: NodeTopology) -> TopologyDocument:
+    """A document with `text` in place of the calls that made `nodes`."""
+    describe: dict[str, Any] = {
+        "text": text,
+        "repartitions": {t.name: t.partitions for t in nodes.repartition_topics if t.partitions is not None},
+        "stores": {store.name: _detail(store) for store in nodes.stores if not store.is_global and _is_used(store, nodes)},
+        "copartitioned": [group for group in _copartitioned(nodes) if len(group) > 1],
+    }
+    documents = parse_document({"application": {"id": application.id}, "describe": describe})
+    assert not documents.problems, documents.problems
+    return attrs.evolve(documents.documents[0], application=application)
+
+
+def _is_used(store: StateStore, nodes: NodeTopology) -> bool:
+    return any(store.name in getattr(node, "stores", ()) for node in nodes.nodes)
+
+
+def _detail(store: StateStore) -> dict[str, Any]:
+    detail: dict[str, Any] = {**_KINDS[store.kind], "logging": store.logged}
+    if store.base_ms is not None:
+        detail["retention"] = store.base_ms
+    if store.overrides:
+        detail["overrides"] = dict(store.overrides)
+    if store.changelog_topic is not None:
+        detail["sourceTopic"] = store.changelog_topic
+    return detail
+
+
+def _copartitioned(nodes: NodeTopology) -> Iterator[list[str]]:
+    topics = {node.name: node.topics for node in nodes.nodes if isinstance(node, SourceNode)}
+    for group in nodes.copartition_groups:
+        yield sorted({topic for source in group for topic in topics.get(source, ())})

@@ -1,0 +1,50 @@
+"""The recorded cases as typed values; `<app>` stands for the application id in all of them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from infra.model.topology import TopologyDocument
+from infra.spec import load_documents
+from tests.oracle.case_documents import case_folders
+
+Json = dict[str, Any]
+
+
+@attrs.frozen
+class Case:
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def has(self, file: str) -> bool:
+        return (self.folder / file).exists()
+
+    def text(self, file: str) -> str:
+        return (self.folder / file).read_bytes().decode()
+
+    def json(self, file: str) -> Json:
+        content: Json = json.loads(self.text(file))
+        return content
+
+    def document(self) -> TopologyDocument:
+        documents = load_documents([self.folder / "document.yaml"])
+        assert not documents.problems
+        return documents.documents[0]
+
+
+CASES = tuple(Case(folder) for folder in case_folders())
+
+
+def cases_with(*files: str) -> tuple[Case, ...]:
+    return tuple(case for case in CASES if all(case.has(file) for file in files))
+
+
+def recorded_counts(counts: Mapping[str, int], application_id: str) -> dict[str, int]:
+    """`counts` with `<app>` for the application id."""
+    return {topic.replace(f"{application_id}-", "<app>-", 1): count for topic, count in counts.items()}

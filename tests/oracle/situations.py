@@ -1,0 +1,58 @@
+"""What is asked of both sides at once: a document, and the starts of its application on clusters of several shapes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from tests.oracle.comparison import differences
+from tests.oracle.generation import Choices, Generator
+from tests.oracle.kafka_streams import KafkaStreams, Run
+
+_PERCENT_BAD = 15
+_APPLICATION_IDS = ("app", "a", "billing-2")
+
+
+@attrs.frozen
+class Situation:
+    """`clusters` are partition counts by topic; each is tried with several application ids and both protocols."""
+
+    document: Mapping[str, Any]
+    clusters: Sequence[Mapping[str, int]] = ({},)
+
+    def runs(self) -> tuple[Run, ...]:
+        own = str(self.document["application"]["id"])
+        ids = dict.fromkeys((own, *_APPLICATION_IDS))
+        return tuple(
+            Run(application_id, cluster, protocol)
+            for cluster in self.clusters
+            for application_id in ids
+            for protocol in ("classic", "streams")
+        )
+
+    def differences(self, kafka_streams: KafkaStreams) -> list[str]:
+        runs = self.runs()
+        answer = kafka_streams.ask(self.document, runs, self.clusters[0])
+        assert answer.refusal is None or answer.refusal.stage != "request", answer.refusal
+        return list(differences(self.document, answer, runs))
+
+    def text(self) -> str:
+        """As kept in `regressions/`."""
+        content = {"document": self.document, "clusters": [dict(cluster) for cluster in self.clusters]}
+        return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110)
+
+
+def random_situation(choices: Choices) -> Situation:
+    generator = Generator(choices, bad=choices.chance(_PERCENT_BAD))
+    size = 1 + choices.number(14 if choices.chance(75) else 40)
+    document = generator.document(size)
+    return Situation(document, (generator.partitions(), generator.partitions(missing_percent=3)))
+
+
+def kept_situations(folder: Path) -> Iterable[tuple[str, Situation]]:
+    """Those of `folder`, by file name."""
+    for file in sorted(folder.glob("*.yaml")):
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        yield file.stem, Situation(content["document"], content.get("clusters") or ({},))

@@ -1,0 +1,106 @@
+"""The recorded failures, replayed step by step: where Kafka Streams dies, the plan says why, with the same counts."""
+
+import json
+import re
+from collections.abc import Iterable
+
+import attrs
+import pytest
+
+from infra.compiler import compile_document
+from infra.model.cluster import ClusterSnapshot, LiveTopic
+from infra.model.problems import Problem, ProblemCode, errors
+from infra.model.record import RecordedTopic, SetupRecord
+from infra.model.topology import Setup, TopologyDocument
+from infra.planner import PlanPolicy, plan
+from tests.oracle.recorded import Case, Json, cases_with
+
+_CODES = (
+    ("MissingSourceTopicException", {ProblemCode.MISSING_SOURCE_TOPIC}),
+    ("Topics not co-partitioned", {ProblemCode.NOT_COPARTITIONED}),
+    ("do not have the same number of partitions", {ProblemCode.CONFLICTING_PARTITIONS}),
+    ("doesn't match number of partitions", {ProblemCode.CONFLICTING_PARTITIONS}),
+    ("Following changelog topic", {ProblemCode.UNNAMED_RESOURCES}),
+    ("has invalid partitions", {ProblemCode.OVER_PARTITIONED, ProblemCode.SOURCE_TOPICS_EXPANDED}),
+    ("Could not create topic", {ProblemCode.REPLICATION_FACTOR, ProblemCode.INVALID_CONFIG}),
+)
+
+
+@attrs.define
+class Replay:
+    """A cluster to which the steps of a case happen. Headwater's runs and Kafka Streams' starts look at it alike."""
+
+    document: TopologyDocument
+    topics: dict[str, LiveTopic] = attrs.field(factory=dict)
+    record: SetupRecord | None = None
+
+    def put(self, name: str, partitions: int, configs: Json | None = None) -> None:
+        kept = configs if configs is not None else self.topics[name].config if name in self.topics else {}
+        self.topics[name] = LiveTopic(name, f"id-{name}", partitions, 1, kept)
+
+    def errors(self, *, manual: bool = False) -> tuple[Problem, ...]:
+        """With `manual` set-up nothing is rectified and everything wrong is told."""
+        snapshot = ClusterSnapshot("cluster", 1, dict(self.topics), described=frozenset(self.topics))
+        application = self.document.application
+        if manual:
+            config = {**application.config, "internal.topics.setup": "manual"}
+            application = attrs.evolve(application, config=config, setup=Setup(if_incomplete=True, adopt=True))
+        compiled = compile_document(attrs.evolve(self.document, application=application), snapshot.partitions)
+        records = {self.document.application.id: self.record} if self.record else {}
+        planned = plan([compiled], snapshot, records, PlanPolicy())
+        return errors((*compiled.problems, *planned.problems))
+
+    def started(self, live: Iterable[Json]) -> None:
+        """Kafka Streams has made its internal topics; they count as set up."""
+        for topic in live:
+            self.put(topic["name"], topic["partitions"], topic["configs"])
+        recorded = {t["name"]: RecordedTopic(t["name"], f"id-{t['name']}", t["partitions"]) for t in live}
+        if recorded:
+            self.record = SetupRecord(self.document.application.id, recorded, 1)
+
+
+@pytest.mark.parametrize("case", cases_with("failure.json"), ids=lambda case: case.name)
+def test_plan_refuses_what_kafka_streams_dies_of(case: Case) -> None:
+    replay = Replay(case.document())
+    for step in json.loads(case.text("failure.json").replace("<app>", case.name))["steps"]:
+        if "topic" in step and "partitions" in step:
+            replay.put(step["topic"], step["partitions"], step.get("configs"))
+        elif "topic" in step:
+            del replay.topics[step["topic"]]
+        elif "exception" in step:
+            _same_reason(step["exception"], replay.errors())
+        elif step.get("state") == "RUNNING":
+            _no_refusal_without_data_at_stake(replay.errors())
+            replay.started(step["internal_topics"])
+        elif "misconfigurations" in step:
+            _same_validation(step, replay.errors(manual=True))
+
+
+def _same_reason(exception: Json, found: tuple[Problem, ...]) -> None:
+    """The same problem, about the same topics with the same counts."""
+    told = f"{exception['class']} {exception['message']}"
+    codes = next(codes for text, codes in _CODES if text in told)
+    matching = [problem for problem in found if problem.code in codes]
+    assert matching, found
+    words = {word for problem in matching for word in re.findall(r"[\w.-]+", str(attrs.astuple(problem)))}
+    for topic, count in re.findall(r"([\w-]+)=(\d+)", told):
+        assert {topic, count} <= words
+    for topic, expected, actual in re.findall(r"topic (\S+) has .*expected: (\d+); actual: (\d+)", told):
+        assert {topic, expected, actual} <= words
+
+
+def _no_refusal_without_data_at_stake(found: tuple[Problem, ...]) -> None:
+    """Headwater refuses more than Kafka Streams does, but only where data is lost in silence."""
+    silent = {ProblemCode.MISCONFIGURED_INTERNAL_TOPIC, ProblemCode.MISSING_INTERNAL_TOPICS}
+    assert {problem.code for problem in found} <= silent, found
+
+
+def _same_validation(step: Json, found: tuple[Problem, ...]) -> None:
+    """`InternalTopicManager#validate`, without its fault of taking the default retention.bytes for one that is set."""
+    wrong = {
+        topic
+        for topic, faults in step["misconfigurations"].items()
+        if any("retention.bytes" not in fault and "partitions" not in fault for fault in faults)
+    }
+    changed = {p.topic for p in found if p.code is ProblemCode.MISCONFIGURED_INTERNAL_TOPIC}
+    assert changed == wrong

@@ -1,0 +1,62 @@
+"""Random topologies: Headwater and the real Kafka Streams 4.1.1 say the same of each, or both refuse it."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.oracle.generation import Choices
+from tests.oracle.kafka_streams import KafkaStreams
+from tests.oracle.situations import Situation, kept_situations, random_situation
+
+pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
+_HERE = Path(__file__).parent
+_QUICK = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "300"))
+_LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "5000"))
+_REGRESSIONS = dict(kept_situations(_HERE / "regressions"))
+_PUBLISHED = dict(kept_situations(_HERE / "published"))
+_common = settings(
+    deadline=None,
+    database=None,
+    print_blob=True,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    return random_situation(Choices(lambda options: draw(st.integers(0, options - 1))))
+
+
+@settings(_common, max_examples=_QUICK, derandomize=True)
+@given(situation=situations())
+def test_same_as_kafka_streams(kafka_streams: KafkaStreams, situation: Situation) -> None:
+    _assert_same(kafka_streams, situation)
+
+
+@pytest.mark.soak
+@settings(_common, max_examples=_LONG)
+@given(situation=situations())
+def test_same_as_kafka_streams_for_long(kafka_streams: KafkaStreams, situation: Situation) -> None:
+    _assert_same(kafka_streams, situation)
+
+
+@pytest.mark.parametrize("name", _REGRESSIONS)
+def test_once_found_never_again(kafka_streams: KafkaStreams, name: str) -> None:
+    _assert_same(kafka_streams, _REGRESSIONS[name])
+
+
+@pytest.mark.parametrize("name", _PUBLISHED)
+def test_applications_as_others_publish_them(kafka_streams: KafkaStreams, name: str) -> None:
+    situation = _PUBLISHED[name]
+    answer = kafka_streams.ask(situation.document)
+    assert answer.refusal is None, answer.refusal
+    _assert_same(kafka_streams, situation)
+
+
+def _assert_same(kafka_streams: KafkaStreams, situation: Situation) -> None:
+    found = situation.differences(kafka_streams)
+    assert not found, f"{found[0]}\n\nTo keep it, write to regressions/:\n{situation.text()}"
