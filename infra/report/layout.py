@@ -240,7 +240,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, lane: Placed) -> str:
 def _way_back(x1: float, y1: float, tip: float, y2: float, lane: Placed) -> str:
     """Go around: out to the right, through the gap between two lanes, in from the left."""
     gap = lane.y - _LANE_GAP / 2 if y2 < lane.y else lane.y + lane.height + _LANE_GAP / 2
-    right, left, radius = x1 + 20, tip - 20, 7
+    right, left, radius = x1 + 10, tip - 8, 6
     out, back = (radius if gap > y1 else -radius), (radius if y2 > gap else -radius)
     return (
         f"M{x1:.1f} {y1:.1f}H{right - radius:.1f}q{radius} 0 {radius} {out}V{gap - out:.1f}"
