@@ -12,6 +12,7 @@ from infra.compiler.described.names import (
     COGROUP_MERGE,
     COGROUP_NODE,
     CUSTOM_NODE,
+    EXPLICIT_REPARTITION,
     JOIN_NODE,
     JOIN_STORE,
     SHARED_JOIN_STORE,
@@ -98,10 +99,11 @@ def _cogroups(
         group: set[str] = set()
         for node in nodes:
             for source in structure.upstream(node.parents, forgotten):
-                written = [t for t in _topics(structure, source) if t in internal]
-                sinks = [sink for topic in written for sink in structure.sinks[topic]]
+                written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
+                own = [t for t in written if not EXPLICIT_REPARTITION.fullmatch(t)]
+                sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = structure.upstream([p for sink in sinks for p in sink.parents], forgotten)
-                group |= before if written else {source}
+                group |= before if own else {source}
         yield _order(nodes[0].name, position), frozenset(group)
 
 
