@@ -1,5 +1,6 @@
 """PURE. The typed view of the config keys that compiling and planning read."""
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TypeVar
@@ -27,6 +28,9 @@ _UPGRADES = frozenset(
         "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0",
     }
 )  # fmt: skip
+
+
+_WORD_BREAK = re.compile(r"\s*,\s*")
 
 
 class SetupMode(StrEnum):
@@ -201,7 +205,7 @@ def _upgrade_from(value: str) -> str:
 
 def _optimizations(value: str) -> frozenset[str]:
     """`StreamsConfig#verifyTopologyOptimizationConfigs`."""
-    words = [word.strip() for word in value.split(",")]
+    words = _WORD_BREAK.split(value)
     if words in (["none"], ["all"]):
         return OPTIMIZATIONS if words == ["all"] else frozenset()
     if not set(words) <= OPTIMIZATIONS:

@@ -10,6 +10,7 @@ once from the parents' answers.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import attrs
 
@@ -76,14 +77,11 @@ class Graph:
             self._next += 1
         if node.birth < 0:
             node.birth = node.priority
-        node.key_changer = _search_up(node, lambda each: each.changes_key, lambda each: each.key_changer)
-        node.changer = _search_up(
-            node, lambda each: each.changes_key or each.changes_value, lambda each: each.changer
-        )
+        node.key_changer = _search_up(node, _changes_key, attrgetter("key_changer"))
+        node.changer = _search_up(node, _changes_key_or_value, attrgetter("changer"))
         node.window_grace_ms = _grace_of(node)
-        node.is_versioned = (
-            node.versioned if node.versioned is not None else all(each.is_versioned for each in node.parents)
-        )
+        inherits = all(parent.is_versioned for parent in node.parents)
+        node.is_versioned = inherits if node.versioned is None else node.versioned
         return node
 
 
@@ -101,6 +99,14 @@ def _search_up(
             return parent
         answer = answer_of(parent)
     return answer
+
+
+def _changes_key(node: GraphNode) -> bool:
+    return node.changes_key
+
+
+def _changes_key_or_value(node: GraphNode) -> bool:
+    return node.changes_key or node.changes_value
 
 
 def _grace_of(node: GraphNode) -> int | None:

@@ -11,6 +11,7 @@ def refused(
     summary: str,
     *,
     throws: str = TOPOLOGY,
+    when: str = "while the topology is built",
     fix: str,
     at: Location | None = None,
     code: ProblemCode = ProblemCode.INVALID_TOPOLOGY,
@@ -19,7 +20,7 @@ def refused(
     expected: str | None = None,
     found: str | None = None,
 ) -> Problem:
-    """A call that Kafka Streams answers with an exception while the topology is built."""
+    """A call that Kafka Streams answers with an exception, at once or when the application starts."""
     return Problem(
         code=code,
         summary=summary,
@@ -27,7 +28,7 @@ def refused(
         topic=topic,
         expected=expected,
         found=found,
-        why=f"Kafka Streams throws {throws} while the topology is built: the application does not start.",
+        why=f"Kafka Streams throws {throws} {when}: the application does not start.",
         fix=fix,
         location=at,
     )

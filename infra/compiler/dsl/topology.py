@@ -167,10 +167,12 @@ class TopologyUnderConstruction:
 
     # the result
 
-    def source_topics(self, name: str) -> tuple[str, ...]:
-        """Topics of a source node; empty for a pattern, for another node and for an unknown name."""
+    def topics_read(self, name: str) -> tuple[str, ...]:
+        """Topics of a source node, or its pattern; empty for another node and for an unknown name."""
         node = self._nodes.get(name)
-        return node.topics if isinstance(node, SourceNode) else ()
+        if not isinstance(node, SourceNode):
+            return ()
+        return node.topics if node.pattern is None else (node.pattern,)
 
     def is_source(self, name: str) -> bool:
         return isinstance(self._nodes.get(name), SourceNode)

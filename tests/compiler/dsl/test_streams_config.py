@@ -81,6 +81,7 @@ def test_optimizations(value: str, words: set[str]) -> None:
     [
         ("topology.optimization", "all,none"),
         ("topology.optimization", "everything"),
+        ("topology.optimization", " all"),
         ("topology.optimization", ""),
         ("replication.factor", "0"),
         ("replication.factor", "three"),

@@ -1,7 +1,7 @@
 """`count`, `reduce` and `aggregate` of grouped and windowed streams."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier, windowed_retention_ms
+from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import GroupedStream, Handle, Table, View, WindowedStream
@@ -56,7 +56,7 @@ def _burn_for_unnamed_count(builder: Builder, call: op.Count) -> None:
 
 
 def _plain(builder: Builder, on: GroupedStream, call: Aggregation, prefix: str) -> Table:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized)
     name = builder.named(call.name, prefix)
     parent, sources = _parent(builder, on, call, store)

@@ -2,7 +2,7 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.grouping import check_window
-from infra.compiler.dsl.calls.materialization import accepts_supplier, windowed_retention_ms
+from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import (
@@ -72,7 +72,7 @@ def windowed_by(builder: Builder, on: CogroupedStream, call: op.WindowedBy) -> H
 
 
 def aggregate(builder: Builder, on: CogroupedStream, call: op.Aggregate) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized)
     return _table(builder, on, call, store, versioned=is_versioned(call.materialized))
 

@@ -1,7 +1,7 @@
 """`count`, `reduce` and `aggregate` of a grouped table: they always repartition."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.declarations import WritesProcessor, WritesRepartition
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import GroupedTable, Handle, Table, View
@@ -29,7 +29,7 @@ def _aggregate(
     builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str
 ) -> Table:
     """The store's prefix is that of `aggregate`, also for `reduce`; the topic's suffix is appended always."""
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized)
     sink = builder.suffixed(call.name, "-sink", "KSTREAM-SINK-")
     source = builder.suffixed(call.name, "-source", "KSTREAM-SOURCE-")

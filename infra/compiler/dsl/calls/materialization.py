@@ -25,12 +25,16 @@ _SPANS = {
 }
 
 
-def accepts_supplier(
+def check_materialized(
     builder: Builder, materialized: Materialized | None, kinds: Collection[StoreKind]
 ) -> None:
     """A supplier must be of a kind that the call takes, and brings its own type."""
-    supplier = materialized.supplier if materialized is not None else None
-    if materialized is None or supplier is None:
+    if materialized is None:
+        return
+    if materialized.retention_ms is not None and materialized.retention_ms < 0:
+        builder.refuse(_negative_retention(builder, materialized.retention_ms))
+    supplier = materialized.supplier
+    if supplier is None:
         return
     builder.problems.extend(supplier_faults(supplier, builder.at))
     if supplier.kind not in kinds:
@@ -58,7 +62,7 @@ def accepts_supplier(
         )
 
 
-def accepts_builders(builder: Builder, builders: Iterable[StoreBuilder]) -> None:
+def check_builders(builder: Builder, builders: Iterable[StoreBuilder]) -> None:
     for each in builders:
         builder.problems.extend(supplier_faults(each.supplier, builder.at))
 
@@ -67,7 +71,7 @@ def windowed_retention_ms(
     builder: Builder, materialized: Materialized | None, window: Window, store: str
 ) -> int:
     """The retention of a window's store: as given, at least the window's span; never the supplier's."""
-    accepts_supplier(
+    check_materialized(
         builder, materialized, SESSION_KINDS if isinstance(window, SessionWindow) else WINDOW_KINDS
     )
     span = window_span_ms(window)
@@ -79,6 +83,17 @@ def windowed_retention_ms(
     if supplier is not None and supplier.retention_ms not in {None, used}:
         builder.refuse(_supplier_ignored(builder, supplier, used))
     return used
+
+
+def _negative_retention(builder: Builder, given: int) -> Problem:
+    return refused(
+        "The retention of a store is negative.",
+        throws=ARGUMENT,
+        expected="0 ms or more",
+        found=f"{given} ms",
+        at=builder.at,
+        fix="Set `retention` to 0 ms or more, or remove it.",
+    )
 
 
 def _too_short(builder: Builder, store: str, window: Window, given: int) -> Problem:

@@ -1,7 +1,7 @@
 """`repartition`, `toTable`, and the repartition that a join makes of a key-changed stream."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.calls.sources import reserve
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.handles import Handle, Stream, Table, View
@@ -18,6 +18,7 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
             refused(
                 f"`repartition` asks for {call.partitions} partitions.",
                 throws=ARGUMENT,
+                when="when it starts",
                 node=call.name,
                 expected="at least 1",
                 found=str(call.partitions),
@@ -34,7 +35,7 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
 
 
 def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     name = builder.named(call.name, TO_TABLE)
     store_name = builder.store_name(call.materialized, TO_TABLE)
     parent, sources = on.node, on.sources

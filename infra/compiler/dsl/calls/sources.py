@@ -1,7 +1,7 @@
 """`StreamsBuilder#stream`, `table`, `globalTable`, `addStateStore`, `addGlobalStore`."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_builders, accepts_supplier
+from infra.compiler.dsl.calls.materialization import check_builders, check_materialized
 from infra.compiler.dsl.declarations import WritesGlobalStore, WritesSource, WritesStore, WritesTableSource
 from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Table, View
 from infra.compiler.dsl.refusals import ARGUMENT, refused
@@ -19,7 +19,7 @@ def stream(builder: Builder, call: op.ReadStream) -> Handle:
 
 
 def table(builder: Builder, call: op.ReadTable) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = builder.store_name(call.materialized, call.topic + "-")
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
@@ -40,7 +40,7 @@ def reserve(store_name: str, call: op.ReadTable | op.GlobalTable | op.ToTable | 
 
 
 def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = _global_store_name(builder, call)
     if is_versioned(call.materialized):
         return builder.refuse(
@@ -83,13 +83,13 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
 
 
 def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
-    accepts_builders(builder, [call.store])
+    check_builders(builder, [call.store])
     builder.add(call.store.name, WritesStore(built_store(call.store)))
     return Nothing("addStateStore")
 
 
 def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
-    accepts_builders(builder, [call.store])
+    check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
     builder.add(processor, WritesGlobalStore(call.topic, source, processor, built_store(call.store)))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_builders
+from infra.compiler.dsl.calls.materialization import check_builders
 from infra.compiler.dsl.declarations import WritesProcessor, WritesSink
 from infra.compiler.dsl.handles import Branches, Handle, Nothing, Stream
 from infra.compiler.dsl.refusals import unfit
@@ -55,7 +55,7 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
 def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     name = call.name if call.name is not None else builder.names.processor("KSTREAM-PROCESSOR-")
     fixed = builder.config.process_changes_key
-    accepts_builders(builder, call.connected)
+    check_builders(builder, call.connected)
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
@@ -69,7 +69,7 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
 
 def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Handle:
     name = call.name if call.name is not None else builder.names.processor("KSTREAM-PROCESSVALUES-")
-    accepts_builders(builder, call.connected)
+    check_builders(builder, call.connected)
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,

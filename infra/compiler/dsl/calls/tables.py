@@ -1,7 +1,7 @@
 """Calls on a `KTable` that neither join nor suppress it."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
 from infra.compiler.dsl.refusals import lint
@@ -54,7 +54,7 @@ def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
 
 def _own_store(builder: Builder, materialized: Materialized | None) -> Store | None:
     """Only a store with a name is made; a `Materialized` without one changes nothing but the counter."""
-    accepts_supplier(builder, materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, materialized, KEY_VALUE_KINDS)
     name = materialized.store_name if materialized is not None else None
     return key_value_store(name, materialized) if name is not None else None
 

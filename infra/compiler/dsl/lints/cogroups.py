@@ -10,7 +10,7 @@ from infra.model.problems import Problem, ProblemCode
 
 def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
     for store, group, at in builder.cogroups_of_sources:
-        topics = sorted({topic for source in group for topic in topology.source_topics(source)})
+        topics = sorted({topic for source in group for topic in topology.topics_read(source)})
         yield lint(
             ProblemCode.COGROUP_COPARTITIONS_SOURCES,
             "`cogroup` demands equal partition counts of topics that are repartitioned before it.",

@@ -3,7 +3,7 @@
 import attrs
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.calls.sources import reserve
 from infra.compiler.dsl.declarations import WritesInternalSource, WritesProcessor, WritesSink
 from infra.compiler.dsl.handles import Handle, Table, View
@@ -42,7 +42,7 @@ class _Names:
 
 
 def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Table) -> Handle:
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     on.view.materialize()
     foreign.view.materialize()
     names = _burn(builder, call.name)

@@ -1,7 +1,7 @@
 """Table-table joins on the same key."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.materialization import accepts_supplier
+from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.declarations import WritesTableJoin
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
@@ -12,7 +12,7 @@ MERGE = "KTABLE-MERGE-"
 
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
     """The result has its own store iff a `Materialized` is passed; else it is read through both parents."""
-    accepts_supplier(builder, call.materialized, KEY_VALUE_KINDS)
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store = None
     if call.materialized is not None:
         store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized)
