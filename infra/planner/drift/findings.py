@@ -1,0 +1,80 @@
+"""Findings: each a difference between what is declared and what is live, complete enough to be acted on."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import attrs
+
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Location, Problem, Severity
+
+
+class FindingKind(StrEnum):
+    """The closed vocabulary of differences, in the order of the telling. `docs/drift.md` explains each."""
+
+    RENAMED = "renamed"
+    RENUMBERED = "renumbered"
+    MISSING = "missing"
+    RECREATED = "re-created"
+    OVER_PARTITIONED = "over-partitioned"
+    UNDER_PARTITIONED = "under-partitioned"
+    REPLICATION_FACTOR = "replication-factor"
+    CONFIG = "config"
+    ORPHANED = "orphaned"
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One difference.
+
+    `what` is one sentence, `expected` and `found` are short phrases. `why` says what it leads to, `fix` what
+    to do. `topic` is None when it concerns the application as a whole. An ERROR is one that the plan refuses
+    to go on with; a WARNING harms or has harmed data or processing; INFO does neither.
+    """
+
+    kind: FindingKind
+    severity: Severity
+    application: str
+    topic: str | None = None
+    what: str
+    expected: str
+    found: str
+    why: str
+    fix: str
+    location: Location | None = None
+
+
+@attrs.frozen
+class ApplicationDrift:
+    """One active application: `topics` are the names that its document declares, sorted, sinks included."""
+
+    compiled: CompiledApplication
+    topics: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def id(self) -> str:
+        return self.compiled.application.id
+
+    @property
+    def drifted(self) -> frozenset[str]:
+        """Names of topics with a finding, be they declared or not."""
+        return frozenset(finding.topic for finding in self.findings if finding.topic is not None)
+
+
+@attrs.frozen
+class Drift:
+    """What differs on the cluster `cluster_id`. `problems` keep the comparison from being complete."""
+
+    cluster_id: str
+    applications: tuple[ApplicationDrift, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """All findings, application by application."""
+        return (finding for application in self.applications for finding in application.findings)
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.problems and not any(application.findings for application in self.applications)
