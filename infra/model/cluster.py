@@ -26,11 +26,13 @@ class LiveGroup:
 
     id: str
     state: str
-    members: int = 0
+    members: int | None = 0
+    """None = not known: the client library cannot describe groups of the streams protocol (KIP-1071)."""
 
     @property
     def is_active(self) -> bool:
-        return self.members > 0
+        """Whether it has members, as far as is known."""
+        return self.members is None or self.members > 0
 
 
 @attrs.frozen

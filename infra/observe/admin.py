@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from warnings import catch_warnings, simplefilter
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
@@ -73,7 +74,7 @@ class Admin:
         """Return the cluster's id."""
         answer = self._answers({"": self._client.describe_cluster(request_timeout=self._timeout)})[""]
         if isinstance(answer, KafkaError):
-            raise ProblemsError([unexpected(answer, "name", "the cluster")])
+            raise ProblemsError([unexpected(answer, "describe", "the cluster")])
         return str(answer.cluster_id)
 
     def metadata(self) -> ClusterMetadata:
@@ -114,6 +115,16 @@ class Admin:
             self._client.poll(_PAUSE_SECONDS)
             patience = min(2 * patience, self._timeout)
 
+    def has_group(self, id_: str) -> bool:
+        """Return whether a group of any type exists; a description of one of the streams type says `Dead`."""
+        self.requests += 1
+        with catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # its successor lists groups of consumers only
+            try:
+                return bool(self._client.list_groups(id_, timeout=self._timeout))
+            except KafkaException:
+                raise ProblemsError([self._unreachable()]) from None
+
     def end_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, ListOffsetsResultInfo | KafkaError]:
@@ -150,12 +161,11 @@ class Admin:
         return unreachable(self._servers, tuple(self._heard), self._timeout)
 
 
-def _outcome(future: "Future[V]") -> V | KafkaError:
+def _outcome(future: "Future[Any]") -> Any:  # noqa: ANN401 - what the future was made for, or its KafkaError
     try:
         return future.result()
     except KafkaException as error:
-        reason: KafkaError = error.args[0]
-        return reason
+        return error.args[0]
 
 
 def _is_passing(answer: object) -> bool:

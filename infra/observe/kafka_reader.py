@@ -1,7 +1,7 @@
 """Read a cluster by the Kafka admin client, in a handful of batched requests."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -49,7 +49,7 @@ class KafkaClusterReader:
         unseen = sorted((request.names | request.recorded.keys()) - counts.keys())
         descriptions = self._described(wanted + unseen, denials)
         configs = self._configs(sorted(descriptions), denials)
-        groups = self._groups(request.groups, denials)
+        groups = self._groups(request.groups, request.streams_groups, denials)
         defaults = self._broker_config(broker)
         if denials:
             raise ProblemsError(denials)
@@ -80,14 +80,14 @@ class KafkaClusterReader:
     def _described(self, names: Sequence[str], denials: list[Problem]) -> dict[str, TopicDescription]:
         found: dict[str, TopicDescription] = {}
         for chunk in _chunks(names):
-            found |= _successes(self._admin.topics(chunk), "see a topic", denials)
+            found |= _successes(self._admin.topics(chunk), "see topic", denials)
         return found
 
     def _configs(self, names: Sequence[str], denials: list[Problem]) -> dict[str, Mapping[str, ConfigEntry]]:
         found: dict[str, Mapping[str, ConfigEntry]] = {}
         for chunk in _chunks(names):
             answers = self._admin.configs(ResourceType.TOPIC, chunk)
-            found |= _successes(answers, "read the settings of a topic", denials)
+            found |= _successes(answers, "read the settings of topic", denials)
         return found
 
     def _broker_config(self, broker: int | None) -> Mapping[str, ConfigEntry]:
@@ -97,15 +97,19 @@ class KafkaClusterReader:
         answer = self._admin.configs(ResourceType.BROKER, [str(broker)])[str(broker)]
         return {} if isinstance(answer, KafkaError) else answer
 
-    def _groups(self, ids: Sequence[str], denials: list[Problem]) -> dict[str, LiveGroup]:
+    def _groups(
+        self, ids: Sequence[str], streams: Collection[str], denials: list[Problem]
+    ) -> dict[str, LiveGroup]:
         if not ids:
             return {}
-        found = _successes(self._admin.groups(ids), "see a consumer group", denials)
-        return {
+        found = _successes(self._admin.groups(ids), "see consumer group", denials)
+        groups = {
             id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
             for id_, group in found.items()
             if group.state is not ConsumerGroupState.DEAD
         }
+        hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
+        return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
 
     def _emptiness(
         self, topics: Mapping[str, LiveTopic], recorded: Mapping[str, str]

@@ -20,6 +20,8 @@ class SnapshotRequest:
     prefixes: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
     groups: tuple[str, ...] = ()
+    streams_groups: frozenset[str] = frozenset()
+    """Those of `groups` that may be groups of the streams protocol (KIP-1071)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
 

@@ -133,10 +133,10 @@ def is_denial(error: KafkaError) -> bool:
 
 
 def not_authorized(error: KafkaError, what: str, name: str) -> Problem:
-    """Return the problem for a request that the brokers deny: to do `what` (see a topic) with `name`."""
+    """Return the problem for a request that the brokers deny: to do `what` (see topic) with `name`."""
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED,
-        summary=f"The Kafka brokers do not let this user {what}: {name}.",
+        summary=f"The Kafka brokers do not let this user {what} {name}.",
         topic=name if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else None,
         expected=f"the ACLs to read {_DENIED[error.code()]}",
         found=error.name(),
@@ -150,7 +150,7 @@ def unexpected(error: KafkaError, what: str, name: str) -> Problem:
     """Return the problem for an error that has no better name; it may pass."""
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
-        summary=f"The Kafka brokers could not say all that was asked: to {what}, {name}.",
+        summary=f"The Kafka brokers gave no answer when asked to {what} {name}.",
         expected="an answer",
         found=f"{error.name()}: {error.str()}",
         why=_WHY,

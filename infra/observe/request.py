@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from infra.model.nodes import SourceNode
 from infra.model.operators import AddGlobalStore, AddSource, GlobalTable, ReadStream, ReadTable
 from infra.model.record import SetupRecord
-from infra.model.topology import Application, TopologyDocument
+from infra.model.topology import Application, Protocol, TopologyDocument
 from infra.observe.reader import SnapshotRequest
 
 _PREFIX_CONFIG = "__internal.override.topic.prefix__"
@@ -27,6 +27,10 @@ def snapshot_request(
         prefixes=tuple(sorted({prefix for application in applications for prefix in _prefixes(application)})),
         names=frozenset(sinks | sources | recorded.keys()),
         groups=tuple(sorted({application.id for application in applications} | records.keys())),
+        streams_groups=frozenset(
+            {application.id for application in applications if application.protocol is Protocol.STREAMS}
+            | (records.keys() - {application.id for application in applications})
+        ),
         recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
     )
 

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from infra.model.cluster import LiveGroup
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, kafka_reader
+from infra.observe.admin import Admin
 from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
@@ -48,3 +50,22 @@ def test_more_topics_than_fit_are_asked_for_in_chunks(
     assert kafka_reader.CHUNK == 1_000
     monkeypatch.setattr(kafka_reader, "CHUNK", 20)
     assert requests(kafka, SnapshotRequest(prefixes=(f"{prefix}-",))) == 5 + 2 * 2
+
+
+def test_a_group_that_exists_and_cannot_be_described_may_be_active(
+    kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a group of the streams protocol does: the client library calls it dead and lists it."""
+    monkeypatch.setattr(Admin, "has_group", lambda _, id_: id_ == "streams-app")
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
+    ids = ("new-app", "streams-app")
+    groups = reader.read(SnapshotRequest(groups=ids, streams_groups=frozenset(ids))).groups
+    assert groups == {"streams-app": LiveGroup("streams-app", "Unknown", None)}
+    assert groups["streams-app"].is_active
+    assert not reader.read(SnapshotRequest(groups=ids)).groups
+
+
+def test_a_group_that_nobody_made_does_not_exist(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
+    id_ = unique("app")
+    assert not reader.read(SnapshotRequest(groups=(id_,), streams_groups=frozenset({id_}))).groups

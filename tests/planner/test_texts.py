@@ -150,6 +150,16 @@ def group_active_while_retired() -> Plan:
     return world.plan(application(lifecycle=Lifecycle.RETIRED))
 
 
+def group_of_the_streams_protocol() -> Plan:
+    compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
+    gone = application(id_="sales")
+    world = World.set_up(compiled, gone)
+    del world.topics[CHANGELOG]
+    world.run_group("orders", members=None)
+    world.run_group("sales", members=None)
+    return world.plan(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
+
+
 def reinitialize_stays_on() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     return World.set_up(compiled).plan(compiled)
@@ -200,6 +210,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     renumbered_automatic,
     group_active,
     group_active_while_retired,
+    group_of_the_streams_protocol,
     reinitialize_stays_on,
     application_removed,
     wrong_cluster,

@@ -226,5 +226,5 @@ class World:
         changed = {key.replace("_", "."): value for key, value in config.items()}
         self.change(name, config={**self.topics[name].config, **changed})
 
-    def run_group(self, id_: str, members: int = 2) -> None:
+    def run_group(self, id_: str, members: int | None = 2) -> None:
         self.groups[id_] = LiveGroup(id_, "Stable" if members else "Empty", members)

@@ -2,30 +2,70 @@
 
 from collections.abc import Iterator
 
-from infra.model.problems import Problem, ProblemCode
+from infra.model.cluster import LiveGroup
+from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.run import Run
 
 
 def group_active(run: Run) -> Iterator[Problem]:
-    """A running application would go on with state that has gone, or create the topics again."""
+    """A running application would go on with state that has gone, or create the topics again.
+
+    Whether a group of the streams protocol has members cannot be seen. Deletion then waits until the group
+    itself is deleted, which Kafka allows without members only; re-initialising, which needs its offsets, goes
+    on with a warning.
+    """
     for situation in run.active:
         is_asked = situation.is_manual and situation.compiled.application.setup.reinitialize
-        if is_asked and situation.is_lossy:
-            yield from _problem(run, situation.id, "re-initialised")
+        group = run.snapshot.groups.get(situation.id)
+        if is_asked and situation.is_lossy and group is not None and group.is_active:
+            yield (
+                _unknown(group, "re-initialised")
+                if group.members is None
+                else _active(group, "re-initialised")
+            )
     for record in run.retired:
-        yield from _problem(run, record.application_id, "retired")
+        group = run.snapshot.groups.get(record.application_id)
+        if group is not None and group.is_active:
+            yield _undeleted(group) if group.members is None else _active(group, "retired")
 
 
-def _problem(run: Run, application_id: str, what: str) -> Iterator[Problem]:
-    group = run.snapshot.groups.get(application_id)
-    if group is not None and group.is_active:
-        yield Problem(
-            code=ProblemCode.GROUP_ACTIVE,
-            summary=f"{application_id} is to be {what} while it runs.",
-            application=application_id,
-            expected="a consumer group without members",
-            found=f"state {group.state}, {group.members} members",
-            why="A running application would go on with half of its state, fail, or create topics again.",
-            fix="Stop all instances of the application, wait until its consumer group is empty, and run "
-            "again.",
-        )
+def _active(group: LiveGroup, what: str) -> Problem:
+    return Problem(
+        code=ProblemCode.GROUP_ACTIVE,
+        summary=f"{group.id} is to be {what} while it runs.",
+        application=group.id,
+        expected="a consumer group without members",
+        found=f"state {group.state}, {group.members} members",
+        why=_WHY,
+        fix="Stop all instances of the application, wait until its consumer group is empty, and run again.",
+    )
+
+
+def _unknown(group: LiveGroup, what: str) -> Problem:
+    return Problem(
+        code=ProblemCode.GROUP_ACTIVE,
+        summary=f"{group.id} is to be {what}, and it cannot be seen whether it runs.",
+        application=group.id,
+        expected="a group without members",
+        found="a group of the streams protocol",
+        why=_WHY,
+        fix=f"Make sure that no instance runs: `kafka-streams-groups.sh --describe --group {group.id} "
+        "--members`.",
+        severity=Severity.WARNING,
+    )
+
+
+def _undeleted(group: LiveGroup) -> Problem:
+    return Problem(
+        code=ProblemCode.GROUP_ACTIVE,
+        summary=f"{group.id} is to be retired, and it cannot be seen whether it runs.",
+        application=group.id,
+        expected="no group",
+        found="a group of the streams protocol",
+        why=_WHY,
+        fix="Stop all instances and delete the group, which Kafka allows without members only: "
+        f"`kafka-streams-groups.sh --bootstrap-server BROKER --delete --group {group.id}`.",
+    )
+
+
+_WHY = "A running application would go on with half of its state, fail, or create topics again."

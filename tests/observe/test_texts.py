@@ -1,0 +1,61 @@
+"""What an operator gets to read when a connection's settings or the cluster say no, whole."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError
+
+from infra.model.problems import Problem
+from infra.observe import Connection
+from infra.observe.connection_checks import connection_problems
+from infra.observe.refusals import Told, not_authorized, unexpected, unreachable
+from infra.report import problems_text
+
+GOLDEN = Path(__file__).parent / "golden"
+BROKER = ("kafka.example:9093",)
+LOG = "FAIL [rdkafka#producer-1] [thrd:kafka.example:9093/bootstrap]: kafka.example:9093/bootstrap: "
+
+
+def heard(text: str, code: int | None = None) -> Problem:
+    """The problem when this was told, as librdkafka decorates it, between lesser things."""
+    down = Told("1/1 brokers are down", KafkaError._ALL_BROKERS_DOWN)
+    told = Told(f"{LOG if code is None else ''}{text} (after 3ms in state CONNECT)", code)
+    return unreachable(BROKER, [down, told, down], 15.0)
+
+
+def refused_connections() -> Iterable[Problem]:
+    yield unreachable(BROKER, [], 15.0)
+    yield heard("Connect to ipv4#10.0.0.1:9093 failed: Connection refused", KafkaError._TRANSPORT)
+    yield heard("Disconnected: connection closed by peer: receive 0 after POLLIN")
+    yield heard("SSL handshake failed: certificate verify failed", KafkaError._SSL)
+    yield heard("Receive failed: ssl/tls alert bad certificate: SSL alert number 42", KafkaError._TRANSPORT)
+    yield heard("SASL authentication error: Authentication failed", KafkaError._AUTHENTICATION)
+    yield heard("Failed to acquire SASL OAUTHBEARER token: Could not connect", KafkaError._AUTHENTICATION)
+
+
+def refused_requests() -> Iterable[Problem]:
+    yield not_authorized(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "see topic", "orders-in")
+    yield not_authorized(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "see consumer group", "orders")
+    yield not_authorized(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED), "describe", "the cluster")
+    yield unexpected(KafkaError(KafkaError.UNKNOWN), "see topic", "orders-in")
+
+
+def settings() -> Iterable[Problem]:
+    for connection in (
+        Connection(bootstrap_servers=()),
+        Connection(bootstrap_servers=("kafka://kafka.example",), protocol="TLS"),
+        Connection(bootstrap_servers=BROKER, protocol="SASL_SSL"),
+        Connection(bootstrap_servers=BROKER, mechanism="KERBEROS"),
+        Connection(bootstrap_servers=BROKER, protocol="SASL_SSL", mechanism="PLAIN"),
+        Connection(bootstrap_servers=BROKER, protocol="SASL_PLAINTEXT", mechanism="AWS_MSK_IAM"),
+        Connection(bootstrap_servers=BROKER, ca="/etc/ca.jks", key="x"),
+    ):
+        yield from connection_problems(connection)
+
+
+@pytest.mark.parametrize(
+    "problems", [refused_connections, refused_requests, settings], ids=lambda f: f.__name__
+)
+def test_texts(problems: Callable[[], Iterable[Problem]], golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"{problems.__name__}.txt", problems_text(problems()) + "\n")
