@@ -50,7 +50,8 @@ def enforce(
             wanted = first_fixed
         elif fixed:
             if len(set(fixed.values())) > 1:
-                problems.append(_fixed_differ(fixed, repartition))
+                # all of them explicit: the build refuses that already
+                problems += [] if len(fixed) == len(group) else [_fixed_differ(fixed, repartition)]
                 continue
             wanted = next(iter(fixed.values()))
         else:

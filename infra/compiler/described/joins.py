@@ -67,13 +67,11 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode)]
     upstream = {node.name: structure.upstream(node.parents, forgotten) for node in nodes if node.stores}
     for position, node in enumerate(nodes):
-        if not node.stores or not _may_join(node):
+        if not node.stores or not _may_join(node, structure):
             continue
         sides = [
             upstream[user.name]
-            for store in node.stores
-            if not is_grace_buffer(node.name, store)
-            and _is_table_or_join(store, structure.users[store], structure)
+            for store in _stores_of_sides(node, structure)
             for user in structure.users[store]
         ]
         group = upstream[node.name].union(*sides)
@@ -84,6 +82,25 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
 def _surely_joins(node: ProcessorNode) -> bool:
     """By its name, or because it keeps the store of a join itself (`single.store.self.join`)."""
     return bool(JOIN_NODE.fullmatch(node.name)) or any(JOIN_STORE.fullmatch(store) for store in node.stores)
+
+
+def _stores_of_sides(node: ProcessorNode, structure: Structure) -> Iterator[str]:
+    """The stores of a join that tell its other side; those of a suppressed table do not, nor those above it."""
+    suppressed = [
+        user.name
+        for store in node.stores
+        for user in structure.users[store]
+        if user is not node and is_suppress(user.name, user.stores)
+    ]
+    hidden = structure.above(suppressed) if suppressed else set()
+    for store in node.stores:
+        users = structure.users[store]
+        if is_grace_buffer(node.name, store) or any(
+            user.name in hidden for user in users if user is not node
+        ):
+            continue
+        if _is_table_or_join(store, users, structure):
+            yield store
 
 
 def _cogroups(
@@ -117,13 +134,23 @@ def _forgetting(structure: Structure) -> frozenset[str]:
     )
 
 
-def _may_join(node: ProcessorNode) -> bool:
+def _may_join(node: ProcessorNode, structure: Structure) -> bool:
+    """Neither a custom processor nor one that fills the store itself."""
+    if JOIN_NODE.fullmatch(node.name):
+        return True
     return not (
-        CUSTOM_NODE.fullmatch(node.name)
+        TABLE_NODE.fullmatch(node.name)
+        or any(table_topic(store, structure) and _is_below_source(node, structure) for store in node.stores)
+        or CUSTOM_NODE.fullmatch(node.name)
         or AGGREGATION_NODE.fullmatch(node.name)
         or WINDOWED_NODE.fullmatch(node.name)
         or is_suppress(node.name, node.stores)
     )
+
+
+def _is_below_source(node: ProcessorNode, structure: Structure) -> bool:
+    """The processor of a named table: its source is called after it."""
+    return node.parents == (f"{node.name}-source",) and node.parents[0] in structure.nodes
 
 
 def _is_table_or_join(store: str, users: tuple[ProcessorNode, ...], structure: Structure) -> bool:

@@ -53,6 +53,11 @@ class Structure:
 
     def upstream(self, start: Iterable[str], stops: frozenset[str]) -> frozenset[str]:
         """The sources that the nodes `start` descend from (or are), on paths that do not pass `stops`."""
+        seen = self.above(start, stops)
+        return frozenset(name for name in seen if isinstance(self.nodes.get(name), SourceNode))
+
+    def above(self, start: Iterable[str], stops: frozenset[str] = frozenset()) -> set[str]:
+        """The nodes `start` and all that they descend from, on paths that do not pass `stops`."""
         seen: set[str] = set()
         pending = list(start)
         while pending:
@@ -60,4 +65,4 @@ class Structure:
             if name not in seen and name not in stops:
                 seen.add(name)
                 pending += self.parents(name)
-        return frozenset(name for name in seen if isinstance(self.nodes.get(name), SourceNode))
+        return seen

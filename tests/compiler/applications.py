@@ -1,0 +1,48 @@
+"""Applications to compile, written as the documents that people write."""
+
+from collections.abc import Mapping
+from textwrap import dedent
+
+from infra.compiler import compile_document
+from infra.model.compiled import CompiledApplication, InternalTopic
+from infra.model.problems import Problem, ProblemCode
+from infra.model.topology import TopologyDocument
+from infra.spec import load_text
+
+
+_LINTS = {
+    ProblemCode.NULL_KEYS_DROPPED,
+    ProblemCode.RENUMBERING_HAZARD,
+    ProblemCode.COGROUP_COPARTITIONS_SOURCES,
+}
+
+
+def document(text: str) -> TopologyDocument:
+    """The document of `text`; without an `application` it is called app."""
+    text = dedent(text)
+    loaded = load_text(text if "application:" in text else "application: {id: app}\n" + text, "app.yaml")
+    assert not loaded.problems, loaded.problems
+    return loaded.documents[0]
+
+
+def compiled(text: str, partitions: Mapping[str, int] | None = None) -> CompiledApplication:
+    return compile_document(document(text), partitions or {})
+
+
+def counts(application: CompiledApplication) -> dict[str, int]:
+    """Internal topic without the application id → count."""
+    prefix = f"{application.application.id}-"
+    return {topic.name.removeprefix(prefix): topic.partitions for topic in application.internal_topics}
+
+
+def topic(application: CompiledApplication, name: str) -> InternalTopic:
+    return next(t for t in application.internal_topics if t.name == f"{application.application.id}-{name}")
+
+
+def told(application: CompiledApplication) -> tuple[Problem, ...]:
+    """The problems without the lints of the DSL, which have tests of their own."""
+    return tuple(problem for problem in application.problems if problem.code not in _LINTS)
+
+
+def codes(problems: tuple[Problem, ...]) -> list[ProblemCode]:
+    return [problem.code for problem in problems]

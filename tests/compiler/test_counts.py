@@ -1,0 +1,166 @@
+"""Partition counts by the group leader's assignor, numbers as Kafka Streams 4.1.1 made them."""
+
+import attrs
+import pytest
+
+from infra.compiler import build_nodes
+from infra.compiler.pipeline import compile_nodes
+from infra.model.nodes import RepartitionTopic
+from infra.model.problems import ProblemCode, Severity
+from tests.compiler.applications import codes, compiled, counts, document, told, topic
+
+MERGED = """
+application: {id: APP}
+topology:
+  - stream: {topic: a, as: a}
+  - selectKey: {key: x, as: rekeyed}
+  - repartition: {name: first, as: first}
+  - stream: {topic: b, as: b}
+  - merge: {from: first, with: b}
+  - groupBy: {name: second}
+  - count: {materialized: counts}
+"""
+
+
+def test_derived_from_the_topics_that_the_writer_reads() -> None:
+    text = "topology: [{stream: {topics: [a, b]}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
+    application = compiled(text, {"a": 3, "b": 5})
+    assert counts(application) == {"by-repartition": 5, "counts-changelog": 5}
+    assert [part.tasks for part in application.subtopologies] == [5, 5]
+
+
+def test_an_explicit_count_stays() -> None:
+    text = """
+    topology: [{stream: {topic: a}}, {repartition: {name: r, partitions: 7}}, {toTable: {materialized: t}}]
+    """
+    application = compiled(text, {"a": 3})
+    assert counts(application) == {"r-repartition": 7, "t-changelog": 7}
+    assert topic(application, "r-repartition").pinned
+
+
+def test_an_explicit_count_of_zero_is_refused() -> None:
+    text = "topology: [{stream: {topic: a}}, {repartition: {name: r, partitions: 1}}, {to: {topic: o}}]"
+    nodes = build_nodes(document(text))
+    zero = attrs.evolve(nodes, repartition_topics=(RepartitionTopic("r-repartition", partitions=0),))
+    application = compile_nodes(document(text), zero, {"a": 3})
+    problem = told(application)[0]
+    assert (problem.code, problem.topic) == (ProblemCode.UNDECIDABLE_PARTITIONS, "app-r-repartition")
+    assert (problem.expected, problem.found) == ("at least 1", "0")
+
+
+def join(left: str, right: str) -> str:
+    """A windowed join of a and b, each read by a stream or changed by the step given."""
+    first = f"  - stream: {{topic: a}}\n  {left}" if left else "  - stream: {topic: a, as: a}"
+    second = f"  - stream: {{topic: b}}\n  {right}" if right else "  - stream: {topic: b, as: b}"
+    joined = "  - join: {from: a, with: b, window: {difference: 1h}, name: j, storeName: s}"
+    return f"topology:\n{first}\n{second}\n{joined}"
+
+
+REKEY = "- selectKey: {key: x, as: %s}"
+EXPLICIT = "- repartition: {name: %s-wide, partitions: %d, as: %s}"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (REKEY % "a", "", {"j-left-repartition": 5}),
+        (REKEY % "a", REKEY % "b", {"j-left-repartition": 5, "j-right-repartition": 5}),
+        (EXPLICIT % ("a", 4, "a"), REKEY % "b", {"a-wide-repartition": 4, "j-right-repartition": 4}),
+    ],
+    ids=["to the other side's", "both to the larger", "to the explicit one"],
+)
+def test_copartitioned_repartition_topics_are_coerced(
+    left: str, right: str, expected: dict[str, int]
+) -> None:
+    application = compiled(join(left, right), {"a": 3, "b": 5})
+    found = counts(application)
+    assert {name: found[name] for name in expected} == expected
+    assert {found["s-this-join-store-changelog"], found["s-other-join-store-changelog"]} == set(
+        expected.values()
+    )
+    assert told(application) == ()
+
+
+def test_an_explicit_count_against_an_external_topic_is_refused() -> None:
+    application = compiled(join(EXPLICIT % ("a", 4, "a"), ""), {"a": 3, "b": 5})
+    problem = told(application)[0]
+    assert (problem.code, problem.topic) == (ProblemCode.CONFLICTING_PARTITIONS, "app-a-wide-repartition")
+    assert (problem.expected, problem.found) == ("5", "4")
+
+
+def test_explicit_counts_that_differ_are_refused_when_the_topology_is_built() -> None:
+    application = compiled(join(EXPLICIT % ("a", 4, "a"), EXPLICIT % ("b", 3, "b")), {"a": 3, "b": 3})
+    assert codes(told(application)) == [ProblemCode.CONFLICTING_PARTITIONS]
+    assert told(application)[0].found == "a-wide-repartition=4, b-wide-repartition=3"
+
+
+def test_without_a_repartition_topic_nothing_is_checked() -> None:
+    application = compiled(join("", ""), {"a": 3, "b": 5})
+    assert counts(application) == {"s-this-join-store-changelog": 5, "s-other-join-store-changelog": 5}
+    assert [(p.code, p.severity) for p in told(application)] == [
+        (ProblemCode.UNCHECKED_COPARTITIONING, Severity.WARNING)
+    ]
+
+
+def test_any_repartition_topic_anywhere_makes_the_check_run() -> None:
+    elsewhere = "\n  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: out}"
+    application = compiled(join("", "") + elsewhere, {"a": 3, "b": 5, "c": 1})
+    assert codes(told(application)) == [ProblemCode.NOT_COPARTITIONED]
+    assert told(application)[0].found == "a=3, b=5"
+
+
+FOREIGN_KEY = """
+topology:
+  - table: {topic: t1, as: one}
+  - table: {topic: t2, as: two}
+  - join: {from: one, with: two, foreignKey: true, name: fk}
+"""
+
+
+def test_foreign_key_join() -> None:
+    found = counts(compiled(FOREIGN_KEY, {"t1": 3, "t2": 5}))
+    assert found["fk-subscription-response-topic"] == 3
+    assert found["fk-subscription-registration-topic"] == 5
+    assert found["fk-subscription-store-changelog"] == 5
+
+
+def test_counts_may_depend_on_the_application_id() -> None:
+    """The second repartition topic gets 5, or 2 if it is looked at before the first one is decided."""
+    found = {}
+    for letter in "abcdefghij":
+        application = compiled(MERGED.replace("APP", f"app-{letter}"), {"a": 5, "b": 2})
+        found[letter] = counts(application)["second-repartition"]
+        problem = told(application)[0]
+        assert problem.code is ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID
+        assert problem.severity is Severity.WARNING
+        assert problem.topic == f"app-{letter}-second-repartition"
+        assert problem.found == f"{found[letter]} with this application id"
+        assert (problem.expected or "").startswith("5")
+    assert set(found.values()) == {2, 5}
+
+
+def test_counts_that_no_order_changes_do_not_depend_on_the_application_id() -> None:
+    explicit = MERGED.replace("name: first,", "name: first, partitions: 5,")
+    application = compiled(explicit, {"a": 5, "b": 2})
+    assert counts(application)["second-repartition"] == 5
+    assert told(application) == ()
+
+
+def test_a_missing_source_is_told_and_the_rest_is_counted() -> None:
+    text = """
+    topology:
+      - stream: {topic: there}
+      - groupBy: {name: by}
+      - count: {materialized: counts}
+      - stream: {topic: missing}
+      - groupBy: {name: other}
+      - count: {materialized: more}
+      - globalTable: {topic: nowhere, as: g}
+    """
+    application = compiled(text, {"there": 3})
+    assert counts(application) == {"by-repartition": 3, "counts-changelog": 3}
+    assert application.missing_sources == ("missing", "nowhere")
+    assert [(p.code, p.topic) for p in told(application)] == [
+        (ProblemCode.MISSING_SOURCE_TOPIC, "missing"),
+        (ProblemCode.MISSING_SOURCE_TOPIC, "nowhere"),
+    ]

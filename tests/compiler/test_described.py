@@ -1,0 +1,257 @@
+"""Imported texts: what follows from them, what is asked for, what a cluster tells."""
+
+import pytest
+
+from infra.compiler import compile_document
+from infra.compiler.described import complete_from_cluster, missing_details
+from infra.describe import read_description, write_description
+from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.model.compiled import CompiledApplication
+from infra.model.nodes import ChangelogKind
+from infra.model.problems import Location, ProblemCode, Severity
+from infra.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
+from tests.compiler.applications import codes, compiled, counts, document, topic
+
+AT = Location("app.txt")
+
+
+def imported(text: str, **details: object) -> DescribedTopology:
+    """The description that Kafka Streams would print of the document `text`, read back."""
+    from infra.compiler import build_nodes
+
+    nodes, problems = read_description(write_description(build_nodes(document(text))))
+    assert problems == ()
+    return DescribedTopology(nodes, AT, **details)  # type: ignore[arg-type]
+
+
+def compile_described(
+    described: DescribedTopology, partitions: dict[str, int], config: dict[str, str] | None = None
+) -> CompiledApplication:
+    application = Application("app", AT, config=config or {})
+    return compile_document(TopologyDocument(application, described=described), partitions)
+
+
+JOINS = """
+topology:
+  - stream: {topic: a}
+  - selectKey: {key: x, as: a}
+  - stream: {topic: b, as: b}
+  - join: {from: a, with: b, window: {difference: 1h}, name: ab, storeName: s, as: ab}
+  - table: {topic: c, as: c}
+  - leftJoin: {from: ab, with: c, name: abc}
+"""
+
+
+def test_copartitioning_follows_from_the_stores_that_joins_share() -> None:
+    described = imported(JOINS, stores={name: StoreDetail("window", 1) for name in STORES})
+    application = compile_described(described, {"a": 3, "b": 5, "c": 5})
+    assert application.copartition_groups == (("app-ab-left-repartition", "b", "c"),)
+    assert counts(application) == counts(compiled(JOINS, {"a": 3, "b": 5, "c": 5}))
+    assert application.problems == ()
+
+
+STORES = ("s-this-join-store", "s-other-join-store")
+
+
+def test_retention_of_join_stores_is_asked_for_by_name() -> None:
+    problems = missing_details(imported(JOINS))
+    assert sorted(problem.node or "" for problem in problems) == sorted(STORES)
+    assert {problem.found for problem in problems} == {"no retention"}
+    assert all(f"`describe.stores.{problem.node}`" in problem.fix for problem in problems)
+
+
+AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
+
+
+def test_the_kind_of_an_aggregations_store_is_asked_for() -> None:
+    described = imported(AGGREGATION)
+    problems = missing_details(described)
+    assert [(p.node, p.found, p.severity) for p in problems] == [("counts", "no kind", Severity.ERROR)]
+    application = compile_described(described, {"in": 4})
+    assert counts(application) == {"by-repartition": 4, "counts-changelog": 4}
+
+
+def test_what_is_told_is_taken() -> None:
+    described = imported(
+        AGGREGATION,
+        stores={"counts": StoreDetail("timestampedWindow", 3_600_000)},
+        repartition_partitions={"by-repartition": 6},
+    )
+    application = compile_described(described, {"in": 4})
+    assert counts(application) == {"by-repartition": 6, "counts-changelog": 6}
+    assert topic(application, "counts-changelog").config["retention.ms"] == "90000000"
+    assert application.problems == ()
+
+
+def test_names_that_the_text_does_not_have_are_refused() -> None:
+    described = imported(
+        AGGREGATION,
+        stores={"counts": StoreDetail(), "count": StoreDetail()},
+        repartition_partitions={"app-by-repartition": 6},
+        copartitioned=(("in", "out"),),
+    )
+    application = compile_described(described, {"in": 4})
+    assert [problem.found for problem in application.problems] == ["app-by-repartition", "count", "out"]
+
+
+CERTAIN = {
+    "table": ("topology: [{table: {topic: in, materialized: t}}]", "t", ChangelogKind.KEY_VALUE),
+    "toTable": (
+        "topology: [{stream: {topic: in}}, {toTable: {materialized: t}}]",
+        "t",
+        ChangelogKind.KEY_VALUE,
+    ),
+    "table aggregation": (
+        "topology: [{table: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: t}}]",
+        "t",
+        ChangelogKind.KEY_VALUE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "store", "kind"), CERTAIN.values(), ids=CERTAIN.keys())
+def test_kinds_that_names_tell_are_not_asked_for(text: str, store: str, kind: ChangelogKind) -> None:
+    described = imported(text)
+    assert missing_details(described) == ()
+    found = topic(compile_described(described, {"in": 1}), f"{store}-changelog")
+    assert found.changelog_kind is kind
+
+
+def test_reused_source_topics_follow_from_the_configuration() -> None:
+    described = imported("topology: [{table: {topic: in, materialized: t}}]")
+    config = {"topology.optimization": "all"}
+    assert compile_described(described, {"in": 1}, config).internal_topics == ()
+
+
+FOREIGN_KEY = """
+topology:
+  - table: {topic: t1, as: one}
+  - table: {topic: t2, as: two}
+  - join: {from: one, with: two, foreignKey: true}
+"""
+
+
+def test_foreign_key_topics_are_recognised() -> None:
+    application = compile_described(imported(FOREIGN_KEY), {"t1": 3, "t2": 5})
+    assert counts(application) == counts(compiled(FOREIGN_KEY, {"t1": 3, "t2": 5}))
+    assert application.problems == ()
+
+
+def test_a_suppressed_table_is_forgotten_as_kafka_streams_forgets_it() -> None:
+    text = """
+    topology:
+      - stream: {topic: a, as: a}
+      - table: {topic: b}
+      - suppress: {until: timeLimit, timeLimit: 1s, name: late, as: late}
+      - join: {from: a, with: late, name: j}
+    """
+    assert compile_described(imported(text), {"a": 2, "b": 2}).copartition_groups == ()
+
+
+USERS_TOPIC = """
+topology:
+  - stream: {topic: in}
+  - to: {topic: my-repartition}
+  - stream: {topic: my-repartition}
+  - to: {topic: out}
+"""
+
+
+def test_a_topic_named_like_an_internal_one_is_told() -> None:
+    application = compile_described(imported(USERS_TOPIC), {"in": 3})
+    assert [(p.code, p.severity, p.topic) for p in application.problems] == [
+        (ProblemCode.MISSING_DETAIL, Severity.WARNING, "my-repartition")
+    ]
+    assert counts(application) == {"my-repartition": 3}
+
+
+SHARED = """
+topology:
+  - addSource: {name: one, topic: a}
+  - addSource: {name: two, topic: b}
+  - addProcessor: {name: left, parents: [one]}
+  - addProcessor: {name: right, parents: [two]}
+  - addStateStore: {name: shared, kind: keyValue, processors: [left, right]}
+"""
+
+
+def test_custom_processors_that_share_a_store_are_no_join_but_told() -> None:
+    application = compile_described(imported(SHARED, stores={"shared": StoreDetail()}), {"a": 1, "b": 2})
+    assert application.copartition_groups == ()
+    assert [p.severity for p in application.problems] == [Severity.WARNING]
+    assert application.problems[0].expected == "a group in `copartitioned`, if keys must meet: [a, b]"
+
+
+def cluster(application: CompiledApplication, sources: dict[str, int], **changed: int) -> ClusterSnapshot:
+    """A cluster on which the application has set up its internal topics."""
+    topics = {name: LiveTopic(name, name, count, 1) for name, count in sources.items()}
+    for internal in application.internal_topics:
+        short = internal.name.removeprefix("app-")
+        topics[internal.name] = LiveTopic(
+            internal.name, internal.name, changed.get(short, internal.partitions), 1, internal.config
+        )
+    return ClusterSnapshot("c", 1, topics, described=frozenset(topics))
+
+
+EVERYTHING = """
+application: {id: app, config: {windowstore.changelog.additional.retention.ms: 1000, topic.segment.bytes: 1048576}}
+topology:
+  - stream: {topic: in}
+  - repartition: {name: wide, partitions: 6}
+  - groupByKey: {}
+  - windowedBy: {tumbling: {size: 1h, grace: 5m}}
+  - count: {materialized: {store: windows, logging: {min.insync.replicas: 2}}}
+  - toStream: {}
+  - selectKey: {key: x, as: rekeyed}
+  - table: {topic: t, as: t, materialized: {supplier: {name: versions, kind: versionedKeyValue, retention: 1h}}}
+  - table: {topic: u, as: u, materialized: {store: unlogged, logging: false}}
+  - join: {from: rekeyed, with: t, name: j}
+  - groupByKey: {}
+  - count: {materialized: {store: silent, logging: false}}
+"""
+
+
+def test_a_cluster_tells_what_the_text_lacks() -> None:
+    sources = {"in": 2, "t": 4, "u": 1}
+    truth = compiled(EVERYTHING, sources)
+    application = truth.application
+    snapshot = cluster(truth, sources)
+    described = complete_from_cluster(imported(EVERYTHING), application, snapshot)
+    found = compile_document(TopologyDocument(application, described=described), snapshot.partitions)
+    assert {t.name: (t.partitions, t.config) for t in found.internal_topics} == {
+        t.name: (t.partitions, t.config) for t in truth.internal_topics
+    }
+    assert described.repartition_partitions == {"wide-repartition": 6}
+    assert described.stores["windows"] == StoreDetail(
+        "timestampedWindow", 3_900_000, overrides={"min.insync.replicas": "2"}
+    )
+    assert described.stores["versions"].retention_ms == 3_600_000
+    assert described.stores["unlogged"].source_topic == "u"
+    assert not described.stores["silent"].logging
+    assert ProblemCode.MISSING_DETAIL not in codes(found.problems)
+
+
+def test_what_the_document_says_wins_over_the_cluster() -> None:
+    truth = compiled(AGGREGATION, {"in": 4})
+    told = {"counts": StoreDetail("session", 5)}
+    described = imported(AGGREGATION, stores=told)
+    assert complete_from_cluster(described, truth.application, cluster(truth, {"in": 4})).stores == told
+
+
+def test_a_cluster_without_traces_of_the_application_tells_nothing() -> None:
+    described = imported(AGGREGATION)
+    application = compiled(AGGREGATION, {"in": 4}).application
+    assert complete_from_cluster(described, application, ClusterSnapshot("c", 1)).stores == {}
+
+
+def test_a_group_without_changelogs_has_logging_off() -> None:
+    described = imported("topology: [{stream: {topic: in}}, {groupByKey: {}}, {count: {materialized: c}}]")
+    snapshot = ClusterSnapshot("c", 1, {}, {"app": LiveGroup("app", "Stable", 1)})
+    completed = complete_from_cluster(described, Application("app", AT), snapshot)
+    assert completed.stores == {"c": StoreDetail(logging=False)}
+
+
+def test_counts_that_are_derived_are_not_made_explicit() -> None:
+    truth = compiled(AGGREGATION, {"in": 4})
+    completed = complete_from_cluster(imported(AGGREGATION), truth.application, cluster(truth, {"in": 4}))
+    assert completed.repartition_partitions == {}

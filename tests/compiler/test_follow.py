@@ -1,0 +1,94 @@
+"""Managed sinks that follow, within one application and from one to the next."""
+
+from infra.compiler import compile_documents
+from infra.model.problems import ProblemCode
+from tests.compiler.applications import codes, compiled, counts, document, told
+
+
+def copy(id_: str, source: str, sink: str, partitions: str = "follow") -> str:
+    return f"""
+    application: {{id: {id_}}}
+    topics: {{{sink}: {{partitions: {partitions}}}}}
+    topology: [{{stream: {{topic: {source}}}}}, {{groupBy: {{name: by}}}}, {{count: {{materialized: c}}}},
+               {{toStream: {{}}}}, {{to: {{topic: {sink}}}}}]
+    """
+
+
+def test_a_sink_follows_the_subtopology_that_writes_it() -> None:
+    application = compiled(copy("one", "in", "out"), {"in": 6})
+    assert [(sink.topic, sink.partitions) for sink in application.sinks] == [("out", 6)]
+
+
+def test_a_chain_of_applications_in_any_order() -> None:
+    documents = [
+        document(copy("three", "second", "third")),
+        document(copy("two", "first", "second")),
+        document(copy("one", "in", "first")),
+    ]
+    compiled_ = compile_documents(documents, {"in": 4, "first": 2})
+    assert [application.application.id for application in compiled_] == ["three", "two", "one"]
+    assert [application.sinks[0].partitions for application in compiled_] == [4, 4, 4]
+    assert [counts(application) for application in compiled_] == [{"by-repartition": 4, "c-changelog": 4}] * 3
+    assert not any(told(application) for application in compiled_)
+
+
+def test_a_number_is_taken_before_the_topic_exists() -> None:
+    documents = [document(copy("one", "in", "first", "12")), document(copy("two", "first", "second"))]
+    _, second = compile_documents(documents, {"in": 4})
+    assert second.sinks[0].partitions == 12
+
+
+def test_a_topic_already_larger_is_read_as_it_is() -> None:
+    documents = [document(copy("one", "in", "first")), document(copy("two", "first", "second"))]
+    first, second = compile_documents(documents, {"in": 4, "first": 9})
+    assert (first.sinks[0].partitions, second.sinks[0].partitions) == (4, 9)
+
+
+def test_a_circle_of_applications_is_refused_in_each() -> None:
+    documents = [document(copy("one", "b", "a")), document(copy("two", "a", "b"))]
+    found = compile_documents(documents, {})
+    assert [codes(told(application)) for application in found] == [[ProblemCode.FOLLOW_CYCLE]] * 2
+    assert found[0].problems[0].found == "b → a → b"
+
+
+def test_a_topic_that_follows_its_own_reader_is_refused() -> None:
+    text = """
+    topics: {loop: {partitions: follow}}
+    topology: [{stream: {topic: loop}}, {filter: {}}, {to: {topic: loop}}]
+    """
+    assert codes(told(compiled(text))) == [ProblemCode.FOLLOW_CYCLE]
+
+
+def test_reading_the_own_sink_in_another_subtopology_is_no_circle() -> None:
+    text = """
+    topics: {middle: {partitions: follow}}
+    topology: [{stream: {topic: in}}, {to: {topic: middle}},
+               {stream: {topic: middle}}, {groupByKey: {}}, {count: {materialized: c}}]
+    """
+    application = compiled(text, {"in": 3})
+    assert counts(application) == {"c-changelog": 3}
+    assert told(application) == ()
+
+
+def test_a_pattern_reads_what_is_still_to_be_created() -> None:
+    reader = (
+        "application: {id: two}\ntopology: [{stream: {pattern: 'fir.*'}}, {groupBy: {name: by}}, {count: {}}]"
+    )
+    documents = [document(reader), document(copy("one", "in", "first"))]
+    found = compile_documents(documents, {"in": 5})
+    assert found[0].external_sources == ("first",)
+    assert counts(found[0])["by-repartition"] == 5
+
+
+def test_what_waits_for_another_application_says_so() -> None:
+    documents = [document(copy("one", "missing", "first")), document(copy("two", "first", "second"))]
+    first, second = compile_documents(documents, {})
+    assert codes(told(first)) == [ProblemCode.MISSING_SOURCE_TOPIC]
+    assert codes(told(second)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
+    assert told(second)[0].fix == "Solve the problems of one first."
+
+
+def test_a_sink_that_nothing_writes_is_refused() -> None:
+    text = "topics: {out: {partitions: follow}}\ntopology: [{stream: {topic: in}}, {to: {topic: other}}]"
+    application = compiled(text, {"in": 3})
+    assert [(p.code, p.topic) for p in told(application)] == [(ProblemCode.UNDECIDABLE_PARTITIONS, "out")]

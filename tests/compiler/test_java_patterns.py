@@ -1,0 +1,97 @@
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.model.problems import ProblemCode
+from tests.compiler.applications import codes, compiled, counts, told
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "java_patterns.json").read_text())
+
+
+def evaluated(text: str) -> list[str] | UntranslatablePatternError:
+    try:
+        pattern = JavaPattern(text)
+        return [topic for topic in RECORDED["topics"] if pattern.matches(topic)]
+    except UntranslatablePatternError as reason:
+        return reason
+
+
+@pytest.mark.parametrize("recorded", RECORDED["patterns"], ids=lambda recorded: recorded["pattern"])
+def test_patterns_match_what_java_matches(recorded: dict[str, Any]) -> None:
+    matched = evaluated(recorded["pattern"])
+    if isinstance(matched, UntranslatablePatternError):
+        assert matched.is_refused_by_java == (recorded["matches"] is None)
+    else:
+        assert matched == recorded["matches"]
+
+
+REFUSED = {
+    r"(a)\1": "it has a back reference",
+    "(?>a)b": "it has an atomic group",
+    "a*+b": "it has a possessive repetition",
+    r"\bfoo": "it has a word boundary",
+    "(?x)a b": "it is in comment mode (?x)",
+    r"\p{IsGreek}": "it has the property \\p{IsGreek}",
+    "a{1001}": "it repeats something more than 1000 times",
+    "(" * 60 + ")" * 60: "its groups are nested more than 50 deep",
+    "(?<=a.*)b": "it looks behind without a bound",
+}
+
+
+@pytest.mark.parametrize(("pattern", "reason"), REFUSED.items())
+def test_what_cannot_be_evaluated_is_named(pattern: str, reason: str) -> None:
+    with pytest.raises(UntranslatablePatternError) as refusal:
+        JavaPattern(pattern)
+    assert str(refusal.value) == reason
+    assert not refusal.value.is_refused_by_java
+
+
+CATASTROPHES = ["(a+)+b", "(a|a)*b", "(.*a){20}b", "(a|aa)+$b", "((a*)*)*b", ".*.*.*.*.*.*.*.*x"]
+
+
+@pytest.mark.parametrize("pattern", CATASTROPHES)
+def test_no_pattern_takes_exponential_time(pattern: str) -> None:
+    started = time.process_time()
+    with suppress(UntranslatablePatternError):
+        assert not JavaPattern(pattern).matches("a" * 249 + "c")
+    assert time.process_time() - started < 2
+
+
+PATTERN = "topology: [{stream: {pattern: 'src-.*'}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
+
+
+def test_a_pattern_reads_all_that_it_matches() -> None:
+    application = compiled(PATTERN, {"src-a": 2, "src-b": 5, "other": 9, "__consumer_offsets": 50})
+    assert application.external_sources == ("src-a", "src-b")
+    assert application.source_patterns == ("src-.*",)
+    assert counts(application) == {"by-repartition": 5, "counts-changelog": 5}
+    assert told(application) == ()
+
+
+def test_a_pattern_that_matches_nothing_leaves_counts_undecided() -> None:
+    application = compiled(PATTERN, {"other": 9})
+    assert application.internal_topics == ()
+    assert codes(told(application)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
+    assert told(application)[0].topic == "app-by-repartition"
+
+
+def test_a_pattern_that_matches_the_own_internal_topics_is_told() -> None:
+    text = (
+        "topology: [{stream: {pattern: 'in|app-.*'}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
+    )
+    application = compiled(text, {"in": 2, "app-by-repartition": 2})
+    assert ProblemCode.INVALID_TOPOLOGY in codes(told(application))
+    assert told(application)[0].topic == "app-by-repartition"
+
+
+def test_a_topic_that_two_patterns_match_is_refused() -> None:
+    text = (
+        "topology: [{stream: {pattern: 'a.*', as: a}}, {to: {topic: x}}, {stream: {pattern: '.*b', as: b}}]"
+    )
+    application = compiled(text, {"a1": 1, "ab": 1})
+    assert [(p.code, p.topic) for p in told(application)] == [(ProblemCode.INVALID_TOPOLOGY, "ab")]

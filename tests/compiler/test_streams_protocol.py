@@ -1,0 +1,99 @@
+"""Counts by the broker (KIP-1071) and what it and the client refuse (facts section 4.6)."""
+
+from infra.model.problems import ProblemCode
+from tests.compiler.applications import codes, compiled, counts, told
+
+HEAD = "application: {id: app, protocol: streams}\n"
+JOIN = """
+topology:
+  - stream: {topic: a, as: a}
+  - stream: {topic: b, as: b}
+  - join: {from: a, with: b, window: {difference: 1h}, storeName: s}
+"""
+
+
+def test_copartitioning_is_always_checked() -> None:
+    application = compiled(HEAD + JOIN, {"a": 3, "b": 5})
+    assert codes(told(application)) == [ProblemCode.NOT_COPARTITIONED]
+    assert "status 2, INCORRECTLY_PARTITIONED_TOPICS" in told(application)[0].why
+
+
+def test_a_missing_source_is_status_1() -> None:
+    application = compiled(HEAD + JOIN, {"a": 3})
+    assert codes(told(application)) == [ProblemCode.MISSING_SOURCE_TOPIC]
+    assert "status 1, MISSING_SOURCE_TOPICS" in told(application)[0].why
+
+
+def test_patterns_are_not_supported() -> None:
+    application = compiled(HEAD + "topology: [{stream: {pattern: 'a.*'}}, {to: {topic: o}}]", {"ab": 1})
+    assert codes(told(application)) == [ProblemCode.INVALID_TOPOLOGY]
+    assert "UnsupportedOperationException" in told(application)[0].why
+
+
+MERGED = """
+topology:
+  - stream: {topic: a}
+  - selectKey: {key: x}
+  - repartition: {name: first, as: first}
+  - stream: {topic: b, as: b}
+  - merge: {from: first, with: b}
+  - groupBy: {name: second}
+  - count: {materialized: counts}
+"""
+
+
+def test_the_application_id_does_not_matter() -> None:
+    for letter in "abcdefgh":
+        head = f"application: {{id: app-{letter}, protocol: streams}}"
+        application = compiled(head + MERGED, {"a": 5, "b": 2})
+        assert counts(application)["second-repartition"] == 5
+        assert told(application) == ()
+
+
+COGROUP = """
+topology:
+  - stream: {topic: a}
+  - groupBy: {name: one, as: one}
+  - stream: {topic: b}
+  - groupBy: {name: two, as: two}
+  - cogroup: {from: one, as: both}
+  - cogroup: {from: both, with: two}
+  - aggregate: {materialized: c}
+"""
+
+
+def test_a_cogroup_of_repartitioned_inputs_cannot_start() -> None:
+    application = compiled(HEAD + COGROUP, {"a": 2, "b": 2})
+    assert ProblemCode.INVALID_TOPOLOGY in codes(told(application))
+    assert any("IllegalStateException" in problem.why for problem in told(application))
+
+
+FIXED = """
+topology:
+  - stream: {topic: a}
+  - repartition: {name: r1, partitions: 3}
+  - to: {topic: o}
+  - stream: {topic: b}
+  - repartition: {name: r2, partitions: OTHER}
+  - to: {topic: p}
+  - stream: {topic: c}
+  - selectKey: {key: x, as: c}
+  - stream: {topic: d}
+  - selectKey: {key: x, as: d}
+  - join: {from: c, with: d, window: {difference: 1h}, name: j, storeName: s}
+"""
+
+
+def test_unrelated_explicit_counts_must_be_equal_too() -> None:
+    sources = {"a": 1, "b": 1, "c": 7, "d": 2}
+    clash = compiled(HEAD + FIXED.replace("OTHER", "4"), sources)
+    assert codes(told(clash)) == [ProblemCode.CONFLICTING_PARTITIONS]
+    assert told(clash)[0].found == "app-r1-repartition=3, app-r2-repartition=4"
+
+
+def test_unrelated_explicit_counts_are_what_a_join_of_repartition_topics_gets() -> None:
+    sources = {"a": 1, "b": 1, "c": 7, "d": 2}
+    equal = compiled(HEAD + FIXED.replace("OTHER", "3"), sources)
+    assert counts(equal)["j-left-repartition"] == 3
+    classic = compiled(FIXED.replace("OTHER", "4"), sources)
+    assert counts(classic)["j-left-repartition"] == 7
