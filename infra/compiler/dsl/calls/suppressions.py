@@ -18,7 +18,7 @@ PREFIX = "KTABLE-SUPPRESS-"
 def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     """A user's name burns no index; the result's sources are the suppressed node, which is no source."""
     if on.node.is_versioned:
-        return builder.refuse(_versioned(builder, on))
+        builder.refuse(_versioned(builder, on))
     name = call.name if call.name is not None else builder.names.processor(PREFIX)
     if call.until is SuppressUntil.WINDOW_CLOSES:
         if on.node.window_grace_ms is None:
