@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
+_SECRETLY = " as a Pulumi secret or an environment variable, never in a document."
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
 
@@ -104,8 +105,7 @@ def _credentials(connection: "Connection") -> Iterator[Problem]:
                 f"SASL mechanism {connection.mechanism} needs the {what}.",
                 expected=f"the {what}",
                 found="none",
-                fix=f"Set the {what}; secrets as Pulumi secrets or environment variables, never in a "
-                "document.",
+                fix=f"Set the {what}" + (_SECRETLY if "password" in what else "."),
             )
     if connection.mechanism == "AWS_MSK_IAM" and connection.protocol == "SASL_PLAINTEXT":
         yield setting_problem(
