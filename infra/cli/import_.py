@@ -1,5 +1,6 @@
 """`headwater import`: a document from a running application."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     "--describe",
     "description",
     required=True,
-    type=click.File(encoding="utf-8", errors="replace"),
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="The text that Topology#describe() printed, also with log lines around it; - is standard input.",
 )
 @click.option("--application-id", required=True, metavar="ID", help="The application.id of the application.")
@@ -54,7 +55,7 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 def import_(
     context: click.Context,
     *,
-    description: Any,  # noqa: ANN401 - an open text file of click
+    description: Path,
     application_id: str,
     topology: str | None,
     repartitions: Sequence[tuple[str, int]],
@@ -76,7 +77,9 @@ def import_(
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
-    nodes, problems = _chosen(read_descriptions(_read(description), description.name), topology)
+    nodes, problems = _chosen(
+        read_descriptions(_read(description), "" if _is_stdin(description) else str(description)), topology
+    )
     if not errors(problems):
         imported = Imported(
             application_id=application_id,
@@ -97,10 +100,17 @@ def import_(
     context.exit(exit_for(problems))
 
 
-def _read(description: Any) -> str:  # noqa: ANN401 - as above
-    if description.isatty():
-        click.echo("Paste the text, then press Ctrl-D.", err=True)
-    return str(description.read())
+def _is_stdin(description: Path) -> bool:
+    return str(description) == "-"
+
+
+def _read(description: Path) -> str:
+    """Return the text; what is not UTF-8 lies in the log lines around it."""
+    try:
+        content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
+    return content.decode("utf-8", errors="replace")
 
 
 def _chosen(

@@ -1,0 +1,120 @@
+"""validate, compile, describe and import as a person runs them, offline."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from infra.cli.exit_codes import ExitCode
+from tests.cli.conftest import EXAMPLES, Headwater
+
+_COUNTS = ("orders=6", "customers=6", "payments=6", "stock=3", "open-orders=6")
+_PARTITIONS = [word for count in _COUNTS for word in ("--partitions", count)]
+_STORY = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
+_CASES = Path(__file__).parents[1] / "oracle" / "cases"
+
+
+def test_sound_documents(headwater: Headwater) -> None:
+    done = headwater("validate", *_STORY)
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    assert done.stdout == "3 applications are sound: fulfilment, order-enrichment, revenue-by-category\n"
+
+
+def test_a_typing_error_is_placed_and_the_nearest_spelling_named(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    text = (
+        (EXAMPLES / "order-enrichment.yaml").read_text(encoding="utf-8").replace("selectKey:", "selectKye:")
+    )
+    (tmp_path / "typo.yaml").write_text(text, encoding="utf-8")
+    line = 1 + text[: text.index("selectKye")].count("\n")
+    done = headwater("validate", "typo.yaml")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert done.stdout == ""
+    assert f"typo.yaml:{line}:" in done.stderr
+    assert "selectKey" in done.stderr
+
+
+def test_validate_for_programs(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(
+        "application: {id: x}\ntopology: [{strem: {topic: a}}]\n", encoding="utf-8"
+    )
+    done = headwater("validate", "bad.yaml", "--format", "json")
+    assert done.returncode == ExitCode.PROBLEMS
+    (problem, *_) = json.loads(done.stdout)["problems"]
+    assert problem["code"] == "SchemaViolation"
+    assert problem["location"]["line"] == 2
+
+
+def test_validate_needs_no_counts(headwater: Headwater) -> None:
+    done = headwater("validate", EXAMPLES)
+    assert "MissingSourceTopic" not in done.stderr
+    assert done.returncode == ExitCode.DONE
+
+
+@pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid", "svg"])
+def test_compile_in_every_format(headwater: Headwater, tmp_path: Path, form: str) -> None:
+    shown = headwater("compile", *_STORY, *_PARTITIONS, "--format", form)
+    assert (shown.returncode, shown.stderr) == (ExitCode.DONE, "")
+    golden = {"text": "txt", "mermaid": "mmd"}.get(form, form)
+    assert shown.stdout == (_golden_folder() / f"examples.{golden}").read_text(encoding="utf-8")
+    written = headwater("compile", *_STORY, *_PARTITIONS, "--format", form, "--output", "out")
+    assert (written.returncode, written.stdout) == (ExitCode.DONE, "")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
+
+
+def _golden_folder() -> Path:
+    return Path(__file__).parents[1] / "report" / "golden"
+
+
+def test_compile_asks_for_counts(headwater: Headwater) -> None:
+    done = headwater("compile", EXAMPLES / "revenue-by-category.yaml", "--format", "json")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "`--partitions payments=N`" in done.stderr
+    (application,) = json.loads(done.stdout)["applications"]
+    assert application["problems"][0]["topic"] == "payments"
+
+
+def test_compile_says_which_counts_are_of_no_use(headwater: Headwater) -> None:
+    done = headwater("compile", _STORY[2], "--partitions", "payments=4", "--partitions", "paymnets=4")
+    assert done.returncode == ExitCode.DONE
+    assert "--partitions paymnets=4 has no effect" in done.stderr
+
+
+def test_compile_says_what_is_wrong_with_documents_beside_the_others(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.yaml").write_text("application: [\n", encoding="utf-8")
+    done = headwater("compile", "bad.yaml", _STORY[2], "--partitions", "payments=4", "--format", "json")
+    assert done.returncode == ExitCode.PROBLEMS
+    document = json.loads(done.stdout)
+    assert [each["applicationId"] for each in document["applications"]] == ["revenue-by-category"]
+    assert document["problems"][0]["code"] == "YamlSyntax"
+
+
+def test_describe_is_the_text_of_kafka_streams_byte_for_byte(headwater: Headwater) -> None:
+    case = _CASES / "stream_table_inner"
+    done = headwater("describe", case / "document.yaml")
+    assert done.returncode == ExitCode.DONE
+    assert done.stdout_bytes == (case / "describe.txt").read_bytes()
+
+
+def test_describe_wants_one_application(headwater: Headwater, tmp_path: Path) -> None:
+    document = "application: {{id: {0}}}\ntopology:\n  - stream: {{topic: t}}\n  - to: {{topic: {0}-out}}\n"
+    (tmp_path / "two.yaml").write_text(
+        document.format("one") + "---\n" + document.format("two"), encoding="utf-8"
+    )
+    several = headwater("describe", "two.yaml")
+    assert several.returncode == ExitCode.USAGE
+    assert "one, two" in several.stderr
+    chosen = headwater("describe", "two.yaml", "--application-id", "two")
+    assert "two-out" in chosen.stdout
+    assert headwater("describe", "two.yaml", "--application-id", "three").returncode == ExitCode.USAGE
+
+
+def test_describe_refuses_what_kafka_streams_refuses(headwater: Headwater, tmp_path: Path) -> None:
+    text = "application: {id: a}\ntopology:\n  - addSink: {name: out, topic: t, parents: [nobody]}\n"
+    (tmp_path / "orphan.yaml").write_text(text, encoding="utf-8")
+    done = headwater("describe", "orphan.yaml")
+    assert (done.returncode, done.stdout) == (ExitCode.PROBLEMS, "")
+    assert "InvalidTopology" in done.stderr

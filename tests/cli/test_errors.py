@@ -1,0 +1,133 @@
+"""What becomes of errors: a short text, an exit code, never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.lazy import Lazy
+from infra.cli.main import main
+from tests.cli.conftest import EXAMPLES, Headwater
+
+_DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Commands:"),
+        (("vaildate",), "Did you mean 'validate'?"),
+        (("validate",), "Missing argument 'FILES...'"),
+        (("compile", "x.yaml", "--format", "pdf"), "'pdf' is not one of"),
+        (("compile", "x.yaml", "--partitions", "orders"), "'orders' is not of the form NAME=N"),
+        (("compile", "x.yaml", "--partitions", "orders=0"), "1 or more"),
+        (("compile", "x.yaml", "--command-config", "nowhere.properties"), "does not exist"),
+        (("import", "--describe", "nowhere.txt", "--application-id", "a"), "nowhere.txt"),
+        (("import", "--describe", str(_DOCUMENT), "--application-id", "a", "--store", "counts"), "NAME=KIND"),
+    ],
+)
+def test_a_wrong_command_line(headwater: Headwater, arguments: tuple[str, ...], said: str) -> None:
+    done = headwater(*arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["validate", "compile", "describe", "plan"])
+def test_a_file_that_is_not_there(headwater: Headwater, command: str) -> None:
+    done = headwater(command, "nowhere.yaml")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "nowhere.yaml" in done.stderr
+    assert "fix" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["compile", "plan"])
+def test_a_cluster_that_is_not_there(headwater: Headwater, command: str) -> None:
+    done = headwater(command, _DOCUMENT, "--bootstrap-server", "127.0.0.1:1")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "error[ClusterUnreachable]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_security_settings_that_do_not_fit(headwater: Headwater, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n", encoding="utf-8")
+    done = headwater("plan", _DOCUMENT, "--command-config", config, "--bootstrap-server", "127.0.0.1:1")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "error[InvalidConfig]" in done.stderr
+
+
+def test_a_file_that_cannot_be_written(headwater: Headwater) -> None:
+    done = headwater("compile", _DOCUMENT, "--partitions", "payments=4", "-o", "no/such/folder.txt")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "cannot be written" in done.stderr
+
+
+def test_nobody_reads_on() -> None:
+    command = (
+        f"{sys.executable} -m infra.cli compile {EXAMPLES / 'features'} 2>/dev/null | head -c 1 > /dev/null"
+    )
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{{ {command}; }} 2>&1; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout
+    assert "BrokenPipe" not in done.stdout
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make loading the command `validate` fail in a way that nobody foresaw."""
+
+    def fail(self: Lazy) -> None:
+        raise RuntimeError(f"cannot load {self.module}")
+
+    monkeypatch.setattr(Lazy, "load", fail)
+
+
+@pytest.mark.usefixtures("broken")
+def test_an_error_of_our_own_is_short_and_says_how_to_report_it() -> None:
+    done = CliRunner().invoke(main, ["validate", "x.yaml"])
+    assert done.exit_code == ExitCode.BUG
+    assert "RuntimeError: cannot load infra.cli.validate" in done.stderr
+    assert "headwater --debug" in done.stderr
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.usefixtures("broken")
+def test_debug_shows_the_traceback() -> None:
+    done = CliRunner().invoke(main, ["--debug", "validate", "x.yaml"])
+    assert done.exit_code == ExitCode.BUG
+    assert "Traceback" in done.output
+
+
+def test_an_interruption_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: Lazy) -> None:
+        raise KeyboardInterrupt(self.module)
+
+    monkeypatch.setattr(Lazy, "load", interrupt)
+    assert CliRunner().invoke(main, ["validate", "x.yaml"]).exit_code == ExitCode.INTERRUPTED
+
+
+def test_completion_of_the_shell_works() -> None:
+    words = {"_HEADWATER_COMPLETE": "bash_complete", "COMP_WORDS": "headwater val", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.cli"],
+        env={**os.environ, **words},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "validate" in done.stdout
+
+
+def test_the_installed_command_runs() -> None:
+    script = Path(sys.prefix) / "bin" / "headwater"
+    done = subprocess.run([script, "validate", _DOCUMENT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")

@@ -1,0 +1,77 @@
+"""What `--help` says, and that it says so at once."""
+
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import _COMMANDS, main
+
+_README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_command_has_examples_that_name_it(name: str) -> None:
+    help_text = CliRunner().invoke(main, [name, "--help"]).output
+    examples = [line for line in help_text.splitlines() if f"headwater {name} " in f"{line} "]
+    assert name == "local" or len(examples) > 1, help_text
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_the_list_of_commands_says_what_each_says_itself(name: str) -> None:
+    command = _COMMANDS[name].load()
+    assert command.help is not None
+    first = re.split(r"(?<=\.)\s", " ".join(command.help.split()))[0]
+    assert first == _COMMANDS[name].help
+
+
+def test_help_loads_no_command() -> None:
+    """Modules, not seconds: what is not loaded takes no time on any machine."""
+    program = (
+        "import sys\n"
+        "from infra.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print(*sorted(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "infra.cli.main" in loaded
+    heavy = {
+        "rich",
+        "yaml",
+        "jsonschema",
+        "confluent_kafka",
+        "pulumi",
+        "jinja2",
+        "infra.spec",
+        "infra.compiler",
+    }
+    assert not loaded & heavy
+
+
+def test_help_takes_little_cpu() -> None:
+    def spent() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    before = spent()
+    subprocess.run([sys.executable, "-m", "infra.cli", "--help"], capture_output=True, check=True)
+    assert spent() - before < 0.6  # 0.12 s where nothing else runs
+
+
+def test_the_readme_lists_all_exit_codes() -> None:
+    text = _README.read_text(encoding="utf-8")
+    for code in ExitCode:
+        assert f"| {code.value} | {code.meaning} |" in text
+
+
+def test_the_readme_lists_all_commands() -> None:
+    text = _README.read_text(encoding="utf-8")
+    for name, command in _COMMANDS.items():
+        assert f"`headwater {name}" in text, name
+        assert command.help.rstrip(".") in text, command.help

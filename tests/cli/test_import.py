@@ -1,0 +1,102 @@
+"""A running application's text becomes a document."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.cli.exit_codes import ExitCode
+from infra.spec import load_text
+from tests.cli.conftest import Headwater
+
+_CASES = Path(__file__).parents[1] / "oracle" / "cases"
+_WINDOWED = """\
+2026-11-21 INFO Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
+      --> KSTREAM-AGGREGATE-0000000001
+    Processor: KSTREAM-AGGREGATE-0000000001 (stores: [counts])
+      --> none
+      <-- KSTREAM-SOURCE-0000000000
+
+2026-11-21 INFO started
+"""
+_NAMED = """\
+Topology: {0}:
+   Sub-topology: 0
+    Source: {0}-source (topics: [{0}])
+      --> {0}-sink
+    Sink: {0}-sink (topic: copy-of-{0})
+      <-- {0}-source
+
+"""
+
+
+def imported(headwater: Headwater, *arguments: object) -> tuple[int, str]:
+    done = headwater("import", "--application-id", "app", *arguments, "-o", "app.yaml")
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("case", ["stream_table_inner", "everything_opt_none", "pattern_source"])
+def test_the_document_describes_itself_as_the_application_did(headwater: Headwater, case: str) -> None:
+    text = _CASES / case / "describe.txt"
+    if not text.exists():
+        pytest.fail(f"no such case: {case}")
+    imported(headwater, "--describe", text)
+    assert headwater("describe", "app.yaml").stdout_bytes == text.read_bytes()
+
+
+def test_what_the_text_lacks_is_asked_for_by_name(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
+    code, said = imported(headwater, "--describe", "log.txt")
+    assert code == ExitCode.PROBLEMS
+    assert "store counts" in said
+    assert "--store" in said
+    assert "# Missing: " in (tmp_path / "app.yaml").read_text(encoding="utf-8")
+
+
+def test_answers_complete_the_document(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
+    answer = "counts=window,retention=2h,logging=true,overrides.segment.bytes=1048576"
+    code, said = imported(
+        headwater, "--describe", "log.txt", "--store", answer, "--config", "num.stream.threads=2"
+    )
+    assert (code, said) == (ExitCode.DONE, "")
+    (document,) = load_text((tmp_path / "app.yaml").read_text(encoding="utf-8"), "app.yaml").documents
+    assert document.application.config == {"num.stream.threads": "2"}
+    assert document.described is not None
+    detail = document.described.stores["counts"]
+    assert (detail.kind, detail.retention_ms) == ("window", 7_200_000)
+    assert detail.overrides == {"segment.bytes": "1048576"}
+
+
+def test_an_answer_that_cannot_be_is_refused(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
+    code, said = imported(headwater, "--describe", "log.txt", "--store", "counts=widnow,retention=2h")
+    assert code == ExitCode.PROBLEMS
+    assert "widnow" in said
+    assert not (tmp_path / "app.yaml").exists()
+
+
+def test_a_text_from_a_pipe(headwater: Headwater) -> None:
+    done = headwater(
+        "import", "--describe", "-", "--application-id", "app", "--store", "counts=keyValue", input=_WINDOWED
+    )
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    assert load_text(done.stdout, "app.yaml").documents
+
+
+def test_named_topologies_are_imported_one_by_one(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "named.txt").write_text(_NAMED.format("left") + _NAMED.format("right"), encoding="utf-8")
+    code, said = imported(headwater, "--describe", "named.txt")
+    assert code == ExitCode.USAGE
+    assert "left, right" in said
+    code, _ = imported(headwater, "--describe", "named.txt", "--topology", "right")
+    assert code == ExitCode.DONE
+    assert "copy-of-right" in headwater("describe", "app.yaml").stdout
+
+
+def test_a_text_without_a_description(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("nothing here\n", encoding="utf-8")
+    code, said = imported(headwater, "--describe", "log.txt")
+    assert code == ExitCode.PROBLEMS
+    assert "UnreadableDescribe" in said
