@@ -86,6 +86,21 @@ def test_a_branch_with_calls_of_its_own_hands_on_what_the_last_one_returns() -> 
     assert summary == "`filter` follows `to`, which returns nothing."
 
 
+def test_calls_on_the_topology_stand_outside_of_branches() -> None:
+    source = step(op.AddSource("s", op.Topics(("b",))))
+    split = step(op.Split(branches=(op.Branch(then=(source,)),)))
+    summary, _, fix = only_problem(step(STREAM), split)
+    assert summary == "`addSource` is a call on the whole topology, not on a branch."
+    assert fix == "Make the call `addSource` outside of `then`."
+
+
+def test_branches_of_a_refused_split_are_known() -> None:
+    branch = op.Branch(alias="one", then=(step(FILTER, alias="inner"),))
+    steps = (step(STREAM), step(op.GroupByKey()), step(op.Split(branches=(branch,))))
+    summary, _, _ = only_problem(*steps, step(FILTER, "one"), step(FILTER, "inner"))
+    assert summary == "`split` needs a stream; the result before it is a grouped stream."
+
+
 def test_a_join_of_streams_needs_a_window() -> None:
     summary, _, _ = only_problem(step(STREAM, alias="a"), step(op.Join(JoinType.INNER, "a"), "a"))
     assert summary == "A stream-stream join needs a window."

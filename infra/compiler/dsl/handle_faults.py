@@ -1,0 +1,83 @@
+"""What is wrong with a call that has no handle to work on, or one of another type."""
+
+import difflib
+from collections.abc import Iterable
+
+from infra.compiler.dsl.call_names import call_name
+from infra.compiler.dsl.handles import CALLS_ON, KIND, Handle
+from infra.compiler.dsl.refusals import unfit
+from infra.model.problems import Location, Problem
+from infra.model.topology import Step
+
+_NO_CALLS = {
+    "global table": "Name it in `with` of a stream's join.",
+    "split": "Give the branches `as`, and name one in `from`.",
+}
+
+
+def nothing_to_work_on(step: Step) -> Problem:
+    return unfit(
+        f"`{call_name(step.operator)}` has nothing to work on: no call stands before it.",
+        expected="`from: <alias>`, or a call before it",
+        found="the first step",
+        at=step.at,
+        fix="Start with `stream` or `table`.",
+    )
+
+
+def follows_nothing(step: Step, call: str) -> Problem:
+    return unfit(
+        f"`{call_name(step.operator)}` follows `{call}`, which returns nothing.",
+        expected="`from: <alias>` of an earlier result",
+        found=f"the result of `{call}`",
+        at=step.at,
+        fix="Say what it works on: `from: <alias>`.",
+    )
+
+
+def alias_taken(alias: str, at: Location | None) -> Problem:
+    return unfit(
+        f"Two results are called {alias}.",
+        expected="each `as` once",
+        found=alias,
+        at=at,
+        fix="Call one of them differently.",
+    )
+
+
+def alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
+    aliases = sorted(known)
+    near = difflib.get_close_matches(name, aliases, n=1)
+    return unfit(
+        f"No result is called {name}.",
+        expected=f"one of: {', '.join(aliases) or 'none'}",
+        found=name,
+        at=at,
+        fix=f"Did you mean {near[0]}?" if near else f"Give an earlier step `as: {name}`.",
+    )
+
+
+def call_does_not_fit(step: Step, on: Handle) -> Problem:
+    call = call_name(step.operator)
+    *most, last = [f"a {KIND[kind]}" for kind, calls in CALLS_ON.items() if call in calls]
+    takers = f"{', '.join(most)} or {last}" if most else last
+    offered = ", ".join(CALLS_ON[type(on)])
+    subject = f"`{step.input}`" if step.input is not None else "the result before it"
+    return unfit(
+        f"`{call}` needs {takers}; {subject} is a {KIND[type(on)]}.",
+        expected=takers,
+        found=f"a {KIND[type(on)]}",
+        at=step.at,
+        fix=f"A {KIND[type(on)]} offers: {offered}." if offered else _NO_CALLS[KIND[type(on)]],
+    )
+
+
+def call_in_a_branch(step: Step) -> Problem:
+    call = call_name(step.operator)
+    return unfit(
+        f"`{call}` is a call on the whole topology, not on a branch.",
+        expected="calls of the DSL in `then`",
+        found=call,
+        at=step.at,
+        fix=f"Make the call `{call}` outside of `then`.",
+    )
