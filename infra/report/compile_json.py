@@ -28,7 +28,7 @@ def problem_json(problem: Problem) -> dict[str, Any]:
         "found": problem.found,
         "why": problem.why,
         "fix": problem.fix,
-        "location": _location(problem.location),
+        "location": location_json(problem.location),
     }
 
 
@@ -67,7 +67,8 @@ def _topic(topic: InternalTopic) -> dict[str, Any]:
     }
 
 
-def _location(location: Location | None) -> dict[str, Any] | None:
+def location_json(location: Location | None) -> dict[str, Any] | None:
+    """Return where something stands, None when that is not known."""
     if location is None:
         return None
     return {

@@ -22,12 +22,18 @@ def problem_text(problem: Problem, width: int = _WIDTH) -> str:
 
 def problem_rich(problem: Problem, width: int = _WIDTH) -> Text:
     """Return the lines of `problem_text` with colours for a terminal."""
-    colour = _COLOURS[problem.severity]
-    label = f"{problem.severity.value}[{problem.code}]"
-    first, *rest = _wrapped(f"{label} {problem.summary}", width, "  ")
-    lines = [Text.assemble((label, f"bold {colour}"), (first[len(label) :], "bold"))]
+    return entry_rich(problem.severity, problem.code, problem.summary, _details(problem), width)
+
+
+def entry_rich(
+    severity: Severity, code: str, summary: str, details: Iterable[tuple[str, str]], width: int = _WIDTH
+) -> Text:
+    """Return a headline and, below it, `details`: labels and texts."""
+    label = f"{severity.value}[{code}]"
+    first, *rest = _wrapped(f"{label} {summary}", width, "  ")
+    lines = [Text.assemble((label, f"bold {_COLOURS[severity]}"), (first[len(label) :], "bold"))]
     lines += [Text(line, "bold") for line in rest]
-    for name, value in _details(problem):
+    for name, value in details:
         indent = " " * (2 + _LABEL_WIDTH)
         head, *tail = _wrapped(value, width - len(indent), "")
         lines.append(Text.assemble("  ", (name.ljust(_LABEL_WIDTH), "dim"), head))

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from infra.model.compiled import CompiledApplication
 from infra.planner.wording import counted
 from infra.report.graph import Role, graph
 from infra.report.layout import Layout, layout
 from infra.report.palettes import PALETTES
-from infra.report.printable import printable
+from infra.report.templating import template
 
 _SMALL_CHARACTER = 5.7
 _LEGEND_HEIGHT = 52
@@ -48,7 +47,7 @@ def svg(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) 
     legend = tuple(_legend_items())
     right = legend[-1].x + 29 + len(legend[-1].text) * _SMALL_CHARACTER + 48
     last = pictures[-1] if pictures else None
-    return _template().render(
+    return template("topology.svg.j2").render(
         pictures=pictures,
         legend=legend,
         palettes=PALETTES,
@@ -78,12 +77,3 @@ def _legend_items() -> Iterator[_LegendItem]:
     for role, text in _LEGEND.items():
         yield _LegendItem(role.value, text, x, 7 if role in (Role.SOURCE, Role.SINK) else 4)
         x += 29 + len(text) * _SMALL_CHARACTER + 18
-
-
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("infra.report"), autoescape=True, undefined=StrictUndefined
-    )
-    environment.filters["px"] = lambda number: f"{number:.1f}".removesuffix(".0")
-    environment.filters["printable"] = printable
-    return environment.get_template("topology.svg.j2")

@@ -53,6 +53,7 @@ def find_drift(
             if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
         ),
         problems=tuple(_untold(made, is_recorded=records is not None)),
+        partitions=snapshot.partitions,
     )
 
 

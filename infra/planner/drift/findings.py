@@ -1,6 +1,6 @@
 """Findings: each a difference between what is declared and what is live, complete enough to be acted on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 import attrs
@@ -64,11 +64,15 @@ class ApplicationDrift:
 
 @attrs.frozen
 class Drift:
-    """What differs on the cluster `cluster_id`. `problems` keep the comparison from being complete."""
+    """What differs on the cluster `cluster_id`.
+
+    `problems` keep the comparison from being complete. `partitions` are the counts of all live topics.
+    """
 
     cluster_id: str
     applications: tuple[ApplicationDrift, ...]
     problems: tuple[Problem, ...] = ()
+    partitions: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def findings(self) -> Iterator[Finding]:

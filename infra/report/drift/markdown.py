@@ -1,0 +1,40 @@
+"""A drift as Markdown, for issues, chats and step summaries."""
+
+from collections.abc import Iterator
+
+from infra.model.problems import Severity
+from infra.planner.drift import ApplicationDrift, Drift
+from infra.report.drift.groups import Group, groups
+from infra.report.drift.summary import standing, summary
+from infra.report.markdown import block, code, prose
+from infra.report.problem_text import problem_text
+
+SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
+
+
+def drift_markdown(drift: Drift) -> str:
+    """Return a document: a line that sums up, then a section for each application."""
+    parts = [f"**{prose(summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
+    for application in drift.applications:
+        parts += application_markdown(application)
+    if drift.problems:
+        parts.append("### What could not be compared\n")
+        parts += [block(problem_text(problem)) for problem in drift.problems]
+    return "\n".join(parts)
+
+
+def application_markdown(part: ApplicationDrift) -> Iterator[str]:
+    """Yield the section of one application."""
+    yield f"### {code(part.id)}: {standing(part)}\n"
+    for group in groups(part.findings):
+        yield from _group(group)
+
+
+def _group(group: Group) -> Iterator[str]:
+    yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {prose(group.summary)}\n"
+    yield "| topic | expected | found |\n|---|---|---|"
+    for finding in group.findings:
+        topic = code(finding.topic) if finding.topic else "all"
+        yield f"| {topic} | {prose(finding.expected)} | {prose(finding.found)} |"
+    yield f"\n*Why it matters*: {prose(group.why)}\n"
+    yield f"*How to fix it*: {prose(group.fix)}\n"

@@ -1,0 +1,48 @@
+"""A drift as text for a terminal: what differs, why it matters and how to fix it."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from infra.planner.drift import ApplicationDrift, Drift, Finding
+from infra.report.drift.groups import Group, groups
+from infra.report.drift.summary import standing, summary
+from infra.report.printable import printable
+from infra.report.problem_text import entry_rich, problems_rich
+
+
+def drift_text(drift: Drift) -> str:
+    """Return plain lines."""
+    return drift_rich(drift).plain
+
+
+def drift_rich(drift: Drift) -> Text:
+    """Return the lines of `drift_text` with colours for a terminal."""
+    parts = [Text(summary(drift), "bold")]
+    for application in drift.applications:
+        parts += _application(application)
+    if drift.problems:
+        parts.append(problems_rich(drift.problems))
+    return Text("\n\n").join(parts)
+
+
+def _application(part: ApplicationDrift) -> Iterator[Text]:
+    yield Text.assemble((printable(part.id), "bold underline"), f"  {standing(part)}")
+    for group in groups(part.findings):
+        yield entry_rich(group.severity, group.kind, group.summary, tuple(_details(group)))
+
+
+def _details(group: Group) -> Iterator[tuple[str, str]]:
+    first, *rest = group.findings
+    if first.location is not None:
+        yield "at", str(first.location)
+    if not rest:
+        yield from (("expected", first.expected), ("found", first.found))
+    for number, finding in enumerate(group.findings if rest else ()):
+        yield "" if number else "topics", f"{_topic(finding)}: {finding.found}, expected {finding.expected}"
+    yield "why", group.why
+    yield "fix", group.fix
+
+
+def _topic(finding: Finding) -> str:
+    return finding.topic or finding.application

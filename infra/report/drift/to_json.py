@@ -1,0 +1,56 @@
+"""A drift for programs, in the form of `topology_schemas/drift.v1.schema.json`."""
+
+from typing import Any
+
+from infra.model.problems import Severity
+from infra.planner.drift import ApplicationDrift, Drift, Finding
+from infra.report.compile_json import location_json, problem_json
+from infra.report.drift.summary import SEVERITY_NOUNS
+from infra.report.graph import graph
+from infra.report.mermaid import mermaid
+
+
+def drift_json(drift: Drift) -> dict[str, Any]:
+    """Return the document; `mermaid` is the graph of each application in that language."""
+    return {
+        "version": 1,
+        "clusterId": drift.cluster_id,
+        "hasDrift": any(part.findings for part in drift.applications),
+        "isComplete": not drift.problems,
+        "summary": _summary(drift),
+        "applications": [_application(part, drift) for part in drift.applications],
+        "problems": [problem_json(problem) for problem in drift.problems],
+    }
+
+
+def _summary(drift: Drift) -> dict[str, int]:
+    severities = [finding.severity for finding in drift.findings]
+    return {
+        "applications": len(drift.applications),
+        "topics": sum(len(part.topics) for part in drift.applications),
+        "findings": len(severities),
+        **{f"{SEVERITY_NOUNS[severity]}s": severities.count(severity) for severity in Severity},
+    }
+
+
+def _application(part: ApplicationDrift, drift: Drift) -> dict[str, Any]:
+    return {
+        "applicationId": part.id,
+        "topics": list(part.topics),
+        "findings": [_finding(finding) for finding in part.findings],
+        "mermaid": mermaid(graph([part.compiled], drift.partitions)),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind.value,
+        "severity": finding.severity.value,
+        "topic": finding.topic,
+        "what": finding.what,
+        "expected": finding.expected,
+        "found": finding.found,
+        "why": finding.why,
+        "fix": finding.fix,
+        "location": location_json(finding.location),
+    }
