@@ -1,4 +1,4 @@
-"""Headwater's view of a topology beside Kafka Streams' own, in the form of the recorded `subtopologies.json`."""
+"""Headwater's view of a topology beside Kafka Streams' own, both as the recorded `subtopologies.json`."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -64,7 +64,7 @@ def _entry(topic: InternalTopic) -> Json:
 
 
 def theirs(told: Mapping[str, Any]) -> Json:
-    """`told` in the order and extent of ours: a source topic that serves as changelog is not ours to configure."""
+    """`told` in the order and extent of ours: a source topic that serves as changelog is not configured."""
     parts = json.loads(json.dumps(told["subtopologies"]))
     for part in parts:
         for key in ("source_topics", "sink_topics", "source_topic_changelogs", "state_stores"):
@@ -79,7 +79,7 @@ def theirs(told: Mapping[str, Any]) -> Json:
 
 
 def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]) -> Iterator[str]:
-    """Every way in which Headwater says something else than Kafka Streams; nothing when both refuse the topology."""
+    """Every way in which Headwater says something else than Kafka Streams; nothing when both refuse."""
     typed = parsed(document)
     if isinstance(typed, tuple):
         if answer.refusal is None:
@@ -134,7 +134,7 @@ def _run_differences(
         found = errors(ours.problems)
         if counts.refusal is not None or counts.status in _REFUSED_BY_BROKER:
             if not found:
-                yield f"{run}: refused only by Kafka Streams: {counts.refusal or counts.status} {counts.detail}"
+                yield f"{run}: refused only by Kafka Streams: {counts.refusal or counts.detail}"
             else:
                 yield from _unlike_causes(run, counts, found)
         elif found:
@@ -144,7 +144,11 @@ def _run_differences(
             if answer.insides is not None and run == runs[0]:
                 own, real = insides(ours, nodes), theirs(answer.insides)
                 if own != real:
-                    yield f"insides:\n--- ours\n{json.dumps(own, indent=1)}\n--- theirs\n{json.dumps(real, indent=1)}"
+                    yield f"insides:\n--- ours\n{_indented(own)}\n--- theirs\n{_indented(real)}"
+
+
+def _indented(value: Json) -> str:
+    return json.dumps(value, indent=1, sort_keys=True)
 
 
 def _count_differences(run: Run, ours: CompiledApplication, counts: Counts) -> Iterator[str]:

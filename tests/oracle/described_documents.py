@@ -9,7 +9,7 @@ from infra.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStor
 from infra.model.topology import Application, TopologyDocument
 from infra.spec import parse_document
 
-_KINDS = {
+_KINDS: dict[ChangelogKind, dict[str, Any]] = {
     ChangelogKind.KEY_VALUE: {"kind": "timestampedKeyValue"},
     ChangelogKind.VERSIONED: {"kind": "versionedKeyValue"},
     ChangelogKind.WINDOWED: {"kind": "window"},
@@ -22,7 +22,11 @@ def described(application: Application, text: str, nodes: NodeTopology) -> Topol
     describe: dict[str, Any] = {
         "text": text,
         "repartitions": {t.name: t.partitions for t in nodes.repartition_topics if t.partitions is not None},
-        "stores": {store.name: _detail(store) for store in nodes.stores if not store.is_global and _is_used(store, nodes)},
+        "stores": {
+            store.name: _detail(store)
+            for store in nodes.stores
+            if not store.is_global and _is_used(store, nodes)
+        },
         "copartitioned": [group for group in _copartitioned(nodes) if len(group) > 1],
     }
     documents = parse_document({"application": {"id": application.id}, "describe": describe})

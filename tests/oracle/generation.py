@@ -1,15 +1,14 @@
-"""Random topology documents over the whole DSL and Processor API, typed so that most of them are ones Kafka Streams builds.
+"""Random topology documents over the whole DSL and Processor API, typed so that Kafka Streams builds most.
 
 Everything is drawn through `Choices`, whose 0 is always the plainest choice: hypothesis shrinks towards it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
-T = TypeVar("T")
-Options = dict[str, Any]
+from tests.oracle.generation_stores import Options, StoreGenerator, milliseconds
 
 _STATELESS = ("filter", "filterNot", "map", "mapValues", "flatMap", "flatMapValues", "selectKey", "peek")
 _OPTIMIZATIONS = (
@@ -22,36 +21,6 @@ _OPTIMIZATIONS = (
     "merge.repartition.topics,single.store.self.join",
     "reuse.ktable.source.topics, merge.repartition.topics",
 )
-_ODD_NAMES = (
-    "KSTREAM-FOO-0000000099",
-    "KSTREAM-KEY-SELECT-0000000001",
-    "KSTREAM-SOURCE-0000000000-repartition",
-    "mine-repartition",
-    "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000003-topic",
-    "x-changelog",
-)
-_BAD_NAMES = ("bad name", "..", ".", "sl/ash", "n" * 249, "n" * 230)
-_LOGGING: tuple[bool | Options, ...] = (
-    False,
-    True,
-    {"min.insync.replicas": 2},
-    {"cleanup.policy": "delete"},
-    {"retention.ms": 5000, "cleanup.policy": "compact,delete"},
-    {"min.compaction.lag.ms": 7},
-)
-
-
-@attrs.frozen
-class Choices:
-    """`number(n)` is one of 0 … n-1."""
-
-    number: Callable[[int], int]
-
-    def pick(self, options: Sequence[T]) -> T:
-        return options[self.number(len(options))]
-
-    def chance(self, percent: int) -> bool:
-        return self.number(100) >= 100 - percent
 
 
 @attrs.frozen
@@ -63,19 +32,14 @@ class Handle:
 
 
 @attrs.define
-class Generator:
-    """Grows one document. `bad` allows what Kafka Streams refuses."""
+class Generator(StoreGenerator):
+    """Grows one document."""
 
-    choices: Choices
-    bad: bool = False
     steps: list[Options] = attrs.field(factory=list)
     handles: list[Handle] = attrs.field(factory=list)
     stream_topics: list[tuple[str, Any]] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
     global_topics: list[str] = attrs.field(factory=list)
-    stores: list[str] = attrs.field(factory=list)
-    names: list[str] = attrs.field(factory=list)
-    serial: int = 0
 
     def document(self, size: int) -> Options:
         self._source()
@@ -98,108 +62,24 @@ class Generator:
         }
         return counts | {"unread": 3}
 
-    # --- names and stores
-
-    def _fresh(self, prefix: str) -> str:
-        self.serial += 1
-        return f"{prefix}{self.serial}"
-
-    def _name(self, percent: int = 30) -> Options:
-        if not self.choices.chance(percent):
-            return {}
-        return {"name": self._any_name("n")}
-
-    def _any_name(self, prefix: str) -> str:
-        if self.choices.chance(5):
-            return self.choices.pick(_ODD_NAMES)
-        if self.bad and self.choices.chance(10):
-            return self.choices.pick((*_BAD_NAMES, *self.names))
-        name = self._fresh(prefix)
-        self.names.append(name)
-        return name
-
-    def _logging(self, percent: int = 25) -> Options:
-        return {"logging": self.choices.pick(_LOGGING)} if self.choices.chance(percent) else {}
-
-    def _materialized(self, kind: str = "keyValue", window: Mapping[str, Any] | None = None) -> Options:
-        form = self.choices.number(8)
-        if form <= 2:
-            return {}
-        if form == 3:
-            return {"materialized": {}}
-        if form == 4:
-            return {"materialized": self._any_name("s")}
-        span = _span(window) if window else 0
-        kept = max(0, span + self.choices.pick((0, 1000, 86_400_000) if not self.bad else (0, -1000, 5000)))
-        if form == 5 and kind != "unlimited":
-            return {"materialized": {"supplier": self._supplier(kind, window, kept), **self._logging()}}
-        options: Options = {"store": self._any_name("s")} if self.choices.chance(60) else {}
-        if self.choices.chance(30):
-            options["type"] = self.choices.pick(("rocksDB", "in-memory"))
-        if window and "unlimited" not in window and self.choices.chance(50):
-            options["retention"] = kept
-        if self.choices.chance(20):
-            options["caching"] = self.choices.chance(50)
-        if self.choices.chance(20):
-            options["serdes"] = {"key": "string", "value": "json"}
-        return {"materialized": options | self._logging()}
-
-    def _supplier(self, kind: str, window: Mapping[str, Any] | None, kept: int) -> Options:
-        supplier: Options = {"name": self._any_name("s"), "kind": kind}
-        if kind == "keyValue":
-            supplier["kind"] = self.choices.pick(("timestampedKeyValue", "keyValue", "versionedKeyValue"))
-        elif kind == "window":
-            supplier["kind"] = self.choices.pick(("timestampedWindow", "window"))
-            supplier["windowSize"] = _window_size(window or {})
-        if supplier["kind"] == "versionedKeyValue":
-            supplier["retention"] = self.choices.pick((3_600_000, 1, 600_000))
-        elif self.choices.chance(30):
-            supplier["type"] = "in-memory"
-        if kind != "keyValue":
-            supplier["retention"] = max(kept, _window_size(window or {}))
-        return supplier
-
-    def _builder(self) -> Options:
-        kind = self.choices.pick(
-            ("keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session")
-        )
-        name = self._fresh("store")
-        if self.bad and self.stores and self.choices.chance(20):
-            name = self.choices.pick(self.stores)
-        builder: Options = {"name": name, "kind": kind}
-        if kind not in {"keyValue", "timestampedKeyValue"}:
-            builder["retention"] = self.choices.pick((3_600_000, 60_000, "1h30m"))
-        if kind.lower().endswith("window"):
-            builder["windowSize"] = 30_000
-            if self.choices.chance(30):
-                builder["retainDuplicates"] = True
-        if kind != "versionedKeyValue" and self.choices.chance(25):
-            builder["type"] = "in-memory"
-        return builder | self._logging()
-
-    def _connected(self) -> Options:
-        stores: list[Any] = []
-        if self.stores and self.choices.chance(60):
-            stores.append(self.choices.pick(self.stores))
-        if self.bad and self.choices.chance(10):
-            stores.append(self.choices.pick(("unheard-of", *self.names)))
-        if self.choices.chance(30):
-            stores.append(self._builder())
-            if self.choices.chance(50):
-                self.stores.append(stores[-1]["name"])
-        return {"stores": stores} if stores else {}
-
     # --- handles
 
     def _emit(
-        self, operator: str, options: Options, kind: str | None, receiver: Handle | None = None, **traits: Any
+        self,
+        operator: str,
+        options: Options,
+        kind: str | None,
+        receiver: Handle | None = None,
+        *,
+        window: Mapping[str, Any] | None = None,
+        versioned: bool = False,
     ) -> None:
         if receiver is not None:
             options = {"from": receiver.alias, **options}
         if kind is not None:
             alias = f"h{len(self.handles)}"
             options = {**options, "as": alias}
-            self.handles.append(Handle(alias, kind, **traits))
+            self.handles.append(Handle(alias, kind, window, versioned))
         self.steps.append({operator: options or None})
 
     def _of(self, *kinds: str) -> list[Handle]:
@@ -209,46 +89,45 @@ class Generator:
     # --- sources
 
     def _topic(self) -> str:
-        topic = self._fresh("t")
+        topic = self.fresh("t")
         self.topics.append(topic)
         return topic
 
     def _source(self) -> None:
         form = self.choices.number(20)
         if form <= 8:
-            self._emit("stream", self._stream_topics() | self._name(20), "stream")
+            self._emit("stream", self._stream_topics() | self.name(20), "stream")
         elif form <= 14:
             self._table()
         elif form <= 16:
             self._global_table()
         elif form == 17:
-            builder = self._builder()
+            builder = self.builder()
             self.stores.append(builder["name"])
             self._emit("addStateStore", builder, None)
         elif form == 18:
-            topic = self._fresh("g")
+            topic = self.fresh("g")
             self.global_topics.append(topic)
-            builder = self._builder() | {"logging": False}
+            builder = self.builder() | {"logging": False}
             if builder["kind"] == "versionedKeyValue" and not self.bad:
                 builder["kind"], _ = "keyValue", builder.pop("retention")
-            self._emit("addGlobalStore", {"store": builder, "topic": topic, **self._name(20)}, None)
+            self._emit("addGlobalStore", {"store": builder, "topic": topic, **self.name(20)}, None)
         elif self.bad and self.topics:
             self._emit("stream", {"topics": [self.choices.pick(self.topics), self._topic()]}, "stream")
         else:
-            self._emit("stream", self._stream_topics() | self._name(20), "stream")
+            self._emit("stream", self._stream_topics() | self.name(20), "stream")
 
     def _stream_topics(self) -> Options:
         if self.stream_topics and self.choices.chance(30):
-            key, value = self.choices.pick(self.stream_topics)
-            return {key: value}
+            return dict([self.choices.pick(self.stream_topics)])
         form = self.choices.number(10)
-        key, value = "topic", ""
+        value: str | list[str]
         if form <= 6:
-            value = self._topic()
+            key, value = "topic", self._topic()
         elif form <= 8:
-            key, value = "topics", [self._topic(), self._topic()]  # type: ignore[assignment]
+            key, value = "topics", [self._topic(), self._topic()]
         else:
-            prefix = self._fresh("p")
+            prefix = self.fresh("p")
             self.topics += [f"{prefix}-a", f"{prefix}-bb"]
             key, value = "pattern", f"{prefix}-.*"
         self.stream_topics.append((key, value))
@@ -256,17 +135,23 @@ class Generator:
         return {key: value, **reset}
 
     def _table(self) -> None:
-        topic = self.choices.pick(self.topics) if self.bad and self.topics and self.choices.chance(20) else self._topic()
-        store = self._materialized()
-        self._emit("table", {"topic": topic, **self._name(20), **store}, "table", versioned=_is_versioned(store))
+        topic = (
+            self.choices.pick(self.topics)
+            if self.bad and self.topics and self.choices.chance(20)
+            else self._topic()
+        )
+        store = self.materialized()
+        self._emit(
+            "table", {"topic": topic, **self.name(20), **store}, "table", versioned=_is_versioned(store)
+        )
 
     def _global_table(self) -> None:
-        topic = self._fresh("g")
+        topic = self.fresh("g")
         self.global_topics.append(topic)
-        store = self._materialized()
+        store = self.materialized()
         if _is_versioned(store) and not self.bad:
             store = {}
-        self._emit("globalTable", {"topic": topic, **self._name(20), **store}, "global")
+        self._emit("globalTable", {"topic": topic, **self.name(20), **store}, "global")
 
     # --- one call on something there is
 
@@ -289,26 +174,26 @@ class Generator:
     def _on_stream(self, stream: Handle) -> None:
         form = self.choices.number(100)
         if form < 26:
-            self._emit(self.choices.pick(_STATELESS), self._name(), "stream", stream)
+            self._emit(self.choices.pick(_STATELESS), self.name(), "stream", stream)
         elif form < 32:
-            self._emit("to", {"topic": self._fresh("out"), **self._name(20)}, None, stream)
+            self._emit("to", {"topic": self.fresh("out"), **self.name(20)}, None, stream)
         elif form < 36:
             self._end(stream)
         elif form < 52:
             self._group_stream(stream)
         elif form < 58:
             counted = {"partitions": 1 + self.choices.number(6)} if self.choices.chance(35) else {}
-            self._emit("repartition", self._name(50) | counted, "stream", stream)
+            self._emit("repartition", self.name(50) | counted, "stream", stream)
         elif form < 64:
-            self._emit("toTable", self._name() | self._materialized(), "table", stream)
+            self._emit("toTable", self.name() | self.materialized(), "table", stream)
         elif form < 69:
             other = self.choices.pick(self._of("stream"))
-            self._emit("merge", {"with": other.alias, **self._name()}, "stream", stream)
+            self._emit("merge", {"with": other.alias, **self.name()}, "stream", stream)
         elif form < 74:
             self._split(stream)
         elif form < 79:
             operator = self.choices.pick(("process", "processValues"))
-            self._emit(operator, self._connected() | self._name(), "stream", stream)
+            self._emit(operator, self.connected() | self.name(), "stream", stream)
         else:
             self._join_stream(stream)
 
@@ -318,30 +203,30 @@ class Generator:
             # a topic that the application reads itself
             self._emit("to", {"topic": self.choices.pick(self.topics)}, None, stream)
         elif operator == "to":
-            self._emit("to", {"extractor": "com.example.Router@1f, (odd)", **self._name(20)}, None, stream)
+            self._emit("to", {"extractor": "com.example.Router@1f, (odd)", **self.name(20)}, None, stream)
         else:
-            self._emit(operator, self._name(20), None, stream)
+            self._emit(operator, self.name(20), None, stream)
 
     def _group_stream(self, stream: Handle) -> None:
-        self._emit(self.choices.pick(("groupBy", "groupByKey")), self._name(35), "grouped", stream)
+        self._emit(self.choices.pick(("groupBy", "groupByKey")), self.name(35), "grouped", stream)
 
     def _split(self, stream: Handle) -> None:
-        branches = []
-        for _ in range(1 + self.choices.number(3)):
-            branches.append(self._branch())
-        options: Options = {**self._name(40), "branches": branches}
+        branches = [self._branch() for _ in range(1 + self.choices.number(3))]
+        options: Options = {**self.name(40), "branches": branches}
         form = self.choices.number(3)
         if form:
             options["default"] = True if form == 1 else self._branch()
         self._emit("split", options, None, stream)
-        self.handles += [Handle(b["as"], "stream") for b in [*branches, options.get("default")] if isinstance(b, dict)]
+        self.handles += [
+            Handle(b["as"], "stream") for b in [*branches, options.get("default")] if isinstance(b, dict)
+        ]
 
     def _branch(self) -> Options:
-        branch: Options = {**self._name(40), "as": f"b{self._fresh('')}"}
+        branch: Options = {**self.name(40), "as": f"b{self.fresh('')}"}
         if self.choices.chance(25):
-            branch["then"] = [{self.choices.pick(_STATELESS): self._name() or None}]
+            branch["then"] = [{self.choices.pick(_STATELESS): self.name() or None}]
             if self.choices.chance(30):
-                branch["then"].append({"repartition": self._name(50) or None})
+                branch["then"].append({"repartition": self.name(50) or None})
         return branch
 
     def _join_stream(self, stream: Handle) -> None:
@@ -354,48 +239,59 @@ class Generator:
             grace = {"grace": self.choices.pick(graces)} if graces and self.choices.chance(50) else {}
             if grace and not self.bad and grace["grace"] != 0 and not other.versioned:
                 grace = {}
-            self._emit(self._inner_or_left(), {"with": other.alias, **self._name(), **grace}, "stream", stream)
+            self._emit(self._inner_or_left(), {"with": other.alias, **self.name(), **grace}, "stream", stream)
         else:
-            self._emit(self._inner_or_left(), {"with": other.alias, **self._name()}, "stream", stream)
+            self._emit(self._inner_or_left(), {"with": other.alias, **self.name()}, "stream", stream)
 
     def _inner_or_left(self) -> str:
         return self.choices.pick(("join", "leftJoin"))
 
     def _join_streams(self, stream: Handle, other: Handle) -> None:
         window: Options = self.choices.pick(
-            ({"difference": 5000}, {"difference": "10s", "grace": "3s"}, {"before": 2000, "after": 7000, "grace": 1})
+            (
+                {"difference": 5000},
+                {"difference": "10s", "grace": "3s"},
+                {"before": 2000, "after": 7000, "grace": 1},
+            )
         )
         if self.choices.chance(5):
-            window = {"before": -1000, "after": 10_000 if not self.bad else self.choices.pick((10_000, 500)), "grace": 1}
-        options: Options = {"with": other.alias, "window": window, **self._name()}
+            window = {
+                "before": -1000,
+                "after": 10_000 if not self.bad else self.choices.pick((10_000, 500)),
+                "grace": 1,
+            }
+        options: Options = {"with": other.alias, "window": window, **self.name()}
         if self.choices.chance(25):
-            options["storeName"] = self._any_name("j")
-        size = window["before"] + window["after"] if "before" in window else 2 * {5000: 5000, "10s": 10_000}[window["difference"]]
-        kept = size + {"3s": 3000}.get(window.get("grace"), window.get("grace", 0))
+            options["storeName"] = self.any_name("j")
+        difference = 2 * milliseconds(window.get("difference", 0))
+        size = difference or window["before"] + window["after"]
+        kept = size + milliseconds(window.get("grace", 0))
         for side in ("thisStore", "otherStore"):
             if self.choices.chance(12):
-                options[side] = {"name": self._any_name("js"), "retention": kept, "windowSize": size}
+                options[side] = {"name": self.any_name("js"), "retention": kept, "windowSize": size}
                 if self.bad and self.choices.chance(30):
                     options[side]["retention"] += 1
         operator = self.choices.pick(("join", "leftJoin", "outerJoin"))
-        self._emit(operator, options | self._logging(15), "stream", stream)
+        self._emit(operator, options | self.logging(15), "stream", stream)
 
     def _on_table(self, table: Handle) -> None:
         form = self.choices.number(100)
         if form < 18:
-            options = self._name() | self._materialized()
+            options = self.name() | self.materialized()
             traits: Options = {"window": table.window, "versioned": _is_versioned(options)}
-            self._emit(self.choices.pick(("filter", "filterNot", "mapValues")), options, "table", table, **traits)
+            self._emit(
+                self.choices.pick(("filter", "filterNot", "mapValues")), options, "table", table, **traits
+            )
         elif form < 24:
-            options = self._name() | self._materialized() | self._connected()
+            options = self.name() | self.materialized() | self.connected()
             self._emit("transformValues", options, "table", table, window=table.window)
         elif form < 46:
             keyed = {"selectKey": True} if self.choices.chance(20) else {}
-            self._emit("toStream", self._name() | keyed, "stream", table)
+            self._emit("toStream", self.name() | keyed, "stream", table)
         elif form < 56:
             self._suppress(table)
         elif form < 72:
-            self._emit("groupBy", self._name(40), "groupedTable", table)
+            self._emit("groupBy", self.name(40), "groupedTable", table)
         else:
             self._join_tables(table)
 
@@ -410,17 +306,19 @@ class Generator:
             options["whenFull"] = "shutDown"
         if options["until"] == "timeLimit" and self.choices.chance(30):
             options["whenFull"] = self.choices.pick(("emitEarly", "shutDown"))
-        self._emit("suppress", options | self._name() | self._logging(), "table", table, window=table.window)
+        self._emit("suppress", options | self.name() | self.logging(), "table", table, window=table.window)
 
     def _join_tables(self, table: Handle) -> None:
         partners = self._of("table")
         other = self.choices.pick(partners)
-        options: Options = {"with": other.alias, **self._name(), **self._materialized()}
+        options: Options = {"with": other.alias, **self.name(), **self.materialized()}
         traits: Options = {"versioned": _is_versioned(options)}
         if self.choices.chance(35):
             self._emit(self._inner_or_left(), options | {"foreignKey": True}, "table", table, **traits)
         else:
-            self._emit(self.choices.pick(("join", "leftJoin", "outerJoin")), options, "table", table, **traits)
+            self._emit(
+                self.choices.pick(("join", "leftJoin", "outerJoin")), options, "table", table, **traits
+            )
 
     # --- aggregations
 
@@ -432,7 +330,7 @@ class Generator:
                 self._emit("cogroup", {}, "cogrouped", grouped)
             return
         if grouped.kind == "cogrouped" and self.choices.chance(50):
-            partners = [other for other in self._of("grouped")]
+            partners = self._of("grouped")
             if partners and self.choices.chance(60):
                 self._emit("cogroup", {"with": self.choices.pick(partners).alias}, "cogrouped", grouped)
             else:
@@ -443,8 +341,10 @@ class Generator:
             kind = next((k for k in ("session", "unlimited") if k in grouped.window), "window")
         cogrouped = grouped.kind in {"cogrouped", "windowedCogrouped"}
         operator = "aggregate" if cogrouped else self.choices.pick(("count", "reduce", "aggregate"))
-        options = self._name() | self._materialized(kind, grouped.window)
-        self._emit(operator, options, "table", grouped, window=grouped.window, versioned=_is_versioned(options))
+        options = self.name() | self.materialized(kind, grouped.window)
+        self._emit(
+            operator, options, "table", grouped, window=grouped.window, versioned=_is_versioned(options)
+        )
 
     def _window(self, grouped: Handle, kind: str) -> None:
         window: Options = self.choices.pick(
@@ -470,26 +370,32 @@ class Generator:
         nodes: list[str] = []
         readers: list[str] = []
         for _ in range(1 + self.choices.number(2)):
-            readers.append(self._fresh("src"))
+            readers.append(self.fresh("src"))
             self._emit("addSource", {"name": readers[-1], **self._source_topics()}, None)
         if self.bad and self.names and self.choices.chance(40):
             readers.append(self.choices.pick(self.names))
         for _ in range(self.choices.number(4)):
-            nodes.append(self._fresh("proc"))
-            parents = list(dict.fromkeys(self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))))
-            stores = {"stores": [self._builder()]} if self.choices.chance(25) else {}
+            nodes.append(self.fresh("proc"))
+            parents = list(
+                dict.fromkeys(
+                    self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))
+                )
+            )
+            stores = {"stores": [self.builder()]} if self.choices.chance(25) else {}
             self._emit("addProcessor", {"name": nodes[-1], "parents": parents, **stores}, None)
         if nodes and self.choices.chance(50):
             connected = list(dict.fromkeys(self.choices.pick(nodes) for _ in range(2)))
-            store = self._builder()
+            store = self.builder()
             self._emit("addStateStore", {**store, "processors": connected}, None)
             if self.choices.chance(40):
                 chosen = self.choices.pick(nodes)
-                self._emit("connectProcessorAndStateStores", {"processor": chosen, "stores": [store["name"]]}, None)
+                self._emit(
+                    "connectProcessorAndStateStores", {"processor": chosen, "stores": [store["name"]]}, None
+                )
         if self.choices.chance(60):
             parents = [self.choices.pick([*readers, *nodes])]
-            target = {"topic": self._fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
-            self._emit("addSink", {"name": self._fresh("sink"), **target, "parents": parents}, None)
+            target = {"topic": self.fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
+            self._emit("addSink", {"name": self.fresh("sink"), **target, "parents": parents}, None)
 
     def _source_topics(self) -> Options:
         form = self.choices.number(10)
@@ -498,7 +404,7 @@ class Generator:
         if form == 8:
             return {"topics": [self._topic(), self._topic()]}
         if form == 7:
-            prefix = self._fresh("p")
+            prefix = self.fresh("p")
             self.topics.append(f"{prefix}-a")
             return {"pattern": f"{prefix}-[a-z]+"}
         return {"topic": self._topic()}
@@ -522,28 +428,12 @@ class Generator:
         if self.choices.chance(3):
             config["__internal.override.topic.prefix__"] = "other"
         if self.bad and self.choices.chance(5):
-            config["topology.optimization"] = self.choices.pick(("some", "all,none", "all, merge.repartition.topics"))
+            config["topology.optimization"] = self.choices.pick(
+                ("some", "all,none", "all, merge.repartition.topics")
+            )
         return config
 
 
 def _is_versioned(options: Mapping[str, Any]) -> bool:
     store = options.get("materialized")
     return isinstance(store, dict) and store.get("supplier", {}).get("kind") == "versionedKeyValue"
-
-
-def _ms(value: Any) -> int:
-    return {"1h": 3_600_000, "5m": 300_000, "1m": 60_000}.get(value, value or 0) if not isinstance(value, int) else value
-
-
-def _window_size(window: Mapping[str, Any]) -> int:
-    ((kind, options),) = window.items()
-    return _ms((options or {}).get("size") or (options or {}).get("difference") or 0) if kind != "session" else 0
-
-
-def _span(window: Mapping[str, Any]) -> int:
-    """How long windows must be kept at least, in milliseconds."""
-    ((kind, options),) = window.items()
-    if kind == "unlimited":
-        return 0
-    length = 2 * _ms(options["difference"]) if kind == "sliding" else _ms(options.get("size") or options.get("gap"))
-    return length + _ms(options.get("grace", 0))

@@ -1,4 +1,4 @@
-"""The real Kafka Streams, asked through the program in `java/`: one JVM, a line of JSON for each question and answer."""
+"""The real Kafka Streams, asked through the program in `java/`: one JVM, a line of JSON a question."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Run:
 
 @attrs.frozen
 class Refusal:
-    """What Kafka Streams threw. `stage`: `build`, `start` (constructor of KafkaStreams), `assign` (group leader)."""
+    """What Kafka Streams threw: while `stage` = `build`, `start` (KafkaStreams' constructor) or `assign`."""
 
     java_class: str
     message: str
@@ -48,7 +48,7 @@ class Refusal:
 
 @attrs.frozen
 class Counts:
-    """`counts`: full names of internal topics; `tasks`: sub-topology id → number of tasks; `status` by the streams protocol."""
+    """`counts` by full topic name, `tasks` by sub-topology id; `status` is the streams protocol's."""
 
     counts: Mapping[str, int] = attrs.field(factory=dict)
     tasks: Mapping[str, int] = attrs.field(factory=dict)
@@ -68,9 +68,11 @@ class Answer:
 
 
 def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
-    """Return the `java` executable and the folder with classes and jars, compiling them by Maven if need be."""
+    """Return the `java` executable and the folder with classes and jars, made by Maven if need be."""
     cache = cache or Cache()
-    sources = sorted(path for path in _SOURCE.rglob("*") if path.suffix in {".java", ".xml"} and "target" not in path.parts)
+    sources = sorted(
+        path for path in _SOURCE.rglob("*") if path.suffix in {".java", ".xml"} and "target" not in path.parts
+    )
     entry = f"oracle-{fingerprint(*(path.read_bytes() for path in sources))}"
     programs = machine.require((machine.JAVA,) if cache.find(entry) else (machine.JAVA, machine.MAVEN))
 
@@ -107,7 +109,11 @@ class KafkaStreams:
             "document": document,
             "topics": dict(topics or {}),
             "runs": [
-                {"applicationId": run.application_id, "partitions": dict(run.partitions), "protocol": run.protocol}
+                {
+                    "applicationId": run.application_id,
+                    "partitions": dict(run.partitions),
+                    "protocol": run.protocol,
+                }
                 for run in runs
             ],
         }
@@ -165,7 +171,9 @@ def _pump(process: subprocess.Popen[str], answers: queue.Queue[str | None]) -> N
 
 
 def _answer(told: Mapping[str, Any]) -> Answer:
-    return Answer(told.get("describe"), told.get("insides"), tuple(_counts(run) for run in told["runs"]), _refusal(told))
+    return Answer(
+        told.get("describe"), told.get("insides"), tuple(_counts(run) for run in told["runs"]), _refusal(told)
+    )
 
 
 def _counts(told: Mapping[str, Any]) -> Counts:

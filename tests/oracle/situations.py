@@ -1,4 +1,4 @@
-"""What is asked of both sides at once: a document, and the starts of its application on clusters of several shapes."""
+"""What is asked of both sides: a document, and starts of its application on clusters of several shapes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,8 @@ import attrs
 import yaml
 
 from tests.oracle.comparison import differences
-from tests.oracle.generation import Choices, Generator
+from tests.oracle.generation import Generator
+from tests.oracle.generation_stores import Choices
 from tests.oracle.kafka_streams import KafkaStreams, Run
 
 _PERCENT_BAD = 15
@@ -17,7 +18,7 @@ _APPLICATION_IDS = ("app", "a", "billing-2")
 
 @attrs.frozen
 class Situation:
-    """`clusters` are partition counts by topic; each is tried with several application ids and both protocols."""
+    """`clusters` are partition counts by topic, tried with several application ids and protocols."""
 
     document: Mapping[str, Any]
     clusters: Sequence[Mapping[str, int]] = ({},)

@@ -33,7 +33,9 @@ def test_subtopologies_topics_configs_and_copartition_groups(case: Case) -> None
     every_topic = {topic: 1 for part in told["subtopologies"] for topic in part["source_topics"]}
     every_topic |= {source["topic"]: 1 for source in case.json("sources.json")["sources"]}
     ours = compiled(document, Run(case.name, every_topic))
-    unmatched = {part.id for part in ours.subtopologies if part.source_patterns}  # recorded before any topic existed
+    unmatched = {
+        part.id for part in ours.subtopologies if part.source_patterns
+    }  # recorded before any topic existed
     seen = insides(ours, build_nodes(document))
     seen["subtopologies"] = [part for part in seen["subtopologies"] if part["id"] not in unmatched]
     assert seen == theirs(told)
@@ -61,11 +63,14 @@ def test_a_dependence_on_the_application_id_is_told(case: Case) -> None:
     document = case.document()
     for run in case.json("partition_counts.json")["runs"]:
         ours = compiled(document, Run(case.name, run["sources"]))
-        told = {problem.topic for problem in ours.problems if problem.code == "PartitionsDependOnApplicationId"}
+        told = {
+            problem.topic for problem in ours.problems if problem.code == "PartitionsDependOnApplicationId"
+        }
         varying = {
             topic
             for topic in run["outcomes"][0]["counts"]
-            if len({outcome["counts"][topic] for outcome in run["outcomes"]}) > 1 and not topic.endswith("-changelog")
+            if len({outcome["counts"][topic] for outcome in run["outcomes"]}) > 1
+            and not topic.endswith("-changelog")
         }
         assert {topic.replace("<app>", case.name) for topic in varying} <= told
         assert bool(told) == run["depends_on_application_id"]
@@ -83,8 +88,12 @@ def test_topics_found_on_the_broker(case: Case) -> None:
         made = {topic.name: topic for topic in ours.internal_topics}
         live = {topic["name"]: topic for topic in run["internal_topics"]}
         assert made.keys() == live.keys()
-        assert {name: topic.kind.value for name, topic in made.items()} == {n: t["kind"] for n, t in live.items()}
-        assert {name: dict(topic.config) for name, topic in made.items()} == {n: t["configs"] for n, t in live.items()}
+        assert {name: topic.kind.value for name, topic in made.items()} == {
+            n: t["kind"] for n, t in live.items()
+        }
+        assert {name: dict(topic.config) for name, topic in made.items()} == {
+            n: t["configs"] for n, t in live.items()
+        }
         possible = outcomes[json.dumps(run["sources"], sort_keys=True)]
         assert {name: topic["partitions"] for name, topic in live.items()} in possible
         if len(possible) == 1:

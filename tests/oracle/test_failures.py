@@ -1,4 +1,4 @@
-"""The recorded failures, replayed step by step: where Kafka Streams dies, the plan says why, with the same counts."""
+"""The recorded failures, replayed: where Kafka Streams dies, the plan says why, with the same counts."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _CODES = (
 
 @attrs.define
 class Replay:
-    """A cluster to which the steps of a case happen. Headwater's runs and Kafka Streams' starts look at it alike."""
+    """A cluster to which the steps of a case happen."""
 
     document: TopologyDocument
     topics: dict[str, LiveTopic] = attrs.field(factory=dict)
@@ -44,7 +44,9 @@ class Replay:
         application = self.document.application
         if manual:
             config = {**application.config, "internal.topics.setup": "manual"}
-            application = attrs.evolve(application, config=config, setup=Setup(if_incomplete=True, adopt=True))
+            application = attrs.evolve(
+                application, config=config, setup=Setup(if_incomplete=True, adopt=True)
+            )
         compiled = compile_document(attrs.evolve(self.document, application=application), snapshot.partitions)
         records = {self.document.application.id: self.record} if self.record else {}
         planned = plan([compiled], snapshot, records, PlanPolicy())
@@ -96,7 +98,7 @@ def _no_refusal_without_data_at_stake(found: tuple[Problem, ...]) -> None:
 
 
 def _same_validation(step: Json, found: tuple[Problem, ...]) -> None:
-    """`InternalTopicManager#validate`, without its fault of taking the default retention.bytes for one that is set."""
+    """As `InternalTopicManager#validate`, except that the default retention.bytes is no setting."""
     wrong = {
         topic
         for topic, faults in step["misconfigurations"].items()

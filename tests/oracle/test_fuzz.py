@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.oracle.generation import Choices
+from tests.oracle.generation_stores import Choices
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.situations import Situation, kept_situations, random_situation
 
@@ -22,7 +22,11 @@ _common = settings(
     database=None,
     print_blob=True,
     phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 
 

@@ -1,4 +1,4 @@
-"""What stands behind an operator in `topology.txt`: words, functions, serdes, options and expressions in parentheses."""
+"""What stands behind an operator in `topology.txt`: words, functions, serdes, options, nested calls."""
 
 import re
 from collections.abc import Mapping
@@ -64,7 +64,9 @@ class Arguments:
                 end = _value_end(text, at)
                 words.append(text[at:end])
             at = end
-        return cls(tuple(words), tuple(functions), serdes, options, tuple(nested), tuple(lists), pattern, branch_of)
+        return cls(
+            tuple(words), tuple(functions), serdes, options, tuple(nested), tuple(lists), pattern, branch_of
+        )
 
     def names(self, key: str) -> list[str]:
         return list_items(self.options[key]) if key in self.options else []

@@ -1,0 +1,167 @@
+"""Random names, stores and stores' options."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+Options = dict[str, Any]
+
+_ODD_NAMES = (
+    "KSTREAM-FOO-0000000099",
+    "KSTREAM-KEY-SELECT-0000000001",
+    "KSTREAM-SOURCE-0000000000-repartition",
+    "mine-repartition",
+    "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000003-topic",
+    "x-changelog",
+)
+_BAD_NAMES = ("bad name", "..", ".", "sl/ash", "n" * 249, "n" * 230)
+_DURATIONS = {"1h": 3_600_000, "5m": 300_000, "1m": 60_000, "10s": 10_000, "3s": 3_000}
+_LOGGING: tuple[bool | Options, ...] = (
+    False,
+    True,
+    {"min.insync.replicas": 2},
+    {"cleanup.policy": "delete"},
+    {"retention.ms": 5000, "cleanup.policy": "compact,delete"},
+    {"min.compaction.lag.ms": 7},
+)
+
+
+@attrs.frozen
+class Choices:
+    """`number(n)` is one of 0 … n-1."""
+
+    number: Callable[[int], int]
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.number(len(options))]
+
+    def chance(self, percent: int) -> bool:
+        return self.number(100) >= 100 - percent
+
+
+@attrs.define
+class StoreGenerator:
+    """Draws names and stores. `bad` allows what Kafka Streams refuses."""
+
+    choices: Choices
+    bad: bool = False
+    stores: list[str] = attrs.field(factory=list)
+    names: list[str] = attrs.field(factory=list)
+    serial: int = 0
+
+    def fresh(self, prefix: str) -> str:
+        self.serial += 1
+        return f"{prefix}{self.serial}"
+
+    def name(self, percent: int = 30) -> Options:
+        if not self.choices.chance(percent):
+            return {}
+        return {"name": self.any_name("n")}
+
+    def any_name(self, prefix: str) -> str:
+        if self.choices.chance(5):
+            return self.choices.pick(_ODD_NAMES)
+        if self.bad and self.choices.chance(10):
+            return self.choices.pick((*_BAD_NAMES, *self.names))
+        name = self.fresh(prefix)
+        self.names.append(name)
+        return name
+
+    def logging(self, percent: int = 25) -> Options:
+        return {"logging": self.choices.pick(_LOGGING)} if self.choices.chance(percent) else {}
+
+    def materialized(self, kind: str = "keyValue", window: Mapping[str, Any] | None = None) -> Options:
+        form = self.choices.number(8)
+        if form <= 2:
+            return {}
+        if form == 3:
+            return {"materialized": {}}
+        if form == 4:
+            return {"materialized": self.any_name("s")}
+        span = _span(window) if window else 0
+        kept = max(0, span + self.choices.pick((0, 1000, 86_400_000) if not self.bad else (0, -1000, 5000)))
+        if form == 5 and kind != "unlimited":
+            return {"materialized": {"supplier": self._supplier(kind, window, kept), **self.logging()}}
+        options: Options = {"store": self.any_name("s")} if self.choices.chance(60) else {}
+        if self.choices.chance(30):
+            options["type"] = self.choices.pick(("rocksDB", "in-memory"))
+        if window and "unlimited" not in window and self.choices.chance(50):
+            options["retention"] = kept
+        if self.choices.chance(20):
+            options["caching"] = self.choices.chance(50)
+        if self.choices.chance(20):
+            options["serdes"] = {"key": "string", "value": "json"}
+        return {"materialized": options | self.logging()}
+
+    def _supplier(self, kind: str, window: Mapping[str, Any] | None, kept: int) -> Options:
+        supplier: Options = {"name": self.any_name("s"), "kind": kind}
+        if kind == "keyValue":
+            supplier["kind"] = self.choices.pick(("timestampedKeyValue", "keyValue", "versionedKeyValue"))
+        elif kind == "window":
+            supplier["kind"] = self.choices.pick(("timestampedWindow", "window"))
+            supplier["windowSize"] = _window_size(window or {})
+        if supplier["kind"] == "versionedKeyValue":
+            supplier["retention"] = self.choices.pick((3_600_000, 1, 600_000))
+        elif self.choices.chance(30):
+            supplier["type"] = "in-memory"
+        if kind != "keyValue":
+            supplier["retention"] = max(kept, _window_size(window or {}))
+        return supplier
+
+    def builder(self) -> Options:
+        kind = self.choices.pick(
+            ("keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session")
+        )
+        name = self.fresh("store")
+        if self.bad and self.stores and self.choices.chance(20):
+            name = self.choices.pick(self.stores)
+        builder: Options = {"name": name, "kind": kind}
+        if kind not in {"keyValue", "timestampedKeyValue"}:
+            builder["retention"] = self.choices.pick((3_600_000, 60_000, "1h30m"))
+        if kind.lower().endswith("window"):
+            builder["windowSize"] = 30_000
+            if self.choices.chance(30):
+                builder["retainDuplicates"] = True
+        if kind != "versionedKeyValue" and self.choices.chance(25):
+            builder["type"] = "in-memory"
+        return builder | self.logging()
+
+    def connected(self) -> Options:
+        stores: list[Any] = []
+        if self.stores and self.choices.chance(60):
+            stores.append(self.choices.pick(self.stores))
+        if self.bad and self.choices.chance(10):
+            stores.append(self.choices.pick(("unheard-of", *self.names)))
+        if self.choices.chance(30):
+            stores.append(self.builder())
+            if self.choices.chance(50):
+                self.stores.append(stores[-1]["name"])
+        return {"stores": stores} if stores else {}
+
+
+def milliseconds(duration: int | str) -> int:
+    return _DURATIONS[duration] if isinstance(duration, str) else duration
+
+
+def _window_size(window: Mapping[str, Any]) -> int:
+    ((kind, options),) = window.items()
+    return (
+        milliseconds((options or {}).get("size") or (options or {}).get("difference") or 0)
+        if kind != "session"
+        else 0
+    )
+
+
+def _span(window: Mapping[str, Any]) -> int:
+    """How long windows must be kept at least, in milliseconds."""
+    ((kind, options),) = window.items()
+    if kind == "unlimited":
+        return 0
+    length = (
+        2 * milliseconds(options["difference"])
+        if kind == "sliding"
+        else milliseconds(options.get("size") or options.get("gap"))
+    )
+    return length + milliseconds(options.get("grace", 0))
