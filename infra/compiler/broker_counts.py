@@ -169,5 +169,5 @@ def _fixed_anywhere(topic: str, fixed: Mapping[str, int]) -> Problem:
             "topology, unrelated "
             f"ones too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
-        fix="Give all repartition() calls the same numberOfPartitions, or use `protocol: classic`.",
+        fix="Give all repartition() calls the same `partitions`, or use `protocol: classic`.",
     )

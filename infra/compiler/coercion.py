@@ -133,7 +133,7 @@ def _fixed_differ(fixed: Mapping[str, int], repartition: Mapping[str, Repartitio
             'partitions") and '
             "the application stops."
         ),
-        fix="Give the repartition() calls the same numberOfPartitions, or leave it out of all but one.",
+        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
         location=repartition[first].at,
     )
 
@@ -159,6 +159,6 @@ def _fixed_refused(
             "Kafka Streams throws TopologyException (the count of the repartition topic does not match) and "
             "the application stops."
         ),
-        fix=f"Set numberOfPartitions of the repartition() call to {wanted}, or leave it out.",
+        fix=f"Set `partitions` of the repartition() call to {wanted}, or leave it out.",
         location=repartition[topic].at,
     )

@@ -52,6 +52,6 @@ def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
         expected="equal explicit counts",
         found=counts,
         why="Kafka Streams throws TopologyException when the topology is built.",
-        fix="Give the repartition() calls the same numberOfPartitions, or leave it out of all but one.",
+        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
         location=naming.internal[first].at,
     )

@@ -110,7 +110,7 @@ def _dependent(
                         "in an order that hashes the application id. Renaming the application changes the "
                         "count."
                     ),
-                    fix="Set an explicit count: repartition() with numberOfPartitions before the operation.",
+                    fix="Set an explicit count: repartition() with `partitions` before the operation.",
                     location=details.at,
                     severity=Severity.WARNING,
                 )

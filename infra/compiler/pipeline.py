@@ -12,7 +12,7 @@ from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
 from infra.compiler.lints import check_names, check_stores
 from infra.compiler.managed_sinks import sink_counts
-from infra.compiler.source_problems import check_sources, missing_topics
+from infra.compiler.source_problems import check_sources, located, missing_topics
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
@@ -88,8 +88,5 @@ def compile_nodes(
         ),
         copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
         sinks=sinks,
-        problems=tuple(
-            attrs.evolve(problem, application=application.id)
-            for problem in dict.fromkeys((*compilation.problems, *sink_problems))
-        ),
+        problems=located((*compilation.problems, *sink_problems), compilation),
     )

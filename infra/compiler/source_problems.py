@@ -1,7 +1,12 @@
 """PURE. Source topics that do not exist, and counts that nothing decides."""
 
+from collections.abc import Iterable
+
+import attrs
+
 from infra.compiler.broker_counts import status_text
 from infra.compiler.compilation import Compilation
+from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import SourceNode
 from infra.model.problems import Location, Problem, ProblemCode, errors
 from infra.model.topology import Protocol
@@ -18,6 +23,24 @@ def check_sources(compilation: Compilation) -> Compilation:
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
     """Topics that are read, by tasks or whole, and have no partition count; sorted."""
     return tuple(sorted(compilation.wiring.absent | set(_absent_global(compilation))))
+
+
+def located(problems: Iterable[Problem], compilation: Compilation) -> tuple[Problem, ...]:
+    """Each problem once, with the application; without a place it gets that of the topic's source."""
+    readers = _readers(compilation)
+    application = compilation.application
+    found = []
+    for problem in dict.fromkeys(problems):
+        reader = readers.get(problem.topic or "")
+        found.append(
+            attrs.evolve(
+                problem,
+                application=application.id,
+                node=problem.node or (reader.name if reader else None),
+                location=problem.location or (reader.at if reader else None) or application.at,
+            )
+        )
+    return tuple(found)
 
 
 def _empty(compilation: Compilation) -> list[Problem]:
@@ -89,24 +112,25 @@ def _missing_topic(topic: str, reader: SourceNode | None, why: str) -> Problem:
 
 
 def _undecidable(compilation: Compilation) -> list[Problem]:
-    wiring = compilation.wiring
+    writers: dict[str, list[TopicGroup]] = {}
+    for group in compilation.groups:
+        for topic in group.sinks:
+            writers.setdefault(topic, []).append(group)
     problems = []
     for topic, details in compilation.repartition.items():
         if details.partitions == 0:
             problems.append(_explicit_zero(topic, details.at))
         elif topic not in compilation.counts:
-            reason = (
-                "no sub-topology writes it" if not wiring.writers[topic] else _blocked_by(compilation, topic)
-            )
-            problems.append(_undecided(compilation, topic, reason, details.at))
+            problems.append(_undecided(compilation, topic, _reason(writers.get(topic, [])), details.at))
     return problems
 
 
-def _blocked_by(compilation: Compilation, topic: str) -> str:
-    writers = set(compilation.wiring.writers[topic])
-    patterns = [p for group in compilation.wiring.groups if group.id in writers for p in group.patterns]
+def _reason(writers: list[TopicGroup]) -> str:
+    if not writers:
+        return "no sub-topology writes it"
+    patterns = [pattern for group in writers for pattern in group.patterns]
     if patterns:
-        return f"no topic matches the pattern {patterns[0]} that its input is read by"
+        return f"no topic is known to match the pattern {patterns[0]} that its input is read by"
     return "its count depends on itself or on a topic without a count"
 
 
@@ -124,8 +148,8 @@ def _undecided(compilation: Compilation, topic: str, reason: str, at: Location |
             else "Every instance throws TaskAssignmentException; no internal topic is created."
         ),
         fix=(
-            "Create the input topics (a pattern must match at least one), or give the repartition() call a "
-            "numberOfPartitions."
+            "Create the input topics (a pattern must match at least one), or give the repartition() call "
+            "explicit `partitions`."
         ),
         location=at,
     )
@@ -141,6 +165,6 @@ def _explicit_zero(topic: str, at: Location | None) -> Problem:
         why=(
             "Kafka Streams throws IllegalArgumentException at the first rebalance; the build does not notice."
         ),
-        fix="Set numberOfPartitions to at least 1, or leave it out.",
+        fix="Set `partitions` to at least 1, or leave it out.",
         location=at,
     )

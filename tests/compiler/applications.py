@@ -9,7 +9,6 @@ from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 from infra.spec import load_text
 
-
 _LINTS = {
     ProblemCode.NULL_KEYS_DROPPED,
     ProblemCode.RENUMBERING_HAZARD,

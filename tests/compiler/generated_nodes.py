@@ -32,7 +32,8 @@ def node_topologies(draw: st.DrawFn) -> NodeTopology:
     draft = _Draft()
     for number in range(draw(st.integers(1, 30))):
         kind = draw(st.sampled_from("srppk")) if draft.parents else "s"
-        name = f"{draw(st.sampled_from(['KSTREAM-X', 'named', 'z']))}-{number * draw(st.sampled_from([1, 11])):010d}"
+        prefix, distance = draw(st.sampled_from(["KSTREAM-X", "named"])), draw(st.sampled_from([1, 11]))
+        name = f"{prefix}-{number * distance:010d}"
         name = name if name not in {node.name for node in draft.nodes} else f"{name}-{number}"
         if kind == "s":
             draft.nodes.append(SourceNode(name, (f"t{draw(st.integers(0, 4))}-{number}",)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.compiler import compile_document
+from infra.compiler import build_nodes, compile_document
 from infra.compiler.described import complete_from_cluster, missing_details
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
@@ -17,8 +17,6 @@ AT = Location("app.txt")
 
 def imported(text: str, **details: object) -> DescribedTopology:
     """The description that Kafka Streams would print of the document `text`, read back."""
-    from infra.compiler import build_nodes
-
     nodes, problems = read_description(write_description(build_nodes(document(text))))
     assert problems == ()
     return DescribedTopology(nodes, AT, **details)  # type: ignore[arg-type]
@@ -194,7 +192,9 @@ def cluster(application: CompiledApplication, sources: dict[str, int], **changed
 
 
 EVERYTHING = """
-application: {id: app, config: {windowstore.changelog.additional.retention.ms: 1000, topic.segment.bytes: 1048576}}
+application:
+  id: app
+  config: {windowstore.changelog.additional.retention.ms: 1000, topic.segment.bytes: 1048576}
 topology:
   - stream: {topic: in}
   - repartition: {name: wide, partitions: 6}
@@ -203,7 +203,10 @@ topology:
   - count: {materialized: {store: windows, logging: {min.insync.replicas: 2}}}
   - toStream: {}
   - selectKey: {key: x, as: rekeyed}
-  - table: {topic: t, as: t, materialized: {supplier: {name: versions, kind: versionedKeyValue, retention: 1h}}}
+  - table:
+      topic: t
+      as: t
+      materialized: {supplier: {name: versions, kind: versionedKeyValue, retention: 1h}}
   - table: {topic: u, as: u, materialized: {store: unlogged, logging: false}}
   - join: {from: rekeyed, with: t, name: j}
   - groupByKey: {}

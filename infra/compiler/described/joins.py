@@ -85,7 +85,7 @@ def _surely_joins(node: ProcessorNode) -> bool:
 
 
 def _stores_of_sides(node: ProcessorNode, structure: Structure) -> Iterator[str]:
-    """The stores of a join that tell its other side; those of a suppressed table do not, nor those above it."""
+    """The stores of a join that tell its other side; a suppressed table's and those above it do not."""
     suppressed = [
         user.name
         for store in node.stores

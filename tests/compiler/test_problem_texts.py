@@ -1,0 +1,138 @@
+"""What operators read: every problem of the compiler, held by a golden file.
+
+`UPDATE_GOLDEN=1 pytest tests/compiler/test_problem_texts.py` rewrites it; read what changed, then commit.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from infra.compiler import compile_document
+from infra.compiler.renumbering import renumbering_problems
+from infra.describe import read_description
+from infra.model.problems import Location, Problem
+from infra.model.topology import Application, DescribedTopology, TopologyDocument
+from tests.compiler.applications import compiled, told
+from tests.describe.texts import SMALL
+
+GOLDEN = Path(__file__).parent / "golden" / "problems.txt"
+
+JOIN = """
+topology:
+  - stream: {topic: a%s}
+  - stream: {topic: b%s}
+  - join: {from: a, with: b, window: {difference: 1h}, name: j, storeName: s}
+"""
+PLAIN = JOIN % (", as: a", ", as: b")
+WIDE = "}\n  - repartition: {name: %s-wide, partitions: %d, as: %s"
+BESIDE = "  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: o}\n"
+DEPENDENT = """
+topology:
+  - stream: {topic: a}
+  - selectKey: {key: x}
+  - repartition: {name: first, as: first}
+  - stream: {topic: b, as: b}
+  - merge: {from: first, with: b}
+  - groupBy: {name: second}
+  - count: {materialized: counts}
+"""
+LONG = "topology: [{stream: {topic: a}}, {repartition: {name: %s}}, {to: {topic: o}}]"
+PATTERN = "topology: [{stream: {pattern: '%s'}}, {groupBy: {name: by}}, {count: {materialized: c}}]"
+FOLLOW = (
+    "topics: {%s: {partitions: follow}}\ntopology: [{stream: {topic: a}}, {filter: {}}, {to: {topic: a}}]"
+)
+STREAMS = "application: {id: app, protocol: streams}"
+COGROUP = """
+topology:
+  - stream: {topic: a}
+  - groupBy: {name: one, as: one}
+  - stream: {topic: b}
+  - groupBy: {name: two, as: two}
+  - cogroup: {from: one, as: both}
+  - cogroup: {from: both, with: two}
+  - aggregate: {materialized: c}
+"""
+UNUSED = "topology: [{addStateStore: {name: s}}, {stream: {topic: a}}, {to: {topic: o}}]"
+GLOBAL = "topology: [{globalTable: {topic: g, as: g}}, {stream: {topic: a}}, {to: {topic: o}}]"
+BOTH = {"a": 3, "b": 5}
+
+DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
+    "sources not co-partitioned, unnoticed": (PLAIN, BOTH),
+    "sources not co-partitioned": (PLAIN + BESIDE, {**BOTH, "c": 1}),
+    "explicit count against a source": (JOIN % (WIDE % ("a", 4, "a"), ", as: b"), BOTH),
+    "explicit counts differ": (JOIN % (WIDE % ("a", 4, "a"), WIDE % ("b", 3, "b")), BOTH),
+    "count depends on the application id": (DEPENDENT, {"a": 5, "b": 2}),
+    "source missing": (PLAIN, {"a": 3}),
+    "global topic missing": (GLOBAL, {"a": 3}),
+    "name too long": (LONG % ("n" * 240), {"a": 3}),
+    "name with illegal characters": (LONG % "'a b'", {"a": 3}),
+    "pattern matches nothing": (PATTERN % "src-.*", {"a": 3}),
+    "pattern not evaluated": (PATTERN % "(a)\\1", {"a": 3}),
+    "pattern matches the own topics": (PATTERN % "a|app-.*", {"a": 3, "app-by-repartition": 3}),
+    "follows itself": (FOLLOW % "a", {}),
+    "follows nothing": (FOLLOW % "z", {"a": 3}),
+    "store unused": (UNUSED, {"a": 3}),
+    "reads nothing": ("topology: [{addStateStore: {name: s}}]", {}),
+    "streams protocol: not co-partitioned": (STREAMS + PLAIN, BOTH),
+    "streams protocol: source missing": (STREAMS + PLAIN, {"a": 3}),
+    "streams protocol: pattern": (f"{STREAMS}\n{PATTERN % 'a'}", {"a": 3}),
+    "streams protocol: cogroup": (STREAMS + COGROUP, {"a": 3, "b": 3}),
+}
+
+TEXTS = {
+    "a torn text": "\n".join(SMALL.splitlines()[:-4]),
+    "no text": "hello",
+    "an imported text lacks details": SMALL,
+}
+
+
+def rendered(title: str, problems: tuple[Problem, ...]) -> str:
+    lines = [f"=== {title}"]
+    for problem in problems:
+        lines += [
+            f"{problem.severity.value} {problem.code} at {problem.location or 'no place'}",
+            f"  topic {problem.topic}, node {problem.node}",
+            f"  {problem.summary}",
+            f"  expected: {problem.expected}",
+            f"  found:    {problem.found}",
+            f"  why:      {problem.why}",
+            f"  fix:      {problem.fix}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def of_text(text: str) -> tuple[Problem, ...]:
+    nodes, problems = read_description(text, "app.txt")
+    application = Application("app", Location("app.yaml"))
+    described = DescribedTopology(nodes, Location("app.yaml", 3, 5))
+    return (
+        problems
+        or compile_document(TopologyDocument(application, described=described), {"orders": 3}).problems
+    )
+
+
+def renumbered() -> tuple[Problem, ...]:
+    topology = "topology: [{stream: {topic: a}}, %s{groupByKey: {}}, {count: {}}]"
+    before = compiled(topology % "", {"a": 1})
+    recorded = [topic.name for topic in before.internal_topics]
+    return renumbering_problems(recorded, compiled(topology % "{filter: {}}, ", {"a": 1}))
+
+
+def test_every_problem_reads_as_agreed() -> None:
+    parts = [rendered(title, told(compiled(text, counts))) for title, (text, counts) in DOCUMENTS.items()]
+    parts += [rendered(title, of_text(text)) for title, text in TEXTS.items()]
+    parts.append(rendered("renumbered", renumbered()))
+    text = "\n".join(parts)
+    if "UPDATE_GOLDEN" in os.environ:
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_every_problem_is_complete() -> None:
+    problems = [p for text, counts in DOCUMENTS.values() for p in told(compiled(text, counts))]
+    for problem in problems:
+        assert problem.application == "app"
+        assert problem.expected
+        assert problem.found
+        assert problem.why.endswith(".")
+        assert problem.fix.endswith(".")
