@@ -129,7 +129,10 @@ class Generator(StoreGenerator):
         else:
             prefix = self.fresh("p")
             self.topics += [f"{prefix}-a", f"{prefix}-bb"]
-            key, value = "pattern", f"{prefix}-.*"
+            key, value = (
+                "pattern",
+                prefix + self.choices.pick(("-.*", "-(a|bb)", "-[ab), ]+", "-(?!x).{1,2}")),
+            )
         self.stream_topics.append((key, value))
         reset = {"offsetReset": "earliest"} if self.bad and self.choices.chance(20) else {}
         return {key: value, **reset}
@@ -375,7 +378,7 @@ class Generator(StoreGenerator):
         if self.bad and self.names and self.choices.chance(40):
             readers.append(self.choices.pick(self.names))
         for _ in range(self.choices.number(4)):
-            nodes.append(self.fresh("proc"))
+            nodes.append(self.fresh("proc") + self.choices.pick(("", "", "", ", with a comma", " (odd)")))
             parents = list(
                 dict.fromkeys(
                     self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))

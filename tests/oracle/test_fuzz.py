@@ -4,9 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from infra.compiler import build_nodes
+from infra.spec import load_documents
 from tests.oracle.generation_stores import Choices
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.situations import Situation, kept_situations, random_situation
@@ -17,6 +20,11 @@ _QUICK = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "300"))
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "5000"))
 _REGRESSIONS = dict(kept_situations(_HERE / "regressions"))
 _PUBLISHED = dict(kept_situations(_HERE / "published"))
+_EXAMPLES = [
+    file
+    for file in sorted((_HERE.parents[1] / "topology_schemas" / "examples").rglob("*.yaml"))
+    if "\ntopology:" in file.read_text(encoding="utf-8")
+]
 _common = settings(
     deadline=None,
     database=None,
@@ -59,6 +67,14 @@ def test_applications_as_others_publish_them(kafka_streams: KafkaStreams, name: 
     answer = kafka_streams.ask(situation.document)
     assert answer.refusal is None, answer.refusal
     _assert_same(kafka_streams, situation)
+
+
+@pytest.mark.parametrize("file", _EXAMPLES, ids=lambda file: file.stem)
+def test_examples_of_the_documentation(kafka_streams: KafkaStreams, file: Path) -> None:
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    typed = load_documents([file]).documents[0]
+    sources = {topic for node in build_nodes(typed).nodes for topic in getattr(node, "topics", ())}
+    _assert_same(kafka_streams, Situation(document, (dict.fromkeys(sources, 3),)))
 
 
 def _assert_same(kafka_streams: KafkaStreams, situation: Situation) -> None:
