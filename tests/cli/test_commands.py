@@ -11,7 +11,10 @@ from tests.cli.conftest import EXAMPLES, Headwater
 _COUNTS = ("orders=6", "customers=6", "payments=6", "stock=3", "open-orders=6")
 _PARTITIONS = [word for count in _COUNTS for word in ("--partitions", count)]
 _STORY = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
-_CASES = Path(__file__).parents[1] / "oracle" / "cases"
+_TESTS = Path(__file__).parents[1]
+_CASES = _TESTS / "oracle" / "cases"
+_GOLDEN = _TESTS / "report" / "golden"
+_DOCS = _TESTS.parent / "docs"
 
 
 def test_sound_documents(headwater: Headwater) -> None:
@@ -57,14 +60,11 @@ def test_compile_in_every_format(headwater: Headwater, tmp_path: Path, form: str
     shown = headwater("compile", *_STORY, *_PARTITIONS, "--format", form)
     assert (shown.returncode, shown.stderr) == (ExitCode.DONE, "")
     golden = {"text": "txt", "mermaid": "mmd"}.get(form, form)
-    assert shown.stdout == (_golden_folder() / f"examples.{golden}").read_text(encoding="utf-8")
+    folder = _DOCS if form == "svg" else _GOLDEN
+    assert shown.stdout == (folder / f"examples.{golden}").read_text(encoding="utf-8")
     written = headwater("compile", *_STORY, *_PARTITIONS, "--format", form, "--output", "out")
     assert (written.returncode, written.stdout) == (ExitCode.DONE, "")
     assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
-
-
-def _golden_folder() -> Path:
-    return Path(__file__).parents[1] / "report" / "golden"
 
 
 def test_compile_asks_for_counts(headwater: Headwater) -> None:

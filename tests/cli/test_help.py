@@ -4,15 +4,11 @@ import re
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.exit_codes import ExitCode
 from infra.cli.main import _COMMANDS, main
-
-_README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
@@ -62,16 +58,3 @@ def test_help_takes_little_cpu() -> None:
     before = spent()
     subprocess.run([sys.executable, "-m", "infra.cli", "--help"], capture_output=True, check=True)
     assert spent() - before < 0.6  # 0.12 s where nothing else runs
-
-
-def test_the_readme_lists_all_exit_codes() -> None:
-    text = _README.read_text(encoding="utf-8")
-    for code in ExitCode:
-        assert f"| {code.value} | {code.meaning} |" in text
-
-
-def test_the_readme_lists_all_commands() -> None:
-    text = _README.read_text(encoding="utf-8")
-    for name, command in _COMMANDS.items():
-        assert f"`headwater {name}" in text, name
-        assert command.help.rstrip(".") in text, command.help

@@ -1,0 +1,110 @@
+"""plan, compile and import with a real cluster."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from infra.cli.exit_codes import ExitCode
+from infra.spec import load_text
+from tests.cli.conftest import Headwater
+from toolchain.broker.local import LocalBroker
+
+pytestmark = pytest.mark.broker
+_DOCUMENT = """\
+application: {{id: {id}, config: {{internal.topics.setup: manual}}}}
+topology:
+  - stream: {{topic: {source}}}
+  - groupBy: {{key: value.k, name: by-k}}
+  - windowedBy: {{tumbling: {{size: 1h}}}}
+  - count: {{materialized: counts}}
+"""
+
+
+@pytest.fixture
+def topics(kafka: LocalBroker) -> Callable[..., None]:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+
+    def create(name: str, partitions: int, **config: str) -> None:
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+        while (
+            name not in admin.list_topics(timeout=10).topics
+        ):  # the controller answers before the broker knows
+            pass
+
+    return create
+
+
+@pytest.fixture
+def names(unique: Callable[[str], str], tmp_path: Path) -> tuple[str, str]:
+    id_, source = unique("app"), unique("source")
+    (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id=id_, source=source), encoding="utf-8")
+    return id_, source
+
+
+def test_a_plan_and_what_refuses_it(
+    headwater: Headwater, kafka: LocalBroker, names: tuple[str, str], topics: Callable[..., None]
+) -> None:
+    id_, source = names
+    arguments = ("plan", "app.yaml", "--bootstrap-server", kafka.bootstrap_servers)
+    missing = headwater(*arguments)
+    assert missing.returncode == ExitCode.REFUSED
+    assert "error[MissingSourceTopic]" in missing.stderr
+    topics(source, 5)
+    planned = headwater(*arguments)
+    assert (planned.returncode, planned.stderr) == (ExitCode.DONE, "")
+    assert planned.stdout.startswith("Plan for 1 application: 2 to create, 0 unchanged.\n")
+    topics(f"{id_}-by-k-repartition", 5, retention_ms="-1")
+    incomplete = headwater(*arguments)
+    assert incomplete.returncode == ExitCode.REFUSED
+    assert "Refused: 1 error, nothing is changed." in incomplete.stdout
+    assert "error[MissingInternalTopics]" in incomplete.stderr
+
+
+def test_counts_come_from_the_cluster_unless_they_are_given(
+    headwater: Headwater,
+    kafka: LocalBroker,
+    names: tuple[str, str],
+    topics: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    _, source = names
+    topics(source, 5)
+    config = tmp_path / "client.properties"
+    config.write_text(f"bootstrap.servers={kafka.bootstrap_servers}\n", encoding="utf-8")
+    assert "5 tasks" in headwater("compile", "app.yaml", "--command-config", config).stdout
+    given = headwater("compile", "app.yaml", "--command-config", config, "--partitions", f"{source}=7")
+    assert "7 tasks" in given.stdout
+
+
+def test_import_reads_off_the_cluster_what_the_text_lacks(
+    headwater: Headwater,
+    kafka: LocalBroker,
+    names: tuple[str, str],
+    topics: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    id_, source = names
+    topics(source, 5)
+    topics(f"{id_}-by-k-repartition", 5, cleanup_policy="delete")
+    topics(
+        f"{id_}-counts-changelog",
+        5,
+        cleanup_policy="compact,delete",
+        retention_ms=str(3_600_000 + 86_400_000),
+    )
+    (tmp_path / "text").write_text(headwater("describe", "app.yaml").stdout, encoding="utf-8")
+    done = headwater(
+        *("import", "--describe", "text", "--application-id", id_),
+        *("--bootstrap-server", kafka.bootstrap_servers, "-o", "imported.yaml"),
+    )
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    (document,) = load_text(
+        (tmp_path / "imported.yaml").read_text(encoding="utf-8"), "imported.yaml"
+    ).documents
+    assert document.described is not None
+    assert document.described.stores["counts"].retention_ms == 3_600_000
+    adopted = headwater("plan", "imported.yaml", "--bootstrap-server", kafka.bootstrap_servers)
+    assert "2 to adopt" in adopted.stdout

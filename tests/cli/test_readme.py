@@ -1,0 +1,94 @@
+"""The README cannot rot: its commands are run, its tables compared. `UPDATE_GOLDEN=1` rewrites both."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from infra.cli.demo.story import STORY
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import _COMMANDS
+from toolchain.broker import Broker
+
+_ROOT = Path(__file__).parents[2]
+_README = _ROOT / "README.md"
+_BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+_ADDRESS = "localhost:9092"
+
+
+@pytest.mark.broker
+def test_the_tour_prints_what_it_shows(own_broker: Callable[[], Broker], tmp_path: Path) -> None:
+    text = _README.read_text(encoding="utf-8")
+    with own_broker() as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", 6, 1)])["orders"].result()
+
+        def replayed(block: re.Match[str]) -> str:
+            kind, body = block.groups()
+            if kind == "yaml":
+                (tmp_path / body.split()[1]).write_text(body, encoding="utf-8")
+                return block[0]
+            commands = re.findall(r"^\$ (.*)$", body, re.MULTILINE)
+            shown = "".join(f"$ {line}\n{_output(line, broker, tmp_path)}" for line in commands)
+            return f"```console\n{shown}```\n"
+
+        _compare(text, _BLOCK.sub(replayed, text))
+
+
+def _output(command: str, broker: Broker, folder: Path) -> str:
+    done = subprocess.run(
+        ["bash", "-c", command.replace(_ADDRESS, broker.bootstrap_servers)],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip().splitlines())
+
+
+def test_the_tables_are_those_of_the_program() -> None:
+    text = expected = _README.read_text(encoding="utf-8")
+    for head, rows in _tables():
+        body = "".join(f"{row}\n" for row in rows)
+        expected = re.sub(
+            rf"(^{re.escape(head)}\n\|---\|---\|\n)(\|.*\n)*",
+            partial(_filled, body),
+            expected,
+            flags=re.MULTILINE,
+        )
+    _compare(text, expected)
+
+
+def _filled(body: str, table: re.Match[str]) -> str:
+    return table[1] + body
+
+
+def _tables() -> Iterator[tuple[str, list[str]]]:
+    yield (
+        "| step | what must come of it |",
+        [f"| {number}. {step.title} | {step.expected} |" for number, step in enumerate(STORY, 1)],
+    )
+    yield "| command | does |", [f"| `headwater {name}` | {lazy.help} |" for name, lazy in _COMMANDS.items()]
+    yield "| exit code | meaning |", [f"| {code.value} | {code.meaning} |" for code in ExitCode]
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/kips.md"])
+def test_links_lead_somewhere(file: str) -> None:
+    page = _ROOT / file
+    targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert targets
+    assert not [target for target in targets if not (page.parent / target).exists()]
+
+
+def _compare(text: str, expected: str) -> None:
+    if "UPDATE_GOLDEN" in os.environ:
+        _README.write_text(expected, encoding="utf-8")
+    assert text == expected
