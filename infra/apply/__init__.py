@@ -1,7 +1,7 @@
 """A plan becomes Pulumi resources. With `__main__` the only importer of Pulumi.
 
-Belongs here: the stack's settings and state, how topics are registered, what Pulumi cannot see. What a run does is decided
-by the planner; nothing here decides again.
+Belongs here: the stack's settings and state, how topics are registered, what Pulumi cannot see. What a run
+does is decided by the planner; nothing here decides again.
 """
 
 from infra.apply.component import InternalTopics, Target

@@ -6,13 +6,14 @@ from typing import Any
 
 import attrs
 import pulumi
+from pulumi.runtime.rpc import UNKNOWN
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from infra.apply.registration import TopicResource, register
+from infra.apply.engine import TopicParent
+from infra.apply.registration import register
 from infra.apply.repairs import ClusterWriter, Setup
 from infra.apply.stack_state import (
     COMPONENT_TYPE,
-    TOPIC_TYPE,
     Repaired,
     StackState,
     record_outputs,
@@ -35,19 +36,12 @@ class Target:
     state: StackState
 
 
-class Topic(pulumi.CustomResource):
-    """A topic, registered without the generated class around it: with thousands of topics that halves the time."""
-
-    def __init__(self, topic: TopicResource, opts: pulumi.ResourceOptions) -> None:
-        super().__init__(TOPIC_TYPE, topic.name, topic.inputs, opts)
-
-
 class InternalTopics(pulumi.ComponentResource):
     """The topics of one application as its plan wants them.
 
-    The constructor registers the component alone; `infra.apply.register_all` registers the topics of all applications in
-    the plan's order and then records the setups. Outputs: `topics` (name → id, partitions, whether it is a sink),
-    `initialProcessors`, `generatedNames`.
+    The constructor registers the component alone; `infra.apply.register_all` registers the topics of all
+    applications in the plan's order and then records the setups. Outputs: `topics` (name → id, partitions,
+    whether it is a sink), `initialProcessors`, `generatedNames`.
     """
 
     def __init__(
@@ -60,8 +54,9 @@ class InternalTopics(pulumi.ComponentResource):
         self.planned = planned
         self.registration = register(planned.actions, target.state)
         self._target = target
-        self._guard = pulumi.ResourceHookBinding(before_delete=[guard])
-        name, is_kept = planned.application_id, planned.record is not None and not planned.record.retired
+        self._guard = guard
+        name = planned.application_id
+        is_kept = planned.record is not None and not planned.record.retired
         # Its inputs never change: an update would take the record away until the run has finished.
         super().__init__(
             COMPONENT_TYPE,
@@ -71,7 +66,7 @@ class InternalTopics(pulumi.ComponentResource):
                 pulumi.ResourceOptions(protect=is_kept, provider=target.provider), opts
             ),
         )
-        self.setup = Setup(
+        self._setup = Setup(
             name,
             self.registration.repairs,
             target.writer,
@@ -80,23 +75,25 @@ class InternalTopics(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, protect=is_kept),
         )
 
-    def topic(self, topic: TopicResource) -> Topic:
-        """Register one topic."""
-        return Topic(
-            topic,
-            pulumi.ResourceOptions(
-                parent=self,
-                provider=self._target.provider,
-                protect=topic.protect,
-                retain_on_delete=topic.retain,
-                import_=topic.name if topic.is_live else None,
-                ignore_changes=list(topic.ignored),
-                hooks=self._guard if topic.guarded else None,
-            ),
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """Topic name → partition count after the run."""
+        return {topic.name: topic.partitions for topic in self._recorded()}
+
+    async def engine_parent(self) -> TopicParent:
+        """Wait until the engine knows the component, its repairs are done and its hook can be called."""
+        await self._setup.urn.future()
+        await self._guard._registered  # noqa: SLF001 - what the SDK awaits for each hook of a resource
+        provider = self._target.provider
+        urn, id_ = await provider.urn.future(), await provider.id.future()
+        return TopicParent(
+            urn=str(await self.urn.future()),
+            provider=f"{urn}::{id_ or UNKNOWN}",
+            hook=self._guard.name,
         )
 
     async def record(self) -> None:
-        """Remember the setup. Only after everything was done: `up` looks up the ids of the topics that it made."""
+        """Remember the setup, after everything was done; `up` looks up the ids of the topics that it made."""
         record = self.planned.record
         if record is not None and not pulumi.runtime.is_dry_run():
             # In a thread: the engine may call a hook meanwhile, which runs in this event loop.

@@ -1,7 +1,7 @@
-"""Everything before the first registration: one snapshot, the pure compiler and planner, all problems at once."""
+"""Everything before the first registration: one snapshot, the pure compiler and planner, all problems."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -10,7 +10,7 @@ from infra.apply.stack_state import StackState
 from infra.compiler import compile_documents
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
-from infra.planner import Plan, plan
+from infra.planner import ActionKind, Plan, plan
 
 
 @attrs.frozen
@@ -38,7 +38,25 @@ def plan_stack(
     elapsed_ms = round((time.monotonic() - started) * 1000)
     planned = plan(compiled, snapshot, state.records, settings.policy, elapsed_ms)
     problems = planned.problems if settings.are_documents_complete else _without_removals(planned.problems)
-    return Planned(planned, (*settings.problems, *problems))
+    return Planned(planned, (*settings.problems, *problems, *_unknown_replication(planned)))
+
+
+def _unknown_replication(planned: Plan) -> Iterator[Problem]:
+    """Yield a problem for each application that needs the brokers' unknown default."""
+    for application in planned.applications:
+        new = [a for a in application.actions if a.live is None and a.replication_factor < 1]
+        if any(action.kind in (ActionKind.CREATE, ActionKind.RECREATE) for action in new):
+            yield Problem(
+                code=ProblemCode.REPLICATION_FACTOR,
+                summary=f"{application.application_id} leaves the number of replicas to the brokers, "
+                "and their default is unknown.",
+                application=application.application_id,
+                expected="a `replication.factor`, or leave to read default.replication.factor of the brokers",
+                found="neither",
+                why="Pulumi's Kafka provider creates topics with a given number of replicas only.",
+                fix="Set `replication.factor` in the application's config, or grant the user DescribeConfigs "
+                "on the cluster.",
+            )
 
 
 def _without_removals(problems: Sequence[Problem]) -> tuple[Problem, ...]:

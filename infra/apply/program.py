@@ -1,10 +1,10 @@
 """The Pulumi program: everything is decided first, registration comes last.
 
-A problem found after the first registration would come too late: with `--skip-preview` topics had changed already.
+A problem found after the first registration would come too late: with `--skip-preview` topics had changed.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pulumi
 import pulumi_kafka
@@ -15,12 +15,11 @@ from infra.apply.guard import deletion_guard
 from infra.apply.messages import tell_plan, tell_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
-from infra.apply.registration import Repair
-from infra.apply.repairs import KafkaClusterWriter
+from infra.apply.repairs import ClusterWriter, KafkaClusterWriter
 from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState
 from infra.model.problems import Problem, errors
-from infra.observe import Connection, KafkaClusterReader
+from infra.observe import ClusterReader, Connection, KafkaClusterReader
 from infra.planner import ActionKind, ApplicationPlan, Plan
 
 _NAMESPACE = "headwater:"
@@ -33,7 +32,11 @@ async def run_program() -> None:
 
 
 async def deploy(
-    settings: StackSettings, opts: pulumi.ResourceOptions | None = None
+    settings: StackSettings,
+    opts: pulumi.ResourceOptions | None = None,
+    *,
+    reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
+    writer_for: Callable[[Connection], ClusterWriter] = KafkaClusterWriter,
 ) -> Mapping[str, InternalTopics]:
     """Plan and, if there is no problem, register; return application id → component.
 
@@ -41,14 +44,14 @@ async def deploy(
     `pulumi.RunError` before the first registration if anything is wrong, each problem being told beforehand.
     """
     state = await read_stack_state()
-    planned = plan_stack(settings, state)
+    planned = plan_stack(settings, state, reader_for)
     tell_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal(planned.problems))
     target = Target(
         provider=kafka_provider(settings.connection),
-        reader=KafkaClusterReader(settings.connection),
-        writer=KafkaClusterWriter(settings.connection),
+        reader=reader_for(settings.connection),
+        writer=writer_for(settings.connection),
         state=state,
     )
     components = _components(planned.plan, target, opts)
@@ -86,15 +89,15 @@ def _components(plan: Plan, target: Target, opts: pulumi.ResourceOptions | None)
     """Register a component for each application that keeps a resource, and say what happens to each."""
     # Always there: the engine asks it about topics that this run does not register.
     guard = deletion_guard({action.name for action in plan.actions if action.kind is ActionKind.DELETE})
-    components = []
+    components = {
+        application.application_id: InternalTopics(application, target, guard, opts)
+        for application in plan.applications
+        if not _is_deleted(application)
+    }
     for application in plan.applications:
-        repairs: tuple[Repair, ...] = ()
-        if not _is_deleted(application):
-            component = InternalTopics(application, target, guard, opts)
-            components.append(component)
-            repairs = component.registration.repairs
-        tell_plan(plan, application, repairs)
-    return components
+        component = components.get(application.application_id)
+        tell_plan(plan, application, component.registration.repairs if component else ())
+    return list(components.values())
 
 
 def _is_deleted(application: ApplicationPlan) -> bool:

@@ -1,7 +1,8 @@
 """What Pulumi is told of each topic, and what has to be done beside it.
 
-Pulumi compares a topic with its own state, not with the cluster. So whatever the plan keeps is left out of the comparison
-(`ignored`), and whatever the plan changes although the state has it right already is a `Repair`: Pulumi cannot see it.
+Pulumi compares a topic with its own state, not with the cluster. So whatever the plan keeps is left out of
+the comparison (`ignored`), and whatever the plan changes although the state has it right already is a
+`Repair`: Pulumi cannot see it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,8 +20,8 @@ _ALL = ("partitions", "replicationFactor", "config")
 class TopicResource:
     """How a topic is registered. `inputs` are the provider's; of those in `ignored` the state keeps its own.
 
-    `protect` refuses deletion and replacement, `retain` makes even a deletion that gets through leave the topic alone,
-    `guarded` binds the hook that refuses what the plan does not delete.
+    `protect` refuses deletion and replacement, `retain` makes even a deletion that gets through leave the
+    topic alone, `guarded` binds the hook that refuses what the plan does not delete.
     """
 
     name: str
@@ -50,12 +51,11 @@ class Repair:
 
 @attrs.frozen
 class Registration:
-    """All topics of one application. `released` are those in the state that are protected no more after the run."""
+    """All topics of one application. `released` are those in the state that the run leaves unprotected."""
 
     topics: tuple[TopicResource, ...]
     repairs: tuple[Repair, ...]
     released: frozenset[str]
-    deletable: frozenset[str]
 
 
 def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
@@ -63,20 +63,17 @@ def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
     topics: list[TopicResource] = []
     repairs: list[Repair] = []
     released: set[str] = set()
-    deletable: set[str] = set()
     for action in actions:
         held = state.topics.get(action.name)
-        if action.kind is ActionKind.DELETE:
-            deletable.add(action.name)
-        elif action.kind is ActionKind.RELEASE:
+        if action.kind is ActionKind.RELEASE:
             if held is not None:
                 released.add(action.name)
                 if action.name not in state.released:
                     topics.append(_let_go(action, held))
-        else:
+        elif action.kind is not ActionKind.DELETE:
             topics.append(_resource(action, held))
             repairs.extend(_repair(action, held))
-    return Registration(tuple(topics), tuple(repairs), frozenset(released), frozenset(deletable))
+    return Registration(tuple(topics), tuple(repairs), frozenset(released))
 
 
 def _let_go(action: TopicAction, held: TopicInState) -> TopicResource:

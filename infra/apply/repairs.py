@@ -1,13 +1,12 @@
 """Repairs: changes of the cluster that Pulumi's state cannot show as a difference of a topic.
 
-A `Setup` resource carries them. Its inputs change when there is something to repair, so that a preview shows it, and its
-hook makes the change when the engine gets there, which is before the application's topics are registered.
+A `Setup` resource carries them. Its inputs change when there is something to repair, so that a preview shows
+it, and its hook makes the change when the engine gets there: before the application's topics are registered.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import pulumi
@@ -25,6 +24,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 from infra.apply.registration import Repair
 from infra.apply.stack_state import SETUP_TYPE, Repaired
 from infra.observe import Connection
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _TIMEOUT_SECONDS = 60
 
@@ -105,9 +107,9 @@ def _failures(results: Mapping[str, "Future[Any]"]) -> Iterator[str]:
 class Setup(pulumi.ComponentResource):
     """What a run sets out to do, remembered before it does it, and the repairs.
 
-    Inputs: the latest `repairs`, topic name → text, and how many runs had any, for the same repair may be due again.
-    Output `topics`: as a finished setup records them, ids empty. A later run thus knows the topics of one that was
-    interrupted as its own.
+    Inputs: the latest `repairs`, topic name → text, and how many runs had any, for the same repair may be due
+    again. Output `topics`: as a finished setup records them, ids empty. A later run thus knows the topics of
+    one that was interrupted as its own.
     """
 
     def __init__(

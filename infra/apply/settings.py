@@ -38,7 +38,7 @@ _DOCUMENTS = ("topologies",)
 
 @attrs.frozen(kw_only=True)
 class StackSettings:
-    """`documents` are those that could be read. With an error among `problems` nothing may be registered."""
+    """`documents` are those that could be read. Nothing is registered with an error among `problems`."""
 
     connection: Connection | None
     documents: tuple[TopologyDocument, ...]
@@ -57,8 +57,8 @@ def stack_settings(
 ) -> StackSettings:
     """Read a stack's settings and its documents; raises nothing.
 
-    `values` are the stack's keys without their namespace, `secrets` those of them that are encrypted, `file` is where they
-    stand. What the stack does not say about the connection is taken from `environment`.
+    `values` are the stack's keys without their namespace, `secrets` those of them that are encrypted, `file`
+    is where they stand. What the stack does not say about the connection is taken from `environment`.
     """
     config = StackConfig(values, secrets=secrets, file=file)
     config.check_keys((*_CONNECTION, *_OTHERS))

@@ -27,7 +27,7 @@ def switched(documents: Sequence[TopologyDocument], config: StackConfig) -> tupl
     return tuple(_switched(document, switches.get(document.application.id), config) for document in documents)
 
 
-def _switched(document: TopologyDocument, switches: Any, config: StackConfig) -> TopologyDocument:
+def _switched(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:
     if switches is None:
         return document
     application = document.application
@@ -48,7 +48,7 @@ def _switched(document: TopologyDocument, switches: Any, config: StackConfig) ->
 
 
 def _flag(key: str, value: object, config: StackConfig) -> bool:
-    # `pulumi config set --path` stores a boolean, `pulumi config set --path --plaintext` on old versions a text.
+    # `pulumi config set --path` stores a boolean for true and false, older versions of it a text.
     if value not in (True, False, "true", "false"):
         config.problems.append(config.unfit(key, "true or false", str(value)))
     return value in (True, "true")

@@ -13,7 +13,7 @@ SECRETS = frozenset({"saslPassword", "clientKey", "clientKeyPassphrase"})
 
 
 class StackConfig:
-    """Typed access to `values` (key without its namespace → text as Pulumi hands it over), collecting problems."""
+    """Typed access to `values`, key without namespace → text as Pulumi hands it over; collects problems."""
 
     def __init__(self, values: Mapping[str, str], *, secrets: Collection[str], file: str) -> None:
         self._values = values
@@ -24,7 +24,8 @@ class StackConfig:
                 f"{key} is a secret and stands in {file} for everybody to read.",
                 expected="a secret",
                 found="plain text",
-                fix=f"Run `pulumi config set --secret headwater:{key}`, and change the secret itself if the file was shared.",
+                fix=f"Run `pulumi config set --secret headwater:{key}`, and change the secret itself if the "
+                "file was shared.",
                 severity=Severity.WARNING,
             )
             for key in sorted(SECRETS & values.keys() - set(secrets))

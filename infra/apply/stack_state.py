@@ -1,4 +1,4 @@
-"""What the stack's own state says: the recorded setups, what a run that did not finish began, the topics it holds."""
+"""What the stack's own state says: recorded setups, what an unfinished run began, the topics held."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ class TopicInState:
 
 @attrs.frozen
 class Repaired:
-    """The latest repair of an application: how many there were so far, and what this one did to each topic."""
+    """The latest repair of an application: how many there were so far, what this one did to each topic."""
 
     times: int = 0
     texts: Mapping[str, str] = attrs.field(factory=dict)

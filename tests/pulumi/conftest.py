@@ -48,18 +48,19 @@ class World:
                 {"count": {"materialized": "counts"}},
             ],
             config,
-            **application,
+            application=application,
         )
 
     def write(
         self,
         topology: list[dict[str, object]],
         config: Mapping[str, object] | None = None,
+        *,
         topics: Mapping[str, object] | None = None,
-        **application: object,
+        application: Mapping[str, object] | None = None,
     ) -> None:
-        document = {
-            "application": {"id": self.id, "config": dict(config or {}), **application},
+        document: dict[str, object] = {
+            "application": {"id": self.id, "config": dict(config or {}), **(application or {})},
             "topology": topology,
             **({"topics": topics} if topics else {}),
         }

@@ -67,7 +67,7 @@ class Stack:
         return stack
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Set `headwater:` keys, keeping the others; None removes one. Structured values are written as YAML."""
+        """Set `headwater:` keys, keeping the others; None removes one."""
         file = self.folder / f"Pulumi.{STACK}.yaml"
         content = _read_yaml(file)
         config = content.setdefault("config", {})

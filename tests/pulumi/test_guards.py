@@ -66,7 +66,7 @@ def test_a_retired_application_is_deleted_in_two_steps(world: World) -> None:
     world.write(topology, topics=sinks)
     world.up()
     assert world.cluster.partitions(out) == 4
-    world.write(topology, topics=sinks, lifecycle="retired")
+    world.write(topology, topics=sinks, application={"lifecycle": "retired"})
     first = world.up()
     assert "step 1 of 2: nothing is deleted yet" in first.text, str(first)
     assert world.partitions() == (4, 4)

@@ -1,0 +1,25 @@
+"""`make bench`: Headwater beside plain programs, in one run on one machine. Arguments choose benchmarks."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench import admin_requests, compilation, previews
+from toolchain import ensure_kafka, ensure_pulumi
+from toolchain.broker import Broker, Settings
+
+_BENCHMARKS = {"compile": compilation.run, "requests": admin_requests.run, "previews": previews.run}
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(_BENCHMARKS)
+    toolchain = ensure_pulumi()
+    with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
+        settings = Settings(heap_mb=512)
+        with Broker(ensure_kafka(), Path(folder, "kafka"), settings) as broker:
+            for name in wanted:
+                _BENCHMARKS[name](Path(folder), toolchain, broker)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Previews of Headwater beside those of a plain pulumi-kafka program that registers the same topics."""
+
+import json
+import statistics
+import time
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+
+from tests.bench.topologies import SOURCE, internal_topics, write_documents
+from tests.pulumi.driver import Stack
+from toolchain import PulumiToolchain
+from toolchain.broker import Broker
+
+ROUNDS = 3
+PLAIN = '''
+"""What one writes by hand: a loop over the topics."""
+import json
+import os
+from pathlib import Path
+
+import pulumi
+import pulumi_kafka
+
+provider = pulumi_kafka.Provider("kafka", bootstrap_servers=[os.environ["SERVERS"]], tls_enabled=False)
+for topic in json.loads(Path("topics.json").read_text()):
+    pulumi_kafka.Topic(
+        topic["name"],
+        name=topic["name"],
+        partitions=topic["partitions"],
+        replication_factor=1,
+        config=topic["config"],
+        opts=pulumi.ResourceOptions(
+            provider=provider, import_=topic["name"] if os.environ.get("IMPORT") else None
+        ),
+    )
+'''
+
+
+def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(SOURCE, num_partitions=1, replication_factor=1)])[SOURCE].result()
+    for topics in (1_000, 5_000):
+        ours, plain = _stacks(folder / str(topics), toolchain, broker, topics)
+        reach = "at most 1.0" if topics == 1_000 else "at most 0.67"
+        _compare(f"create preview, {topics:,} topics (reach: {reach})", ours, plain)
+    ours, plain = _stacks(folder / "no-change", toolchain, broker, 1_000)
+    _make(admin, folder / "no-change" / "ours" / "documents")
+    for stack in (ours, _importing(plain)):
+        outcome = stack.up()
+        assert outcome.succeeded, str(outcome)
+    _compare("preview without change, 1,000 topics (reach: at most 1.0)", ours, plain, "--expect-no-changes")
+
+
+def _stacks(folder: Path, toolchain: PulumiToolchain, broker: Broker, topics: int) -> tuple[Stack, Stack]:
+    servers = broker.bootstrap_servers
+    ours = Stack.create(folder / "ours", toolchain, {"bootstrapServers": servers})
+    write_documents(ours.folder / "documents", topics)
+    plain = Stack.create(folder / "plain", toolchain, {}, program=PLAIN, environment={"SERVERS": servers})
+    specified = [
+        {"name": topic.name, "partitions": topic.partitions, "config": dict(topic.config)}
+        for topic in internal_topics(ours.folder / "documents")
+    ]
+    assert len(specified) == topics
+    (plain.folder / "topics.json").write_text(json.dumps(specified))
+    return ours, plain
+
+
+def _importing(stack: Stack) -> Stack:
+    return Stack(stack.folder, stack.toolchain, {**stack.environment, "IMPORT": "1"})
+
+
+def _make(admin: AdminClient, documents: Path) -> None:
+    new = [
+        NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=1, config=dict(topic.config))
+        for topic in internal_topics(documents)
+    ]
+    for future in admin.create_topics(new, operation_timeout=120, request_timeout=120).values():
+        future.result()
+
+
+def _compare(title: str, ours: Stack, plain: Stack, *flags: str) -> None:
+    """Take turns, so that whatever else the machine does hits both."""
+    taken: dict[str, list[float]] = {"ours": [], "plain": []}
+    for _ in range(ROUNDS):
+        for name, stack in (("ours", ours), ("plain", plain)):
+            start = time.monotonic()
+            outcome = stack.preview(*flags)
+            taken[name].append(time.monotonic() - start)
+            assert outcome.succeeded, str(outcome)
+    mine, theirs = (statistics.median(taken[name]) for name in ("ours", "plain"))
+    print(f"{title}: {mine:.1f} s, plain program {theirs:.1f} s, ratio {mine / theirs:.2f}")  # noqa: T201
