@@ -80,12 +80,32 @@ def _tables() -> Iterator[tuple[str, list[str]]]:
     yield "| exit code | meaning |", [f"| {code.value} | {code.meaning} |" for code in ExitCode]
 
 
-@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/kips.md"])
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/operations.md"])
 def test_links_lead_somewhere(file: str) -> None:
     page = _ROOT / file
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert targets
     assert not [target for target in targets if not (page.parent / target).exists()]
+
+
+def test_the_tests_that_show_the_promises_exist() -> None:
+    text = (_ROOT / "docs" / "kips.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+/test_\w+)(?:::(test_\w+))?`", text)
+    assert len(named) > 30
+    for file, test in named:
+        content = (_ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
+        assert not test or f"def {test}(" in content, f"{file}::{test}"
+
+
+def test_operators_find_every_setting_of_a_stack() -> None:
+    text = (_ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    settings = (_ROOT / "infra" / "apply" / "settings.py").read_text(encoding="utf-8")
+    keys = re.findall(r'^    "(\w+)": "HEADWATER_', settings, re.MULTILINE)
+    others = re.search(r"_OTHERS = \(([^)]*)\)", settings)
+    assert others is not None
+    keys += re.findall(r'"(\w+)"', others[1])
+    assert len(keys) > 15
+    assert not [key for key in keys if f"`{key}`" not in text]
 
 
 def _compare(text: str, expected: str) -> None:
