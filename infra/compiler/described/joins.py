@@ -15,7 +15,9 @@ from infra.compiler.described.names import (
     EXPLICIT_REPARTITION,
     JOIN_NODE,
     JOIN_STORE,
+    RESOLVER_NODE,
     SHARED_JOIN_STORE,
+    TABLE_AGGREGATION_NODE,
     TABLE_NODE,
     WINDOWED_NODE,
     index_in,
@@ -24,7 +26,7 @@ from infra.compiler.described.names import (
 )
 from infra.compiler.described.stores import table_topic
 from infra.compiler.described.structure import Structure
-from infra.model.nodes import ProcessorNode
+from infra.model.nodes import ProcessorNode, SourceNode
 from infra.model.problems import Problem, ProblemCode, Severity
 
 
@@ -64,19 +66,44 @@ def doubtful_groups(structure: Structure) -> Iterator[Problem]:
 
 def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     forgotten = _forgetting(structure)
-    nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode)]
-    upstream = {node.name: structure.upstream(node.parents, forgotten) for node in nodes if node.stores}
+    nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
+    beside = {
+        node.name: [owner.name for store in node.stores for owner in _owners(store, node, structure)]
+        for node in nodes
+        if RESOLVER_NODE.fullmatch(node.name)
+    }
+    upstream = {node.name: structure.upstream(node.parents, forgotten, beside) for node in nodes}
+    upstream |= {node.name: frozenset() for node in nodes if _is_forgotten(node, structure)}
     for position, node in enumerate(nodes):
-        if not node.stores or not _may_join(node, structure):
+        if not _may_join(node, structure):
             continue
         sides = [
-            upstream[user.name]
+            upstream[owner.name]
             for store in _stores_of_sides(node, structure)
-            for user in structure.users[store]
+            for owner in _owners(store, node, structure)
         ]
         group = upstream[node.name].union(*sides)
         if any(side != upstream[node.name] for side in sides) or (sides and _surely_joins(node)):
             yield (_order(node.name, position), group)
+
+
+def _is_forgotten(node: ProcessorNode, structure: Structure) -> bool:
+    """Tables whose sources are lost: of a cogroup, of all aggregations but the first of a grouped table."""
+    if COGROUP_NODE.fullmatch(node.name):
+        return True
+    source = node.parents[0]
+    if len(node.parents) > 1 or not isinstance(structure.nodes[source], SourceNode):
+        return False
+    grouped = [child for child in structure.children[source] if TABLE_AGGREGATION_NODE.fullmatch(child)]
+    first = f"{node.name}-source" == source or index_in(node.name) == (index_in(source) or 0) + 1
+    return len(structure.children[source]) > 1 and bool(grouped) and not first
+
+
+def _owners(store: str, looking: ProcessorNode, structure: Structure) -> list[ProcessorNode]:
+    """Who fills the store: by name, else every other user."""
+    users = structure.users[store]
+    others = [user for user in users if user is not looking]
+    return [user for user in others if _fills(user, structure)] or others or list(users)
 
 
 def _surely_joins(node: ProcessorNode) -> bool:
@@ -130,21 +157,28 @@ def _forgetting(structure: Structure) -> frozenset[str]:
         node.name
         for node in structure.nodes.values()
         if isinstance(node, ProcessorNode)
-        and (COGROUP_MERGE.fullmatch(node.name) or is_suppress(node.name, node.stores))
+        and (
+            COGROUP_MERGE.fullmatch(node.name)
+            or is_suppress(node.name, node.stores)
+            or _is_forgotten(node, structure)
+        )
     )
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
     """Neither a custom processor nor one that fills the store itself."""
-    if JOIN_NODE.fullmatch(node.name):
-        return True
-    return not (
+    return JOIN_NODE.fullmatch(node.name) is not None or not (
+        CUSTOM_NODE.fullmatch(node.name) or _fills(node, structure) or is_suppress(node.name, node.stores)
+    )
+
+
+def _fills(node: ProcessorNode, structure: Structure) -> bool:
+    """Whether the name tells that the node keeps its result in its store."""
+    return JOIN_NODE.fullmatch(node.name) is None and bool(
         TABLE_NODE.fullmatch(node.name)
-        or any(table_topic(store, structure) and _is_below_source(node, structure) for store in node.stores)
-        or CUSTOM_NODE.fullmatch(node.name)
         or AGGREGATION_NODE.fullmatch(node.name)
         or WINDOWED_NODE.fullmatch(node.name)
-        or is_suppress(node.name, node.stores)
+        or any(table_topic(store, structure) and _is_below_source(node, structure) for store in node.stores)
     )
 
 
@@ -162,6 +196,7 @@ def _is_table_or_join(store: str, users: tuple[ProcessorNode, ...], structure: S
             TABLE_NODE.fullmatch(user.name)
             or AGGREGATION_NODE.fullmatch(user.name)
             or WINDOWED_NODE.fullmatch(user.name)
+            or JOIN_NODE.fullmatch(user.name)
             for user in users
         )
     )

@@ -44,6 +44,9 @@ TABLE_NODE = re.compile(
 )
 """Table processors, whose stores are key-value stores."""
 
+TABLE_AGGREGATION_NODE = re.compile(rf"KTABLE-(?:AGGREGATE|REDUCE)-{_INDEX}")
+"""Aggregations of grouped tables."""
+
 AGGREGATION_NODE = re.compile(rf"KSTREAM-(?:AGGREGATE|REDUCE)-{_INDEX}|" + COGROUP_NODE.pattern)
 """Aggregations of streams: windowed or not, the name does not say."""
 
@@ -54,6 +57,11 @@ JOIN_NODE = re.compile(
     r"|.+-subscription-(?:join-foreign|response-resolver)"
 )
 """Processors that look into the other side's store."""
+
+RESOLVER_NODE = re.compile(
+    rf"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-{_INDEX}|.+-subscription-response-resolver"
+)
+"""Ends a foreign-key join: its result also counts as coming from the left table."""
 
 CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFORMVALUES)-{_INDEX}")
 """Processors of the user."""

@@ -1,10 +1,13 @@
 """PURE. A described topology's graph: who reads, who writes, what stands upstream."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+
+NO_PARENTS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -51,12 +54,22 @@ class Structure:
         node = self.nodes.get(name)
         return () if node is None or isinstance(node, SourceNode) else node.parents
 
-    def upstream(self, start: Iterable[str], stops: frozenset[str]) -> frozenset[str]:
-        """The sources that the nodes `start` descend from (or are), on paths that do not pass `stops`."""
-        seen = self.above(start, stops)
+    def upstream(
+        self, start: Iterable[str], stops: frozenset[str], beside: Mapping[str, Sequence[str]] = NO_PARENTS
+    ) -> frozenset[str]:
+        """The sources that the nodes `start` descend from (or are), on paths that do not pass `stops`.
+
+        `beside` are further parents of some nodes.
+        """
+        seen = self.above(start, stops, beside)
         return frozenset(name for name in seen if isinstance(self.nodes.get(name), SourceNode))
 
-    def above(self, start: Iterable[str], stops: frozenset[str] = frozenset()) -> set[str]:
+    def above(
+        self,
+        start: Iterable[str],
+        stops: frozenset[str] = frozenset(),
+        beside: Mapping[str, Sequence[str]] = NO_PARENTS,
+    ) -> set[str]:
         """The nodes `start` and all that they descend from, on paths that do not pass `stops`."""
         seen: set[str] = set()
         pending = list(start)
@@ -64,5 +77,5 @@ class Structure:
             name = pending.pop()
             if name not in seen and name not in stops:
                 seen.add(name)
-                pending += self.parents(name)
+                pending += (*self.parents(name), *beside.get(name, ()))
         return seen
