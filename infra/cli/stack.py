@@ -32,5 +32,15 @@ def recorded_setups(stack: str, project: Path) -> Mapping[str, SetupRecord]:
             f"Pulumi cannot show the state of stack {stack}:\n  {answer.stderr.strip()}\n"
             "  Name the folder of Pulumi.yaml by --project, and log in to the stack's backend: pulumi login"
         )
-    resources = json.loads(answer.stdout)["deployment"].get("resources") or ()
-    return StackState.of({resource["urn"]: resource for resource in resources}).records
+    return exported_setups(answer.stdout, f"stack {stack}")
+
+
+def exported_setups(text: str, origin: str) -> Mapping[str, SetupRecord]:
+    """Read what `pulumi stack export` printed; raises `click.ClickException` that names `origin`."""
+    try:
+        resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
+        return StackState.of({resource["urn"]: resource for resource in resources}).records
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise click.ClickException(
+            f"{origin} is no exported state of a stack.\n  Write one: pulumi stack export --file state.json"
+        ) from error

@@ -4,7 +4,8 @@ import re
 
 from infra.report.printable import printable
 
-_PROSE = re.compile(r"([\\`*_{}\[\]<>|~#@&])")
+_PROSE = re.compile(r"([\\`*_{}\[\]<>|~#&])")
+_NOBODY = "@\N{ZERO WIDTH SPACE}"
 
 
 def code(text: str) -> str:
@@ -20,7 +21,8 @@ def prose(text: str) -> str:
     """Return our own sentences, whose code is between backticks, with everything else escaped."""
     parts = re.split(r"`([^`]*)`", printable(text))
     return "".join(
-        code(part) if number % 2 else _PROSE.sub(r"\\\1", part) for number, part in enumerate(parts)
+        code(part) if number % 2 else _PROSE.sub(r"\\\1", part).replace("@", _NOBODY)
+        for number, part in enumerate(parts)
     )
 
 

@@ -1,0 +1,151 @@
+"""`headwater drift`: is the cluster still as declared?"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from infra.cli import cluster
+from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from infra.cli.exit_codes import ExitCode
+from infra.cli.options import cluster_options, files_argument, output_option
+from infra.compiler import compile_documents
+from infra.model.problems import ProblemsError
+from infra.model.record import SetupRecord
+from infra.observe import Connection
+from infra.planner.drift import Drift, find_drift
+from infra.spec import Documents, load_documents
+
+_FORMATS = ("text", "json", "markdown", "html", "junit")
+
+
+@click.command()
+@files_argument
+@cluster_options
+@click.option(
+    "--stack",
+    metavar="STACK",
+    help="Read the recorded set-ups from this Pulumi stack: lost topics are then told from new ones.",
+)
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="The folder of Pulumi.yaml, for --stack.",
+)
+@click.option(
+    "--stack-state",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Read them from what `pulumi stack export` wrote instead; - is standard input.",
+)
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def drift(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    stack: str | None,
+    project: Path,
+    stack_state: Path | None,
+    form: str,
+    output: Path | None,
+) -> None:
+    """Tell whether a cluster still is as declared.
+
+    Documents, the cluster and, if named, the recorded set-ups are compared; nothing is changed. Exit code 0:
+    no drift, 2: drift, 3: the plan has other errors, so that not everything was compared, 1: could not look.
+
+    \b
+    Examples:
+      headwater drift topologies/ --bootstrap-server localhost:9092
+      headwater drift topologies/ --command-config client.properties --stack production
+      headwater drift topologies/ --stack-state state.json --format html --output drift.html
+    """
+    if stack is not None and stack_state is not None:
+        raise click.UsageError("--stack and --stack-state both name the recorded set-ups: give one of them.")
+    loaded = load_documents(files)
+    if exit_for(loaded.problems):
+        print_problems(loaded.problems)
+        context.exit(ExitCode.PROBLEMS)
+    try:
+        connection = cluster.connection(bootstrap_server, command_config) or Connection.from_environment(
+            os.environ
+        )
+        found = _drift(loaded, _records(stack, project, stack_state), connection)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    print_problems(loaded.problems)
+    if form == "text" and output is None and sys.stdout.isatty():
+        _print(found)
+    else:
+        write(_rendered(form, found), output)
+    context.exit(_exit_code(found))
+
+
+def _drift(loaded: Documents, records: Mapping[str, SetupRecord] | None, connection: Connection) -> Drift:
+    snapshot = cluster.read(loaded.documents, records or {}, connection)
+    return find_drift(compile_documents(loaded.documents, snapshot.partitions), snapshot, records)
+
+
+def _records(stack: str | None, project: Path, stack_state: Path | None) -> Mapping[str, SetupRecord] | None:
+    if stack is None and stack_state is None:
+        return None
+    from infra.cli.stack import exported_setups, recorded_setups  # noqa: PLC0415 - loads a lot
+
+    if stack_state is None:
+        return recorded_setups(str(stack), project)
+    text = sys.stdin.read() if str(stack_state) == "-" else _text(stack_state)
+    return exported_setups(text, str(stack_state))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
+        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None
+
+
+def _exit_code(found: Drift) -> ExitCode:
+    if found.problems:
+        return ExitCode.REFUSED
+    return ExitCode.DONE if found.is_clean else ExitCode.DRIFT
+
+
+def _print(found: Drift) -> None:
+    from rich.console import Console  # noqa: PLC0415 - each form loads what it needs
+
+    from infra.report.drift.text import drift_rich  # noqa: PLC0415
+
+    Console(highlight=False, soft_wrap=True).print(drift_rich(found))
+
+
+def _rendered(form: str, found: Drift) -> str:
+    # Each form loads what it needs and no more.
+    match form:
+        case "json":
+            from infra.report.drift.to_json import drift_json  # noqa: PLC0415
+
+            return json_text(drift_json(found))
+        case "markdown":
+            from infra.report.drift.markdown import drift_markdown  # noqa: PLC0415
+
+            return drift_markdown(found)
+        case "html":
+            from infra.report.drift.page import drift_page  # noqa: PLC0415
+
+            return drift_page(found, datetime.now(UTC))
+        case "junit":
+            from infra.report.drift.junit import drift_junit  # noqa: PLC0415
+
+            return drift_junit(found)
+        case _:
+            from infra.report.drift.text import drift_text  # noqa: PLC0415
+
+            return f"{drift_text(found)}\n"

@@ -1,0 +1,121 @@
+"""What people and programs get to read: whole texts, valid documents, nothing that acts."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from importlib.resources import files
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+from markdown_it import MarkdownIt
+
+from infra.planner.drift import Drift, FindingKind
+from infra.report.drift.junit import drift_junit
+from infra.report.drift.markdown import drift_markdown
+from infra.report.drift.page import drift_page
+from infra.report.drift.text import drift_text
+from infra.report.drift.to_json import drift_json
+from tests.drift import scenes
+
+AT = datetime(2026, 11, 21, 13, 40, tzinfo=UTC)
+SCENES = {scene.__name__: scene for scene in (scenes.clean, scenes.meddled, scenes.incomplete)}
+FORMATS: dict[str, Callable[[Drift], str]] = {
+    "txt": lambda drift: f"{drift_text(drift)}\n",
+    "json": lambda drift: json.dumps(drift_json(drift), indent=2, ensure_ascii=False) + "\n",
+    "md": drift_markdown,
+    "xml": drift_junit,
+    "html": lambda drift: drift_page(drift, AT),
+}
+SCHEMA = json.loads(files("topology_schemas").joinpath("drift.v1.schema.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("scene", SCENES)
+def test_texts(scene: str, form: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"{scene}.{form}", FORMATS[form](SCENES[scene]()))
+
+
+@pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])
+def test_json_fits_its_schema(scene: Callable[[], Drift]) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator(SCHEMA).validate(drift_json(scene()))
+
+
+def test_the_schema_knows_every_kind() -> None:
+    assert SCHEMA["$defs"]["finding"]["properties"]["kind"]["enum"] == [kind.value for kind in FindingKind]
+
+
+@pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])
+def test_junit_can_be_read_and_adds_up(scene: Callable[[], Drift]) -> None:
+    drift = scene()
+    root = ET.fromstring(drift_junit(drift))  # noqa: S314 - our own text
+    differing = {(part.id, finding.topic) for part in drift.applications for finding in part.findings}
+    assert int(root.attrib["failures"]) == len(differing) == len(root.findall(".//failure"))
+    assert int(root.attrib["errors"]) == len(drift.problems) == len(root.findall(".//error"))
+    assert int(root.attrib["tests"]) == len(root.findall(".//testcase"))
+
+
+class _Elements(HTMLParser):
+    """Collects what a browser would see as elements and attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            assert not name.startswith("on")
+            if name in ("href", "src", "xlink:href"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+
+@pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])
+def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(scene: Callable[[], Drift]) -> None:
+    text = drift_page(scene(), AT)
+    page = _Elements(text)
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
+
+
+def test_every_drifted_topic_of_the_topology_is_marked() -> None:
+    text = drift_page(scenes.meddled(), AT)
+    for note in ("9 ≠ 4", "anew", "other settings", "6 instead of 12"):
+        assert f">{note}</text>" in text
+
+
+def test_hostile_names_stay_text() -> None:
+    drift = scenes.hostile()
+    assert "<script" not in drift_page(drift)
+    for text in (drift_text(drift), drift_markdown(drift), drift_page(drift), drift_junit(drift)):
+        assert "\x1b" not in text
+        assert "\x07" not in text
+
+
+def test_hostile_names_are_no_markup_and_call_nobody_in_markdown() -> None:
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(drift_markdown(scenes.hostile()))
+    page = _Elements(rendered)
+    assert not page.tags & {"script", "a", "img"}
+    assert "@team" not in re.sub(r"<code>.*?</code>", "", rendered)
+
+
+@pytest.mark.parametrize("drifted", [True, False])
+def test_a_page_of_a_thousand_topics_is_below_three_megabytes(*, drifted: bool) -> None:
+    drift = scenes.large(1_000, drifted=drifted)
+    assert sum(len(part.topics) for part in drift.applications) == 1_000
+    assert drift.is_clean is not drifted
+    start = time.process_time()
+    text = drift_page(drift, AT)
+    assert len(text.encode()) < 3_000_000
+    assert time.process_time() - start < 5
