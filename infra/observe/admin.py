@@ -3,8 +3,9 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -25,9 +26,8 @@ from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
 from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, Told, told, unexpected, unreachable
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
+CHUNK = 1_000
+"""Topics in one request; larger answers come close to the brokers' limits."""
 _POLL_SECONDS = 0.02
 # A refused connection may be a broker that is just starting: librdkafka tries again meanwhile.
 _PATIENCE_SECONDS = 3.0
@@ -43,6 +43,7 @@ _COORDINATOR_COMES = (
 
 K = TypeVar("K")
 V = TypeVar("V")
+Asked = dict[K, Future[V]]
 
 
 class Admin:
@@ -72,7 +73,9 @@ class Admin:
 
     def connect(self) -> str:
         """Return the cluster's id."""
-        answer = self._answers({"": self._client.describe_cluster(request_timeout=self._timeout)})[""]
+        self.requests += 1
+        asked = {"": self._client.describe_cluster(request_timeout=self._timeout)}
+        ((_, answer),) = self.answers(asked)
         if isinstance(answer, KafkaError):
             raise ProblemsError([unexpected(answer, "describe", "the cluster")])
         return str(answer.cluster_id)
@@ -86,17 +89,41 @@ class Admin:
             self._client.poll(0)
             raise ProblemsError([self._unreachable()]) from None
 
-    def topics(self, names: Sequence[str]) -> Mapping[str, TopicDescription | KafkaError]:
-        return self._answers(
-            self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
-        )
+    def ask_topics(self, names: Sequence[str]) -> Asked[str, TopicDescription]:
+        """Send the question for names, ids and replicas of topics."""
+        asked: Asked[str, TopicDescription] = {}
+        for chunk in self._chunks(names):
+            asked |= self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=self._timeout)
+        return asked
 
-    def configs(
-        self, kind: ResourceType, names: Iterable[str]
-    ) -> Mapping[str, Mapping[str, ConfigEntry] | KafkaError]:
-        resources = [ConfigResource(kind, name) for name in names]
-        answers = self._answers(self._client.describe_configs(resources, request_timeout=self._timeout))
-        return {resource.name: answer for resource, answer in answers.items()}
+    def ask_configs(self, kind: ResourceType, names: Sequence[str]) -> Asked[str, Mapping[str, ConfigEntry]]:
+        """Send the question for the settings of topics, or of one broker."""
+        asked: Asked[str, Mapping[str, ConfigEntry]] = {}
+        for chunk in self._chunks(names):
+            resources = [ConfigResource(kind, name) for name in chunk]
+            futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+            asked |= {resource.name: future for resource, future in futures.items()}
+        return asked
+
+    def ask_end_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Asked[TopicPartition, ListOffsetsResultInfo]:
+        """Send the question for the offsets that the next records will get."""
+        asked: Asked[TopicPartition, ListOffsetsResultInfo] = {}
+        for chunk in self._chunks(partitions):
+            latest = {partition: OffsetSpec.latest() for partition in chunk}  # type: ignore[no-untyped-call]
+            asked |= self._client.list_offsets(latest, request_timeout=self._timeout)
+        return asked
+
+    def answers(self, asked: Asked[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
+        """Yield the answers as they come and let go of each: thousands weigh on the garbage collector."""
+        start = time.monotonic()
+        for key in tuple(asked):
+            answer = self._outcome(asked.pop(key), start)
+            if isinstance(answer, KafkaError) and answer.code() in NO_ANSWER:
+                raise ProblemsError([self._unreachable()])
+            yield key, answer
+        self._heard.clear()  # what was wrong for a moment must not count against a later request
 
     def groups(self, ids: Sequence[str]) -> Mapping[str, ConsumerGroupDescription | KafkaError]:
         """Return consumer groups; waits for a coordinator that is about to come up.
@@ -106,8 +133,10 @@ class Admin:
         """
         deadline, patience = time.monotonic() + self._timeout, _FIRST_TRY_SECONDS
         while True:
-            futures = self._client.describe_consumer_groups(list(ids), request_timeout=patience)
-            answers = self._outcomes(futures)
+            self.requests += 1
+            asked = self._client.describe_consumer_groups(list(ids), request_timeout=patience)
+            start = time.monotonic()
+            answers = {id_: self._outcome(future, start) for id_, future in asked.items()}
             if not any(_is_passing(answer) for answer in answers.values()):
                 return answers
             if time.monotonic() > deadline:
@@ -125,47 +154,32 @@ class Admin:
             except KafkaException:
                 raise ProblemsError([self._unreachable()]) from None
 
-    def end_offsets(
-        self, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ListOffsetsResultInfo | KafkaError]:
-        latest = {partition: OffsetSpec.latest() for partition in partitions}  # type: ignore[no-untyped-call]
-        return self._answers(self._client.list_offsets(latest, request_timeout=self._timeout))
+    def _chunks(self, items: Sequence[V]) -> Iterator[Sequence[V]]:
+        for start in range(0, len(items), CHUNK):
+            self.requests += 1
+            yield items[start : start + CHUNK]
 
-    def _answers(self, futures: "Mapping[K, Future[V]]") -> dict[K, V | KafkaError]:
-        answers = self._outcomes(futures)
-        if any(isinstance(answer, KafkaError) and answer.code() in NO_ANSWER for answer in answers.values()):
-            raise ProblemsError([self._unreachable()])
-        self._heard.clear()  # what was wrong for a moment must not count against a later request
-        return answers
-
-    def _outcomes(self, futures: "Mapping[K, Future[V]]") -> dict[K, V | KafkaError]:
-        self.requests += 1
-        self._wait(futures.values())
-        return {key: _outcome(future) for key, future in futures.items()}
-
-    def _wait(self, futures: "Iterable[Future[V]]") -> None:
-        start = time.monotonic()
-        pending = list(futures)
-        while pending := [future for future in pending if not future.done()]:
+    def _outcome(self, future: Future[V], start: float) -> V | KafkaError:
+        while not future.done():
             self._client.poll(_POLL_SECONDS)
-            waited = time.monotonic() - start
-            is_hopeless = any(item.is_final for item in self._heard)
-            is_down = waited > _PATIENCE_SECONDS and any(
-                item.code == ALL_BROKERS_DOWN for item in self._heard
-            )
-            if is_hopeless or is_down or waited > self._timeout + _GRACE_SECONDS:
-                raise ProblemsError([self._unreachable()])
+            self._check_hope(time.monotonic() - start)
+        try:
+            return future.result()
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            return reason
+
+    def _check_hope(self, waited: float) -> None:
+        """Raise when no answer is to be expected any more."""
+        is_refused = any(item.is_final for item in self._heard)
+        is_down = any(item.code == ALL_BROKERS_DOWN for item in self._heard)
+        is_late = waited > self._timeout + _GRACE_SECONDS
+        if is_refused or is_late or (is_down and waited > _PATIENCE_SECONDS):
+            raise ProblemsError([self._unreachable()])
 
     def _unreachable(self) -> Problem:
         """What was told on the way says more than the time-out that it ends in."""
         return unreachable(self._servers, tuple(self._heard), self._timeout)
-
-
-def _outcome(future: "Future[Any]") -> Any:  # noqa: ANN401 - what the future was made for, or its KafkaError
-    try:
-        return future.result()
-    except KafkaException as error:
-        return error.args[0]
 
 
 def _is_passing(answer: object) -> bool:

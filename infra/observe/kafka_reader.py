@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
@@ -15,14 +15,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.problems import Problem, ProblemsError
-from infra.observe.admin import Admin
+from infra.observe.admin import Admin, Asked
 from infra.observe.connection import Connection
 from infra.observe.reader import SnapshotRequest
 from infra.observe.refusals import is_denial, not_authorized, unexpected
 
-CHUNK = 1_000
-"""Topics in one request; larger answers come close to the brokers' limits."""
 T = TypeVar("T")
+# The library annotates the enum and gives its number.
+_SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -42,70 +42,69 @@ class KafkaClusterReader:
         cluster_id = self._admin.connect()
         metadata = self._admin.metadata()
         counts = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
-        broker = next(iter(sorted(metadata.brokers)), None)
-        denials: list[Problem] = []
         wanted = sorted(name for name in counts if _is_wanted(name, request))
         # A topic that may not be seen is not in the metadata: ask by name for those that ought to be there.
         unseen = sorted((request.names | request.recorded.keys()) - counts.keys())
-        descriptions = self._described(wanted + unseen, denials)
-        configs = self._configs(sorted(descriptions), denials)
-        groups = self._groups(request.groups, request.streams_groups, denials)
-        defaults = self._broker_config(broker)
-        if denials:
-            raise ProblemsError(denials)
-        topics = {name: LiveTopic(name, "", count, 0) for name, count in counts.items()}
+        descriptions = self._admin.ask_topics(wanted + unseen)
+        configs = self._admin.ask_configs(ResourceType.TOPIC, wanted)
+        broker = self._admin.ask_configs(
+            ResourceType.BROKER, [str(id_) for id_ in sorted(metadata.brokers)[:1]]
+        )
+        denied: list[Problem] = []
+        described = self._described(descriptions, denied)
+        settings = self._settings(configs, denied)
+        groups = self._groups(request.groups, request.streams_groups, denied)
+        if denied:
+            raise ProblemsError(denied)
+        topics = {name: LiveTopic(name, "", counts[name], 0) for name in counts.keys() - set(wanted)}
         topics |= {
-            name: _live(description, configs.get(name, {})) for name, description in descriptions.items()
+            name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
+        defaults = self._broker_config(broker)
         return ClusterSnapshot(
             cluster_id=cluster_id,
             brokers=len(metadata.brokers),
             topics=topics | self._emptiness(topics, request.recorded),
             groups=groups,
-            described=frozenset(descriptions),
+            described=frozenset(described),
             default_replication_factor=_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
-            topic_defaults=_topic_defaults(configs.values()),
+            topic_defaults=settings.defaults,
         )
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of those that exist; raises `ProblemsError`."""
         self._admin.connect()
-        denials: list[Problem] = []
-        descriptions = self._described(names, denials)
-        if denials:
-            raise ProblemsError(denials)
-        return {name: str(description.topic_id) for name, description in descriptions.items()}
+        denied: list[Problem] = []
+        found = self._described(self._admin.ask_topics(names), denied)
+        if denied:
+            raise ProblemsError(denied)
+        return {name: topic.topic_id for name, topic in found.items()}
 
-    def _described(self, names: Sequence[str], denials: list[Problem]) -> dict[str, TopicDescription]:
-        found: dict[str, TopicDescription] = {}
-        for chunk in _chunks(names):
-            found |= _successes(self._admin.topics(chunk), "see topic", denials)
-        return found
+    def _described(self, asked: Asked[str, TopicDescription], denied: list[Problem]) -> dict[str, LiveTopic]:
+        answers = self._admin.answers(asked)
+        return {name: _live(topic) for name, topic in _successes(answers, "see topic", denied)}
 
-    def _configs(self, names: Sequence[str], denials: list[Problem]) -> dict[str, Mapping[str, ConfigEntry]]:
-        found: dict[str, Mapping[str, ConfigEntry]] = {}
-        for chunk in _chunks(names):
-            answers = self._admin.configs(ResourceType.TOPIC, chunk)
-            found |= _successes(answers, "read the settings of topic", denials)
-        return found
+    def _settings(self, asked: Asked[str, Mapping[str, ConfigEntry]], denied: list[Problem]) -> "_Settings":
+        settings, answers = _Settings(), self._admin.answers(asked)
+        for name, config in _successes(answers, "read the settings of topic", denied):
+            settings.add(name, config)
+        return settings
 
-    def _broker_config(self, broker: int | None) -> Mapping[str, ConfigEntry]:
+    def _broker_config(self, asked: Asked[str, Mapping[str, ConfigEntry]]) -> Mapping[str, ConfigEntry]:
         """A user need not be allowed to read it: then the defaults stay unknown."""
-        if broker is None:
-            return {}
-        answer = self._admin.configs(ResourceType.BROKER, [str(broker)])[str(broker)]
-        return {} if isinstance(answer, KafkaError) else answer
+        answers = self._admin.answers(asked)
+        return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
 
     def _groups(
-        self, ids: Sequence[str], streams: Collection[str], denials: list[Problem]
+        self, ids: Sequence[str], streams: Collection[str], denied: list[Problem]
     ) -> dict[str, LiveGroup]:
         if not ids:
             return {}
-        found = _successes(self._admin.groups(ids), "see consumer group", denials)
+        found = _successes(self._admin.groups(ids).items(), "see consumer group", denied)
         groups = {
             id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
-            for id_, group in found.items()
+            for id_, group in found
             if group.state is not ConsumerGroupState.DEAD
         }
         hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
@@ -124,10 +123,9 @@ class KafkaClusterReader:
         partitions = [
             TopicPartition(topic.name, number) for topic in replaced for number in range(topic.partitions)
         ]
-        for chunk in _chunks(partitions):
-            for partition, answer in self._admin.end_offsets(chunk).items():
-                # What cannot be read is not known to be empty.
-                ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
+        for partition, answer in self._admin.answers(self._admin.ask_end_offsets(partitions)):
+            # What cannot be read is not known to be empty.
+            ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
 
 
@@ -140,49 +138,42 @@ def _is_wanted(name: str, request: SnapshotRequest) -> bool:
     )
 
 
-def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
-
-
-def _successes(answers: Mapping[str, T | KafkaError], what: str, denials: list[Problem]) -> dict[str, T]:
-    """Return the answers that came; what does not exist is left out, denials are collected."""
-    found: dict[str, T] = {}
-    for name, answer in answers.items():
+def _successes(
+    answers: Iterable[tuple[str, T | KafkaError]], what: str, denied: list[Problem]
+) -> Iterator[tuple[str, T]]:
+    """Yield the answers that came; what does not exist is left out, denials are collected."""
+    for name, answer in answers:
         if not isinstance(answer, KafkaError):
-            found[name] = answer
+            yield name, answer
         elif is_denial(answer):
-            denials.append(not_authorized(answer, what, name))
+            denied.append(not_authorized(answer, what, name))
         elif answer.code() not in _ABSENT:
             raise ProblemsError([unexpected(answer, what, name)])
-    return found
 
 
-def _live(description: TopicDescription, config: Mapping[str, ConfigEntry]) -> LiveTopic:
+def _live(description: TopicDescription) -> LiveTopic:
     return LiveTopic(
         name=description.name,
         topic_id=str(description.topic_id),
         partitions=len(description.partitions),
         replication_factor=max((len(partition.replicas) for partition in description.partitions), default=0),
-        config={
-            key: entry.value or ""
-            for key, entry in config.items()
-            if ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
-        },
     )
 
 
-def _topic_defaults(configs: Iterable[Mapping[str, ConfigEntry]]) -> dict[str, str]:
-    """What holds where a topic sets nothing: the same for all topics, so one that does not set it tells."""
-    defaults: dict[str, str] = {}
-    for config in configs:
-        for key, entry in config.items():
-            if (
-                key not in defaults
-                and entry.value is not None
-                and ConfigSource(entry.source) is not ConfigSource.DYNAMIC_TOPIC_CONFIG
-            ):
-                defaults[key] = entry.value
-    return defaults
+@attrs.frozen
+class _Settings:
+    """`own` are those set on each topic, `defaults` what holds where a topic sets none, for all alike."""
+
+    own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
+    defaults: dict[str, str] = attrs.field(factory=dict)
+
+    def add(self, name: str, config: Mapping[str, ConfigEntry]) -> None:
+        self.own[name] = {
+            k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC
+        }
+        if not config.keys() <= self.defaults.keys():
+            others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
+            self.defaults.update({key: value for key, value in others.items() if value is not None})
 
 
 def _number(config: Mapping[str, ConfigEntry], key: str) -> int | None:

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from infra.model.cluster import LiveGroup
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, kafka_reader
+from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, admin
 from infra.observe.admin import Admin
 from toolchain.broker.local import LocalBroker
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.broker
 @pytest.fixture
 def prefix(kafka: LocalBroker, unique: Callable[[str], str]) -> str:
     prefix = unique("many")
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     topics = [NewTopic(f"{prefix}-{number:02}", 2, 1) for number in range(50)]
-    for future in admin.create_topics(topics).values():
+    for future in client.create_topics(topics).values():
         future.result()
-    while sum(name.startswith(prefix) for name in admin.list_topics().topics) < len(topics):
+    while sum(name.startswith(prefix) for name in client.list_topics().topics) < len(topics):
         pass  # the broker that answers learns of new topics a moment later
     return prefix
 
@@ -47,8 +47,8 @@ def test_replaced_topics_need_one_request_more(kafka: LocalBroker, prefix: str) 
 def test_more_topics_than_fit_are_asked_for_in_chunks(
     kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert kafka_reader.CHUNK == 1_000
-    monkeypatch.setattr(kafka_reader, "CHUNK", 20)
+    assert admin.CHUNK == 1_000
+    monkeypatch.setattr(admin, "CHUNK", 20)
     assert requests(kafka, SnapshotRequest(prefixes=(f"{prefix}-",))) == 5 + 2 * 2
 
 
