@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 import attrs
+from rich import box
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
@@ -62,7 +63,8 @@ class Teller:
         self.console.print(Text("\n").join(lines), soft_wrap=True)
 
     def output(self, finished: Finished) -> None:
-        self.console.print(_coloured(textwrap.indent(shortened(finished.text), "    ")), soft_wrap=True)
+        for line in shortened(finished.text).splitlines():
+            self.console.print(Text.assemble(("    │ ", "dim"), _coloured(line)), soft_wrap=True)
 
     def end(self, result: Result) -> None:
         if result.is_right:
@@ -75,9 +77,9 @@ class Teller:
 
     def conclude(self, results: Sequence[Result]) -> None:
         """Print the table of what was expected and what was seen."""
-        table = Table(title="What happened", title_justify="left", header_style="bold", expand=False)
+        table = Table(title="What happened", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
         table.add_column("step")
-        table.add_column("expected")
+        table.add_column("expected", overflow="fold")
         table.add_column("seen")
         table.add_column("s", justify="right")
         for number, result in enumerate(results, 1):
@@ -112,9 +114,9 @@ def shortened(text: str) -> str:
     return textwrap.dedent("\n".join(kept))
 
 
-def _coloured(text: str) -> Text:
-    coloured = Text(text, "dim")
-    coloured.highlight_regex(r"error\[\w+\]", "bold not dim red")
-    coloured.highlight_regex(r"warning\[\w+\]", "bold not dim yellow")
-    coloured.highlight_regex(r"(?m)^ *(create|expand|adopt|recreate|rectify) .*$", "not dim")
+def _coloured(line: str) -> Text:
+    coloured = Text(line)
+    coloured.highlight_regex(r"error\[\w+\]", "bold red")
+    coloured.highlight_regex(r"warning\[\w+\]", "bold yellow")
+    coloured.highlight_regex(r"^ *(create|expand|adopt|recreate|rectify)\b", "cyan")
     return coloured
