@@ -13,7 +13,8 @@ from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
 def write_description(topology: NodeTopology) -> str:
     """The text that `Topology#describe().toString()` gives for this topology.
 
-    A topology that was read from a text keeps the order of that text.
+    A topology that was read from a text keeps the order of that text. Parents that do not exist (Kafka Streams
+    refuses such a topology) are left out.
     """
     head = "Topologies:\n " if topology.name is None else f"Topology: {topology.name}:\n "
     return head + "".join(f"  {_block(group, topology)}" for group in node_groups(topology))
@@ -41,7 +42,10 @@ def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
     if topology.printed_groups:
         return [_Listed(node, *topology.listing[node.name], is_imported=True) for node in group.nodes]
     by_name = {node.name: node for node in group.nodes}
-    parents = {node.name: () if isinstance(node, SourceNode) else node.parents for node in group.nodes}
+    parents = {
+        node.name: [] if isinstance(node, SourceNode) else [p for p in node.parents if p in by_name]
+        for node in group.nodes
+    }
     # A set of names, put in its order into a map from names to nodes.
     links = linked(string_set_order(string_set_order(by_name)), parents)
     order = sorted(by_name, key=lambda name: (-links.sizes[name], name))

@@ -70,3 +70,10 @@ def test_a_thousand_subtopologies_are_written_at_once() -> None:
     started = time.process_time()
     assert write_description(NodeTopology(tuple(nodes))).count("Sub-topology: ") == 1000
     assert time.process_time() - started < 1
+
+
+def test_parents_that_do_not_exist_are_left_out() -> None:
+    topology = NodeTopology((SourceNode("s", ("t",)), ProcessorNode("p", ("s", "nowhere"))))
+    assert write_description(topology).endswith(
+        "    Processor: p (stores: [])\n      --> none\n      <-- s\n\n"
+    )
