@@ -13,8 +13,8 @@ from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
 def write_description(topology: NodeTopology) -> str:
     """The text that `Topology#describe().toString()` gives for this topology.
 
-    A topology that was read from a text keeps the order of that text. Parents that do not exist (Kafka Streams
-    refuses such a topology) are left out.
+    A topology that was read from a text keeps the order of that text. Parents that do not exist, as in a
+    topology that Kafka Streams refuses, are left out.
     """
     head = "Topologies:\n " if topology.name is None else f"Topology: {topology.name}:\n "
     return head + "".join(f"  {_block(group, topology)}" for group in node_groups(topology))
