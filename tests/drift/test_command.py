@@ -1,0 +1,212 @@
+"""`headwater drift` on a real cluster, without Pulumi: what it finds, in which form, with which exit code."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from tests.drift.test_formats import SCHEMA
+from tests.pulumi.cluster import Cluster
+from toolchain.broker import Broker, SaslUser, Settings
+from toolchain.broker.local import LocalBroker
+
+FORMATS = ("text", "json", "markdown", "html", "junit")
+PASSWORD = "dont-show-me-8f1c"
+_DOCUMENT = """\
+application: {{id: {id}}}
+topology:
+  - stream: {{topic: {source}}}
+  - groupBy: {{key: value.k, name: by-k}}
+  - count: {{materialized: counts}}
+"""
+
+
+@attrs.frozen
+class Shop:
+    """An application that runs, and the folder with its document."""
+
+    id: str
+    source: str
+    cluster: Cluster
+    folder: Path
+
+    @property
+    def repartition(self) -> str:
+        return f"{self.id}-by-k-repartition"
+
+    @property
+    def changelog(self) -> str:
+        return f"{self.id}-counts-changelog"
+
+    def drift(self, *arguments: str) -> Result:
+        server = ("--bootstrap-server", self.cluster.bootstrap_servers)
+        return headwater("drift", str(self.folder / "app.yaml"), *server, *arguments)
+
+    def kinds(self, *arguments: str) -> list[tuple[str, str]]:
+        """Return kind and topic of what is found; the exit code must fit it."""
+        done = self.drift("--format", "json", *arguments)
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMA)
+        findings = document["applications"][0]["findings"]
+        assert document["hasDrift"] == bool(findings)
+        assert done.exit_code == (ExitCode.DRIFT if findings else ExitCode.DONE), done.output
+        return [(finding["kind"], finding["topic"]) for finding in findings]
+
+    def state(self) -> Path:
+        """Write what `pulumi stack export` prints of a stack that has set up the application."""
+        topics = {
+            name: {"id": self.cluster.topic_id(name), "partitions": 3, "sink": False}
+            for name in (self.repartition, self.changelog)
+        }
+        resource = {
+            "urn": f"urn:pulumi:test::headwater::headwater:kafka:InternalTopics::{self.id}",
+            "type": "headwater:kafka:InternalTopics",
+            "outputs": {"topics": topics, "initialProcessors": 3, "generatedNames": [], "retired": False},
+        }
+        file = self.folder / "state.json"
+        file.write_text(json.dumps({"version": 3, "deployment": {"resources": [resource]}}))
+        return file
+
+
+def headwater(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - what click's runner takes
+    return CliRunner().invoke(main, arguments, prog_name="headwater", **options)
+
+
+def make_shop(folder: Path, cluster: Cluster, unique: Callable[[str], str]) -> Shop:
+    shop = Shop(unique("shop"), unique("source"), cluster, folder)
+    (folder / "app.yaml").write_text(_DOCUMENT.format(id=shop.id, source=shop.source))
+    cluster.create(shop.source, 3)
+    cluster.create(
+        shop.repartition, 3, {"cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
+    )
+    cluster.create(shop.changelog, 3, {"cleanup.policy": "compact"})
+    return shop
+
+
+@pytest.fixture
+def shop(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Shop:
+    return make_shop(tmp_path, Cluster(kafka.bootstrap_servers), unique)
+
+
+@pytest.mark.broker
+def test_a_cluster_as_declared(shop: Shop) -> None:
+    assert shop.kinds() == []
+    for form in FORMATS:
+        done = shop.drift("--format", form)
+        assert done.exit_code == ExitCode.DONE, done.output
+        assert done.stderr == ""
+    assert shop.drift().stdout.startswith("No drift: 2 topics of 1 application are as declared.\n")
+
+
+@pytest.mark.broker
+def test_what_somebody_did_to_the_topics(shop: Shop) -> None:
+    shop.cluster.expand(shop.repartition, 5)
+    shop.cluster.set_config(shop.changelog, cleanup_policy="delete", flush_ms="1000")
+    shop.cluster.create(f"{shop.id}-forgotten-changelog", 1)
+    assert shop.kinds() == [
+        ("over-partitioned", shop.repartition),
+        ("config", shop.changelog),
+        ("config", shop.changelog),
+        ("orphaned", f"{shop.id}-forgotten-changelog"),
+    ]
+    for form in FORMATS:
+        done = shop.drift("--format", form)
+        assert done.exit_code == ExitCode.DRIFT
+        assert shop.repartition in done.stdout
+
+
+@pytest.mark.broker
+def test_a_source_that_grew_and_a_topic_that_went(shop: Shop) -> None:
+    shop.cluster.expand(shop.source, 4)
+    shop.cluster.delete(shop.changelog)
+    assert shop.kinds() == [("missing", shop.changelog), ("under-partitioned", shop.repartition)]
+
+
+@pytest.mark.broker
+def test_the_recorded_setup_tells_a_lost_topic_and_one_created_anew(shop: Shop) -> None:
+    state = str(shop.state())
+    assert shop.kinds("--stack-state", state) == []
+    shop.cluster.delete(shop.changelog)
+    lost = shop.drift("--stack-state", state)
+    assert f"Internal topic {shop.changelog} was set up and is gone." in " ".join(lost.stdout.split())
+    shop.cluster.create(shop.changelog, 3, {"cleanup.policy": "compact"})
+    assert shop.kinds("--stack-state", state) == [("re-created", shop.changelog)]
+    assert shop.kinds() == []
+    piped = headwater(
+        *("drift", str(shop.folder / "app.yaml"), "--stack-state", "-"),
+        *("--bootstrap-server", shop.cluster.bootstrap_servers),
+        input=Path(state).read_text(),
+    )
+    assert piped.exit_code == ExitCode.DRIFT
+
+
+@pytest.mark.broker
+def test_plan_errors_that_are_no_drift_end_with_their_own_code(shop: Shop) -> None:
+    shop.cluster.delete(shop.source)
+    done = shop.drift()
+    assert done.exit_code == ExitCode.REFUSED
+    assert "The comparison is not complete: 1 error." in done.stdout
+    assert "error[MissingSourceTopic]" in done.stdout
+
+
+@pytest.mark.broker
+def test_the_report_goes_into_a_file(shop: Shop) -> None:
+    file = shop.folder / "drift.html"
+    done = shop.drift("--format", "html", "--output", str(file))
+    assert (done.exit_code, done.stdout) == (ExitCode.DONE, "")
+    assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id="a", source="b"))
+    done = headwater("drift", str(tmp_path / "app.yaml"), "--bootstrap-server", "127.0.0.1:1")
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "error[ClusterUnreachable]" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"deployment": {"resources": [{}]}}', '{"deployment": 1}'])
+def test_a_state_that_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id="a", source="b"))
+    (tmp_path / "state.json").write_text(text)
+    done = headwater(
+        *("drift", str(tmp_path / "app.yaml"), "--bootstrap-server", "127.0.0.1:1"),
+        *("--stack-state", str(tmp_path / "state.json")),
+    )
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "is no exported state of a stack" in done.stderr
+
+
+def test_two_names_for_the_record_are_one_too_many(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text("{}")
+    state = str(tmp_path / "state.json")
+    assert headwater("drift", "x.yaml", "--stack", "a", "--stack-state", state).exit_code == ExitCode.USAGE
+
+
+@pytest.mark.broker
+def test_secrets_show_in_no_format(
+    own_broker: Callable[..., Broker], unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    with own_broker(Settings(sasl_users=(SaslUser("reader", PASSWORD),))) as broker:
+        shop = make_shop(tmp_path, Cluster(broker.bootstrap_servers), unique)
+        shop.cluster.expand(shop.repartition, 5)
+        config = tmp_path / "client.properties"
+        for password, code in ((PASSWORD, ExitCode.DRIFT), (f"{PASSWORD}-mistyped", ExitCode.PROBLEMS)):
+            config.write_text(
+                f"bootstrap.servers={broker.address('SASL_PLAINTEXT')}\n"
+                "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+                "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+                f'username="reader" password="{password}";\n'
+            )
+            for form in FORMATS:
+                done = headwater(
+                    *("drift", str(tmp_path / "app.yaml"), "--command-config", str(config), "--format", form)
+                )
+                assert done.exit_code == code, done.output
+                assert PASSWORD not in done.output
