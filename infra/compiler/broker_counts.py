@@ -34,7 +34,7 @@ def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, 
             if not peak[group]:
                 waiting.append(group)
                 continue
-            for topic in string_set_order(wiring.writes[group]):
+            for topic in sorted(wiring.writes[group]):
                 if topic not in counts:
                     progress = True
                     counts[topic] = peak[group]
