@@ -82,7 +82,7 @@ def _refuse_options(builder: Builder, call: op.Join, kind: _Kind) -> None:
                 unfit(
                     f"`{option}` does not belong to a {kind.name} join.",
                     node=call.name,
-                    expected="of the options of this join: " + ", ".join(fitting),
+                    expected="of its options: " + ", ".join(fitting),
                     found=option,
                     at=builder.at,
                     fix=f"Remove `{option}`, or join other types of handles.",
