@@ -31,9 +31,8 @@ class TopicParent:
         Raises what the SDK raises when the engine gives up: `pulumi.RunError` or `Exception` with its text.
         """
         monitor: Any = get_monitor()
-        loop = asyncio.get_running_loop()
         try:
-            answer = await loop.run_in_executor(None, monitor.RegisterResource, self._request(topic))
+            answer = await asyncio.to_thread(monitor.RegisterResource, self._request(topic))
         except grpc.RpcError as error:
             handle_grpc_error(error)
         return bool(answer.result == resource_pb2.Result.SUCCESS)

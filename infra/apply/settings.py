@@ -38,14 +38,14 @@ _DOCUMENTS = ("topologies",)
 
 @attrs.frozen(kw_only=True)
 class StackSettings:
-    """`documents` are those that could be read. Nothing is registered with an error among `problems`."""
+    """`documents` are those that could be read. Nothing is registered if a problem is an error."""
 
     connection: Connection | None
     documents: tuple[TopologyDocument, ...]
     policy: PlanPolicy
     problems: tuple[Problem, ...] = ()
     are_documents_complete: bool = True
-    """Whether every file could be read: else an application without a document may have one that is faulty."""
+    """Whether every file could be read: else an application without a document may have a faulty one."""
 
 
 def stack_settings(

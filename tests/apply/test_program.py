@@ -1,0 +1,212 @@
+"""The program on Pulumi's mocks and a cluster in memory."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pulumi
+import pytest
+from pulumi.runtime.mocks import MockMonitor
+from pulumi.runtime.stack import run_in_stack
+from pulumi.runtime.sync_await import _sync_await
+
+from infra.apply import deploy, stack_settings
+from infra.apply.registration import Repair
+from infra.observe import Connection
+from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
+
+DOCUMENT = """
+application:
+  id: shop
+  config: {internal.topics.setup: manual, partition.autoscaling.enabled: true}
+  setup: {allowUnsafeExpansion: true}
+topology:
+  - stream: {topic: orders}
+  - groupBy: {key: value.customer, name: by-customer}
+  - count: {materialized: counts}
+"""
+TOPICS = ("shop-by-customer-repartition", "shop-counts-changelog")
+
+
+class Mocks(pulumi.runtime.Mocks):
+    """Creates topics in the cluster in memory and answers with the state that an earlier run left."""
+
+    def __init__(self, cluster: FakeCluster, state: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        self._state = state
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        if args.typ == "kafka:index/topic:Topic" and not pulumi.runtime.is_dry_run() and not args.resource_id:
+            self._cluster.create(args.name, int(args.inputs["partitions"]), args.inputs["config"])
+        return args.name, args.inputs
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        assert args.token == "pulumi:pulumi:readStackResourceOutputs"
+        return {"outputs": self._state}, []
+
+
+class Monitor(MockMonitor):
+    """Remembers what was registered, in order."""
+
+    def __init__(self, mocks: Mocks) -> None:
+        super().__init__(mocks)
+        self.requests: list[Any] = []
+        self.outputs: dict[str, Any] = {}
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: ANN401, N802 - the protocol's
+        self.requests.append(request)
+        return super().RegisterResource(request)  # type: ignore[no-untyped-call]
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: ANN401, N802 - likewise
+        self.outputs[request.urn.rpartition("::")[0].rpartition("$")[2].rpartition("::")[2]] = dict(
+            pulumi.runtime.rpc.deserialize_properties(request.outputs)
+        )
+        return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
+
+
+class Writer:
+    def __init__(self) -> None:
+        self.repairs: list[Repair] = []
+
+    def repair(self, repairs: Sequence[Repair]) -> None:
+        self.repairs += repairs
+
+
+@attrs.frozen
+class Run:
+    monitor: Monitor
+    error: str | None
+    log: Sequence[tuple[int, str]]
+
+    @property
+    def topics(self) -> list[Any]:
+        return [request for request in self.monitor.requests if request.type == "kafka:index/topic:Topic"]
+
+
+@attrs.frozen
+class Stack:
+    """Runs the program again and again on one cluster."""
+
+    folder: Path
+    cluster: FakeCluster
+    caplog: pytest.LogCaptureFixture
+    state: dict[str, Any] = attrs.field(factory=dict)
+
+    def run(self, *, preview: bool = False, **values: str) -> Run:
+        monitor = Monitor(Mocks(self.cluster, self.state))
+        pulumi.runtime.settings.ROOT.set(None)
+        logger = logging.getLogger("pulumi-mocks")
+        self.caplog.clear()
+        pulumi.runtime.set_mocks(
+            Mocks(self.cluster, self.state), preview=preview, logger=logger, monitor=monitor
+        )
+        pulumi.runtime.settings.ROOT.set(None)
+        error = None
+        settings = stack_settings(
+            {"bootstrapServers": "b:9092", "documents": str(self.folder), **values}, environment={}
+        )
+
+        async def main() -> None:
+            await deploy(settings, reader_for=self.reader, writer_for=lambda _: Writer())
+
+        with self.caplog.at_level(logging.INFO, "pulumi-mocks"):
+            try:
+                _sync_await(run_in_stack(lambda: pulumi.run(main)))
+            except pulumi.RunError as raised:
+                error = str(raised)
+        return Run(monitor, error, [(record.levelno, record.getMessage()) for record in self.caplog.records])
+
+    def reader(self, _: Connection) -> FakeClusterReader:
+        return self.cluster.reader()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Stack:
+    (tmp_path / "shop.yaml").write_text(DOCUMENT)
+    cluster = FakeCluster()
+    cluster.create("orders", 4)
+    return Stack(tmp_path, cluster, caplog)
+
+
+def test_a_first_run_registers_guarded_topics_below_the_component(stack: Stack) -> None:
+    run = stack.run()
+    assert run.error is None
+    assert [topic.name for topic in run.topics] == list(TOPICS)
+    for topic in run.topics:
+        assert topic.protect
+        assert topic.retainOnDelete
+        assert list(topic.hooks.before_delete) == ["headwater:keep-topics"]
+        assert topic.importId == ""
+        assert topic.provider.endswith("pulumi:providers:kafka::kafka::kafka")
+        assert topic.parent.endswith("headwater:kafka:InternalTopics::shop")
+        assert dict(topic.object)["partitions"] == 4
+
+
+def test_the_setup_is_recorded_with_the_ids_of_the_cluster(stack: Stack) -> None:
+    outputs = stack.run().monitor.outputs["headwater:kafka:InternalTopics"]
+    assert outputs["topics"] == {
+        name: {"id": stack.cluster.topics[name].topic_id, "partitions": 4, "sink": False} for name in TOPICS
+    }
+    assert outputs["initialProcessors"] == 4
+
+
+def test_a_preview_looks_nothing_up(stack: Stack) -> None:
+    outputs = stack.run(preview=True).monitor.outputs["headwater:kafka:InternalTopics"]
+    assert {topic["id"] for topic in outputs["topics"].values()} == {""}
+    assert not stack.cluster.topics.keys() & set(TOPICS)
+
+
+def test_a_problem_ends_the_program_before_a_resource_is_registered(stack: Stack) -> None:
+    stack.cluster.delete("orders")
+    run = stack.run(clusterId="another", maxNewTopic="1")
+    assert run.error == "nothing was changed: 3 problems, told above"
+    assert {request.type for request in run.monitor.requests} == {"pulumi:pulumi:Stack"}
+    told = [message for level, message in run.log if level == logging.ERROR]
+    assert [message.split("]")[0] for message in told] == [
+        "error[InvalidConfig",
+        "error[WrongCluster",
+        "error[MissingSourceTopic",
+    ]
+
+
+def test_existing_topics_are_imported(stack: Stack) -> None:
+    stack.cluster.create(TOPICS[0], 2, {"retention.ms": "-1"})
+    stack.cluster.create(TOPICS[1], 2, {"cleanup.policy": "compact"})
+    run = stack.run(setup='{"shop": {"adopt": true}}')
+    assert run.error is None
+    assert [topic.importId for topic in run.topics] == [TOPICS[1], TOPICS[0]]
+    assert [list(topic.ignoreChanges) for topic in run.topics] == [["replicationFactor"]] * 2
+
+
+def test_topics_grow_wave_by_wave(stack: Stack) -> None:
+    first = stack.run()
+    stack.state.update(state_after(first))
+    topics = stack.cluster.topics
+    topics["orders"] = attrs.evolve(topics["orders"], partitions=6)
+    run = stack.run()
+    assert run.error is None
+    assert [topic.name for topic in run.topics] == [TOPICS[1], TOPICS[0]]
+    assert {int(dict(topic.object)["partitions"]) for topic in run.topics} == {6}
+
+
+def test_the_plan_is_told_in_words(stack: Stack) -> None:
+    run = stack.run()
+    [(level, text)] = run.log
+    assert level == logging.INFO
+    assert text.startswith("Plan for 1 application: 2 to create")
+    stack.state.update(state_after(run))
+    assert stack.run().log == []
+
+
+def state_after(run: Run) -> dict[str, Any]:
+    """Return what `readStackResourceOutputs` would answer after `run`."""
+    return {
+        registered.urn: {
+            "type": registered.urn.split("::")[2].rpartition("$")[2],
+            "outputs": run.monitor.outputs.get(registered.urn.split("::")[2].rpartition("$")[2])
+            or registered.state,
+        }
+        for registered in run.monitor.resources.values()
+    }

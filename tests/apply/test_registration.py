@@ -1,0 +1,140 @@
+"""What Pulumi is told of a topic, for each pair of plan and state."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from infra.apply.registration import Registration, register
+from infra.apply.stack_state import StackState, TopicInState
+from infra.model.cluster import LiveTopic
+from infra.planner import ActionKind, ConfigChange, TopicAction
+
+NAME = "app-counts-changelog"
+RIGHT = {"cleanup.policy": "compact"}
+WRONG = {"cleanup.policy": "delete"}
+CHANGE = ConfigChange("cleanup.policy", "delete", "compact")
+ALL = ("partitions", "replicationFactor", "config")
+
+
+def live(partitions: int, config: dict[str, str] | None = None) -> LiveTopic:
+    return LiveTopic(NAME, "id", partitions, 1, RIGHT if config is None else config)
+
+
+def action(kind: ActionKind, partitions: int = 4, **fields: Any) -> TopicAction:  # noqa: ANN401
+    return TopicAction(
+        kind=kind, name=NAME, partitions=partitions, config=RIGHT, replication_factor=1, **fields
+    )
+
+
+def decided(
+    action: TopicAction, held: TopicInState | None = None, released: frozenset[str] = frozenset()
+) -> Registration:
+    topics = {} if held is None else {NAME: held}
+    return register([action], StackState(topics=topics, released=released))
+
+
+def test_a_new_topic_is_created_protected() -> None:
+    [topic] = decided(action(ActionKind.CREATE)).topics
+    assert topic.inputs == {"name": NAME, "partitions": 4, "replicationFactor": 1, "config": RIGHT}
+    assert not topic.is_live
+    assert topic.ignored == ()
+    assert topic.protect
+    assert topic.retain
+    assert topic.guarded
+
+
+def test_what_stays_is_left_to_the_state() -> None:
+    registration = decided(action(ActionKind.KEEP, live=live(4)), TopicInState(2, WRONG))
+    assert registration.topics[0].is_live
+    assert registration.topics[0].ignored == ALL
+    assert registration.repairs == ()
+
+
+@pytest.mark.parametrize("held", [None, TopicInState(4, RIGHT), TopicInState(2, WRONG)])
+def test_growth_that_the_state_shows_is_pulumis(held: TopicInState | None) -> None:
+    registration = decided(action(ActionKind.EXPAND, 6, live=live(4), wave=1), held)
+    assert registration.topics[0].ignored == ("replicationFactor",)
+    assert registration.topics[0].inputs["config"] == RIGHT
+    assert registration.topics[0].wave == 1
+    assert registration.repairs == ()
+
+
+def test_growth_that_the_state_has_already_is_a_repair() -> None:
+    registration = decided(action(ActionKind.EXPAND, 6, live=live(4)), TopicInState(6, RIGHT))
+    assert registration.topics[0].ignored == ALL
+    [repair] = registration.repairs
+    assert (repair.partitions, repair.config, repair.create) == (6, {}, False)
+    assert repair.text == "partitions 4 -> 6"
+
+
+@pytest.mark.parametrize("held", [None, TopicInState(4, WRONG)])
+def test_a_setting_that_the_state_shows_as_different_is_pulumis(held: TopicInState | None) -> None:
+    registration = decided(action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,)), held)
+    assert registration.topics[0].ignored == ("partitions", "replicationFactor")
+    assert registration.repairs == ()
+
+
+def test_a_setting_that_the_state_has_right_is_a_repair() -> None:
+    rectify = action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,))
+    registration = decided(rectify, TopicInState(4, RIGHT))
+    assert registration.topics[0].ignored == ALL
+    [repair] = registration.repairs
+    assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})
+    assert repair.text == "cleanup.policy delete -> compact"
+
+
+def test_a_setting_to_be_unset_is_repaired_by_unsetting() -> None:
+    change = ConfigChange("retention.bytes", "1000", None)
+    rectify = action(ActionKind.RECTIFY, live=live(4), changes=(change,))
+    [repair] = decided(rectify, TopicInState(4, RIGHT)).repairs
+    assert repair.config == {"retention.bytes": None}
+    assert repair.text == "retention.bytes 1000 -> unset"
+
+
+def test_pulumis_update_writes_settings_too() -> None:
+    both = action(ActionKind.EXPAND, 6, live=live(4, WRONG), changes=(CHANGE,))
+    registration = decided(both, TopicInState(4, RIGHT))
+    assert registration.topics[0].ignored == ("replicationFactor",)
+    assert registration.repairs == ()
+
+
+def test_a_lost_topic_that_the_state_still_holds_is_a_repair() -> None:
+    registration = decided(action(ActionKind.RECREATE), TopicInState(4, RIGHT))
+    assert registration.topics[0].ignored == ALL
+    assert not registration.topics[0].is_live
+    [repair] = registration.repairs
+    assert (repair.create, repair.partitions, repair.config) == (True, 4, RIGHT)
+
+
+def test_a_lost_topic_that_the_state_lost_as_well_is_created() -> None:
+    registration = decided(action(ActionKind.RECREATE))
+    assert registration.topics[0].ignored == ()
+    assert registration.repairs == ()
+
+
+def test_letting_go_takes_two_steps() -> None:
+    release = action(ActionKind.RELEASE, live=live(4))
+    first = decided(release, TopicInState(2, RIGHT))
+    [topic] = first.topics
+    assert (topic.protect, topic.retain, topic.guarded, topic.ignored) == (False, True, False, ALL)
+    assert first.released == {NAME}
+    second = decided(release, TopicInState(2, RIGHT), released=frozenset({NAME}))
+    assert second.topics == ()
+    assert second.released == {NAME}
+    assert decided(release).topics == ()
+
+
+def test_deletion_takes_two_steps() -> None:
+    [topic] = decided(action(ActionKind.RETIRE, live=live(4)), TopicInState(4, RIGHT)).topics
+    assert (topic.protect, topic.retain, topic.guarded, topic.ignored) == (False, False, True, ALL)
+    assert decided(action(ActionKind.DELETE, live=live(4)), TopicInState(4, RIGHT)).topics == ()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind is not ActionKind.RETIRE])
+@pytest.mark.parametrize("held", [None, TopicInState(4, RIGHT)])
+def test_only_a_retired_topic_is_ever_registered_so_that_pulumi_could_delete_it(
+    kind: ActionKind, held: TopicInState | None
+) -> None:
+    planned = attrs.evolve(action(kind), live=None if kind is ActionKind.CREATE else live(4))
+    assert all(topic.retain for topic in decided(planned, held).topics)

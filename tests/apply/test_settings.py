@@ -1,0 +1,145 @@
+"""The `headwater:` keys of a stack."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.apply.settings import StackSettings, stack_settings
+from infra.model.problems import Severity, errors
+from infra.model.topology import Lifecycle
+from infra.planner import PlanPolicy
+
+DOCUMENT = """
+application: {id: shop, config: {}}
+topology:
+  - stream: {topic: orders}
+  - to: {topic: out}
+"""
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    (tmp_path / "shop.yaml").write_text(DOCUMENT)
+    return tmp_path
+
+
+def settings(documents: Path, **values: str) -> StackSettings:
+    given = {"bootstrapServers": "b:9092", "documents": str(documents), **values}
+    return stack_settings(given, environment={}, file="Pulumi.prod.yaml")
+
+
+def test_a_stack_needs_brokers_and_documents_only(documents: Path) -> None:
+    read = settings(documents)
+    assert read.problems == ()
+    assert read.connection is not None
+    assert read.connection.bootstrap_servers == ("b:9092",)
+    assert [document.application.id for document in read.documents] == ["shop"]
+    assert read.policy == PlanPolicy()
+
+
+def test_lists_may_be_structured_or_separated_by_commas(documents: Path) -> None:
+    for value in ('["a:1","b:2"]', "a:1, b:2"):
+        connection = settings(documents, bootstrapServers=value).connection
+        assert connection is not None
+        assert connection.bootstrap_servers == ("a:1", "b:2")
+
+
+def test_security_and_limits(documents: Path) -> None:
+    read = settings(
+        documents,
+        securityProtocol="SASL_SSL",
+        saslMechanism="scram-sha512",
+        saslUsername="me",
+        saslPassword="blue-heron",
+        clusterId="abc",
+        maxNewTopics="10",
+        maxAddedPartitions="0",
+    )
+    assert errors(read.problems) == ()
+    assert read.connection is not None
+    assert (read.connection.protocol, read.connection.mechanism) == ("SASL_SSL", "SCRAM-SHA-512")
+    assert "blue-heron" not in repr(read)
+    assert read.policy == PlanPolicy(cluster_id="abc", max_new_topics=10, max_added_partitions=0)
+
+
+def test_the_environment_gives_what_the_stack_leaves_out(documents: Path) -> None:
+    read = stack_settings(
+        {"documents": str(documents), "saslMechanism": "PLAIN", "saslUsername": "me"},
+        environment={"KAFKA_BOOTSTRAP_SERVERS": "b:9092", "HEADWATER_SASL_PASSWORD": "secret"},
+    )
+    assert read.connection is not None
+    assert (read.connection.bootstrap_servers, read.connection.password) == (("b:9092",), "secret")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"clusterID": "x"}, "headwater:clusterID is not a setting of Headwater. Did you mean clusterId?"),
+        ({"zzz": "x"}, "headwater:zzz is not a setting of Headwater."),
+        ({"maxNewTopics": "many"}, "headwater:maxNewTopics is not a whole number, 0 or more."),
+        ({"maxNewTopics": "-1"}, "headwater:maxNewTopics is not a whole number, 0 or more."),
+        ({"setup": "adopt"}, "headwater:setup is not a mapping."),
+        ({"setup": '{"shop": true}'}, "headwater:setup.shop is not a mapping."),
+        (
+            {"setup": '{"shpo": {}}'},
+            "headwater:setup.shpo is not an application of this stack. Did you mean shop?",
+        ),
+        (
+            {"setup": '{"shop": {"adpot": true}}'},
+            "headwater:setup.shop.adpot is not a switch. Did you mean adopt?",
+        ),
+        ({"setup": '{"shop": {"adopt": "yes"}}'}, "headwater:setup.shop.adopt is not true or false."),
+        (
+            {"setup": '{"shop": {"timeout": "soon"}}'},
+            "headwater:setup.shop.timeout is not a duration such as 60s.",
+        ),
+        (
+            {"setup": '{"shop": {"lifecycle": "gone"}}'},
+            "headwater:setup.shop.lifecycle is not one of active, released, retired.",
+        ),
+        ({"bootstrapServers": "[1]"}, "headwater:bootstrapServers is not a list of texts."),
+        ({"skipTlsVerify": "maybe"}, "headwater:skipTlsVerify is neither true nor false."),
+        ({"caCert": "/no/such/file"}, "The file that headwater:caCert names cannot be read."),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(
+    documents: Path, values: dict[str, str], told: str
+) -> None:
+    problems = errors(settings(documents, **values).problems)
+    assert told in [problem.summary for problem in problems]
+
+
+def test_all_problems_are_found_at_once(documents: Path) -> None:
+    (documents / "broken.yaml").write_text("application: {")
+    read = settings(documents, clusterID="x", maxNewTopics="many", skipTlsVerify="maybe")
+    assert len(errors(read.problems)) == 4
+    assert not read.are_documents_complete
+
+
+def test_switches_of_a_stack_win_over_the_document(documents: Path) -> None:
+    switches = '{"shop": {"adopt": true, "ifIncomplete": "true", "timeout": "5s", "lifecycle": "released"}}'
+    [document] = settings(documents, setup=switches).documents
+    application = document.application
+    assert (application.setup.adopt, application.setup.if_incomplete) == (True, True)
+    assert application.setup.timeout_ms == 5_000
+    assert application.lifecycle is Lifecycle.RELEASED
+
+
+def test_a_secret_in_plain_text_is_a_warning(documents: Path) -> None:
+    values = {"saslMechanism": "PLAIN", "saslUsername": "me", "saslPassword": "secret"}
+    [problem] = settings(documents, **values).problems
+    assert problem.severity is Severity.WARNING
+    assert "pulumi config set --secret headwater:saslPassword" in problem.fix
+    assert "secret" not in (problem.found, problem.summary)
+
+
+def test_an_empty_folder_is_a_stack_without_applications(tmp_path: Path) -> None:
+    [problem] = settings(tmp_path).problems
+    assert problem.severity is Severity.WARNING
+    assert settings(tmp_path).are_documents_complete
+
+
+def test_a_place_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    read = settings(tmp_path / "nowhere")
+    assert errors(read.problems)
+    assert not read.are_documents_complete

@@ -1,0 +1,89 @@
+"""What earlier runs left behind, read back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from infra.apply.stack_state import StackState, record_outputs, topic_outputs
+from infra.model.record import RecordedTopic, SetupRecord
+
+TOPIC = RecordedTopic("app-x-changelog", "id-1", 4)
+SINK = RecordedTopic("out", "id-2", 4, is_sink=True)
+RECORD = SetupRecord(
+    "app",
+    {TOPIC.name: TOPIC, SINK.name: SINK},
+    initial_processors=4,
+    generated=frozenset({"app-KSTREAM-0000000001-repartition"}),
+)
+
+
+Outputs = Mapping[str, Any] | None
+
+
+def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs = None) -> dict[str, Any]:
+    stack = "urn:pulumi:test::project::"
+    component = "headwater:kafka:InternalTopics"
+    found = {
+        f"{stack}pulumi:pulumi:Stack::project-test": {"type": "pulumi:pulumi:Stack", "outputs": {}},
+        f"{stack}my:own:Thing$kafka:index/topic:Topic::theirs": {
+            "type": "kafka:index/topic:Topic",
+            "outputs": {"partitions": 1, "config": {}},
+        },
+    }
+    if finished is not None:
+        found[f"{stack}{component}::app"] = {"type": component, "outputs": finished}
+    if begun is not None:
+        setup = "headwater:kafka:Setup"
+        found[f"{stack}{component}${setup}::app"] = {"type": setup, "outputs": begun}
+    for name, outputs in (topics or {}).items():
+        urn = f"{stack}my:own:Thing${component}$kafka:index/topic:Topic::{name}"
+        found[urn] = {"type": "kafka:index/topic:Topic", "outputs": outputs}
+    return found
+
+
+def test_a_first_run_finds_nothing() -> None:
+    assert StackState.of({}) == StackState()
+    assert StackState.of(resources()) == StackState()
+
+
+def test_a_finished_setup_comes_back_as_it_was() -> None:
+    state = StackState.of(resources({**record_outputs(RECORD), "released": ["old"]}, {"topics": {}}))
+    assert state.records == {"app": RECORD}
+    assert state.released == {"old"}
+
+
+def test_numbers_of_pulumi_are_floats() -> None:
+    outputs = record_outputs(RECORD)
+    outputs["topics"][TOPIC.name]["partitions"] = 4.0
+    state = StackState.of(resources(outputs, topics={"a": {"partitions": 6.0, "config": {"x": "y"}}}))
+    assert state.records["app"].topics[TOPIC.name].partitions == 4
+    assert (state.topics["a"].partitions, state.topics["a"].config) == (6, {"x": "y"})
+    assert state.topics.keys() == {"a"}
+
+
+def test_a_first_run_that_was_interrupted_leaves_its_intention() -> None:
+    begun = {"topics": topic_outputs([attrs.evolve(TOPIC, topic_id="")])}
+    [record] = StackState.of(resources({}, begun)).records.values()
+    assert record.unfinished
+    assert record.topics == {TOPIC.name: attrs.evolve(TOPIC, topic_id="")}
+    assert StackState.of(resources({})).records["app"].unfinished
+
+
+def test_a_later_run_that_was_interrupted_adds_its_intention() -> None:
+    new = RecordedTopic("app-y-changelog", "", 4)
+    begun = {"topics": topic_outputs([attrs.evolve(TOPIC, topic_id=""), new])}
+    [record] = StackState.of(resources(record_outputs(RECORD), begun)).records.values()
+    assert not record.unfinished
+    assert record.topics == {TOPIC.name: TOPIC, SINK.name: SINK, new.name: new}
+
+
+def test_an_application_that_was_let_go_has_no_record() -> None:
+    state = StackState.of(resources({**record_outputs(None), "released": [TOPIC.name]}, {"topics": {}}))
+    assert state.records == {}
+    assert state.released == {TOPIC.name}
+
+
+def test_repairs_are_counted() -> None:
+    [repaired] = StackState.of(resources({}, {"repaired": 2.0, "repairs": {"a": "b"}})).repairs.values()
+    assert (repaired.times, repaired.texts) == (2, {"a": "b"})
