@@ -57,17 +57,18 @@ class Admin:
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
-        self._heard: deque[Told] = deque(maxlen=50)
+        heard: deque[Told] = deque(maxlen=50)
+        self._heard = heard  # not by `self` in the callback: the client could never be freed
         self.requests = 0
         settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": "headwater",
-            "error_cb": lambda error: self._heard.append(told(error)),
+            "error_cb": lambda error: heard.append(told(error)),
             "socket.connection.setup.timeout.ms": int(min(timeout_seconds, 10) * 1000),
             "reconnect.backoff.max.ms": 500,
         }
         try:
-            self._client = AdminClient(settings, logger=_logger(self._heard))
+            self._client = AdminClient(settings, logger=_logger(heard))
         except KafkaException as error:
             raise ProblemsError([_unusable(error.args[0])]) from None
 

@@ -9,7 +9,7 @@ import attrs
 from infra.model.cluster import LiveTopic
 from infra.model.compiled import InternalTopic, TopicKind
 from infra.planner.actions import ConfigChange
-from infra.planner.wording import duration
+from infra.planner.wording import duration, whole
 
 _KAFKA_DEFAULTS = {
     "cleanup.policy": "delete",
@@ -146,5 +146,8 @@ def _policies(value: str) -> frozenset[str]:
 
 
 def _limit(value: str) -> float:
-    number = int(value)
+    """Return the number, infinity for -1, not-a-number for what the broker will refuse."""
+    number = whole(value)
+    if number is None:
+        return math.nan
     return math.inf if number < 0 else number

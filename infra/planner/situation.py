@@ -45,9 +45,10 @@ class TopicState:
     @property
     def is_replaced(self) -> bool:
         """A topic of this name exists, but it is not the one that was set up."""
-        if self.live is None or self.recorded is None or not self.recorded.topic_id:
+        if self.live is None or self.recorded is None:
             return False
-        return self.live.topic_id != self.recorded.topic_id
+        is_known = bool(self.live.topic_id and self.recorded.topic_id)
+        return is_known and self.live.topic_id != self.recorded.topic_id
 
     @property
     def is_emptied(self) -> bool:

@@ -1,7 +1,9 @@
 """Words that several texts share."""
 
+import re
 from collections.abc import Iterable
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
@@ -15,9 +17,16 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
+def whole(text: str) -> int | None:
+    """Return a whole number as Java reads it, None for what is none."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
 def duration(milliseconds: str) -> str:
     """Return a setting's milliseconds with their meaning, `90000000 (25 hours)`; -1 means for ever."""
-    number = int(milliseconds)
+    number = whole(milliseconds)
+    if number is None:
+        return milliseconds
     if number < 0:
         return f"{milliseconds} (for ever)"
     for size, noun in _UNITS:

@@ -76,6 +76,13 @@ def test_settings_that_lose_data(
     assert [fault.change.key for fault in misconfigurations(topic, settings)] == wrong
 
 
+@pytest.mark.parametrize("junk", ["7d", "", "1.5", "٣", "9" * 30])
+def test_a_wanted_setting_that_is_no_number_is_for_the_broker_to_refuse(junk: str) -> None:
+    topic = overridden(VERSIONS, retention_ms=junk, retention_bytes=junk, min_compaction_lag_ms=junk)
+    live = LiveTopic(topic.name, "id", 1, 1, {**VERSIONS.config, "cleanup.policy": "compact,delete"})
+    assert [fault.change.key for fault in misconfigurations(topic, Settings(live, {}))] == ["cleanup.policy"]
+
+
 def test_a_broker_default_may_hold_what_is_wanted() -> None:
     config = {key: value for key, value in REPARTITION.items() if key != "segment.bytes"}
     live = LiveTopic("a-repartition", "id", 1, 1, config)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.situation import Situation, TopicState
 from infra.planner.topic_actions import replication_factor
-from infra.planner.wording import counted
+from infra.planner.wording import counted, whole
 
 
 def replication(situation: Situation) -> Iterator[Problem]:
@@ -23,7 +23,7 @@ def replication(situation: Situation) -> Iterator[Problem]:
 
 def _min_insync(situation: Situation, state: TopicState) -> int:
     config = state.live.config if state.live else state.wanted.config
-    return int(config.get("min.insync.replicas") or situation.snapshot.default_min_insync_replicas or 1)
+    return whole(config.get("min.insync.replicas", "")) or situation.snapshot.default_min_insync_replicas or 1
 
 
 def _too_few_brokers(situation: Situation, state: TopicState, factor: int) -> Problem:
