@@ -1,6 +1,7 @@
 """The world of the demo: a broker, a folder with a Pulumi project and documents, and ways to meddle."""
 
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ DOCUMENTS = "topologies"
 _ROOT = Path(__file__).parents[3]
 _MATERIAL = Path(__file__).parent / "material"
 _SECONDS = 30
+_PERSONAL = ("HEADWATER_", "KAFKA_", "PULUMI_")  # settings of clusters and stacks that are not the story's
 _patiently = retry(
     retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
 )
@@ -56,7 +58,7 @@ class Stage:
         finished = subprocess.run(
             [sys.executable, "-m", "infra.cli", *arguments],
             cwd=self.folder,
-            env=self.project.toolchain.environment(),
+            env=self.project.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -121,7 +123,8 @@ def stage(
             folder / "work",
             pulumi,
             {"PULUMI_BACKEND_URL": f"file://{folder / 'state'}", "PULUMI_CONFIG_PASSPHRASE": "demo"},
-            folder / "pulumi-home",
+            base={name: value for name, value in os.environ.items() if not name.startswith(_PERSONAL)},
+            home=folder / "pulumi-home",
         )
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
         admin = AdminClient(connection.confluent(), logger=_silent())
