@@ -75,9 +75,11 @@ def lines(text: str) -> Iterator[Line]:
 
 
 def _unescaped(text: str) -> str:
-    """A text logged as one JSON string."""
+    """A text copied from a page's source, or logged as JSON."""
+    if "--&gt;" in text:
+        text = text.replace("--&gt;", "-->").replace("&lt;--", "<--").replace("&amp;", "&")
     if "\\n" in text and re.search(r"Topologies:\\n|Topology: [^\n]*?:\\n", text):
-        return text.replace("\\n", "\n").replace("\\r", "").replace("\\t", "\t").replace('\\"', '"')
+        text = text.replace("\\n", "\n").replace("\\r", "").replace("\\t", "\t").replace('\\"', '"')
     return text
 
 

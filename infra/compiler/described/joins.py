@@ -83,7 +83,7 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
             for owner in _owners(store, node, structure)
         ]
         group = upstream[node.name].union(*sides)
-        if any(side != upstream[node.name] for side in sides) or (sides and _surely_joins(node)):
+        if any(side != upstream[node.name] for side in sides) or (sides and _surely_joins(node, structure)):
             yield (_order(node.name, position), group)
 
 
@@ -106,9 +106,13 @@ def _owners(store: str, looking: ProcessorNode, structure: Structure) -> list[Pr
     return [user for user in others if _fills(user, structure)] or others or list(users)
 
 
-def _surely_joins(node: ProcessorNode) -> bool:
-    """By its name, or because it keeps the store of a join itself (`single.store.self.join`)."""
-    return bool(JOIN_NODE.fullmatch(node.name)) or any(JOIN_STORE.fullmatch(store) for store in node.stores)
+def _surely_joins(node: ProcessorNode, structure: Structure) -> bool:
+    """By its name, or because it uses the store of a join (`single.store.self.join` leaves only one)."""
+    return JOIN_NODE.fullmatch(node.name) is not None or any(
+        JOIN_STORE.fullmatch(store)
+        or any(WINDOWED_NODE.fullmatch(user.name) for user in structure.users[store])
+        for store in node.stores
+    )
 
 
 def _stores_of_sides(node: ProcessorNode, structure: Structure) -> Iterator[str]:
