@@ -6,7 +6,7 @@ everything behind them in place.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from infra.model.compiled import CompiledApplication
 
@@ -33,7 +33,11 @@ def _downstream(compiled: Iterable[CompiledApplication]) -> Mapping[str, frozens
 
 
 def _depths(behind: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
-    """Topic → length of the longest way down from it. A cycle is cut somewhere, always at the same place."""
+    """Topic → length of the longest way down from it.
+
+    A cycle (a foreign-key join has one: its responses return to where the subscriptions come from) is cut
+    behind the topic that lies farthest from the sources.
+    """
     waiting = {name: len(topics) for name, topics in behind.items()}
     before: defaultdict[str, list[str]] = defaultdict(list)
     for name, topics in behind.items():
@@ -44,7 +48,7 @@ def _depths(behind: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
     depth = 0
     while waiting:
         if not layer:
-            layer = [_on_a_cycle(waiting, behind)]
+            layer = [_cut(waiting, behind, before)]
         for name in layer:
             depths[name] = depth
             del waiting[name]
@@ -59,11 +63,27 @@ def _depths(behind: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
     return depths
 
 
-def _on_a_cycle(waiting: Collection[str], behind: Mapping[str, frozenset[str]]) -> str:
-    """Walk downstream until a topic comes again. Every waiting topic has a waiting one behind it."""
-    seen = set()
+def _cut(
+    waiting: Collection[str], behind: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
+) -> str:
+    """Walk down until a topic comes again; every waiting topic has a waiting one behind it."""
+    distances = _distances(behind, before)
+    walked: list[str] = []
     name = min(waiting)
-    while name not in seen:
-        seen.add(name)
+    while name not in walked:
+        walked.append(name)
         name = min(topic for topic in behind[name] if topic in waiting)
-    return name
+    return max(walked[walked.index(name) :], key=lambda topic: (distances.get(topic, 0), topic))
+
+
+def _distances(
+    behind: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
+) -> Mapping[str, int]:
+    """Topic → how far it lies behind the topics that nobody writes."""
+    layer = [name for name in behind if not before.get(name)]
+    distances: dict[str, int] = {}
+    while layer:
+        depth = max(distances.values(), default=-1) + 1
+        distances |= dict.fromkeys(layer, depth)
+        layer = sorted({topic for name in layer for topic in behind[name]} - distances.keys())
+    return distances

@@ -1,0 +1,72 @@
+"""The example documents, set up and expanded: plans of real topologies converge, downstream first."""
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import attrs
+import pytest
+
+from infra.compiler import compile_documents
+from infra.model.compiled import CompiledApplication
+from infra.model.topology import TopologyDocument
+from infra.planner import Plan
+from infra.spec import load_documents
+from tests.planner.world import World
+
+EXAMPLES = Path(__file__).parents[2] / "topology_schemas/examples"
+FILES = sorted(EXAMPLES.rglob("*.yaml"))
+
+
+def expandable(document: TopologyDocument) -> TopologyDocument:
+    application = document.application
+    config = {**application.config, "partition.autoscaling.enabled": "true"}
+    setup = attrs.evolve(application.setup, allow_unsafe_expansion=True)
+    return attrs.evolve(document, application=attrs.evolve(application, config=config, setup=setup))
+
+
+def compiled(documents: Sequence[TopologyDocument], world: World) -> tuple[CompiledApplication, ...]:
+    return compile_documents(documents, world.snapshot.partitions)
+
+
+def with_sources(documents: Sequence[TopologyDocument], partitions: int) -> World:
+    world = World()
+    sinks = {sink.topic for document in documents for sink in document.sinks}
+    missing = {name for application in compiled(documents, world) for name in application.missing_sources}
+    for name in sorted(missing - sinks):
+        world.create(name, partitions)
+    return world
+
+
+def grow(world: World, partitions: int) -> None:
+    recorded = {name for record in world.records.values() for name in record.topics}
+    for name in world.topics.keys() - recorded:
+        world.change(name, partitions=partitions)
+
+
+def assert_downstream_first(plan: Plan, applications: Sequence[CompiledApplication]) -> None:
+    """Responses of a foreign-key join come first although what reads them writes the subscriptions."""
+    waves = {action.name: action.wave for action in plan.actions if action.added_partitions}
+    for application in applications:
+        for part in application.subtopologies:
+            for upstream, downstream in product(part.sources, (*part.sinks, *part.changelog_topics)):
+                if upstream in waves and downstream in waves:
+                    is_answer = "response" in upstream.lower() and "registration" in downstream.lower()
+                    assert (waves[downstream] < waves[upstream]) is not is_answer, (upstream, downstream)
+
+
+@pytest.mark.parametrize("files", [*([file] for file in FILES), FILES], ids=lambda files: files[0].stem)
+def test_examples_are_set_up_and_expanded(files: Sequence[Path]) -> None:
+    documents = [expandable(document) for document in load_documents(files).documents]
+    world = with_sources(documents, 4)
+    world.up(*compiled(documents, world))
+    assert not world.plan(*compiled(documents, world)).has_changes
+
+    grow(world, 6)
+    applications = compiled(documents, world)
+    plan = world.up(*applications)
+    assert_downstream_first(plan, applications)
+    assert not world.plan(*compiled(documents, world)).has_changes
+    for application in applications:
+        for group in application.copartition_groups:
+            assert len({world.topics[name].partitions for name in group}) == 1
