@@ -1,0 +1,47 @@
+"""`plan --stack` knows what a stack has set up."""
+
+import pytest
+
+from infra.cli.exit_codes import ExitCode
+from tests.cli.conftest import Headwater
+from tests.pulumi.conftest import World, cluster, world
+from tests.pulumi.driver import STACK
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
+__all__ = ["cluster", "world"]  # fixtures
+
+
+def test_what_was_set_up_is_known(
+    headwater: Headwater,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world.set_up({"internal.topics.setup": "manual"})
+    for name, value in world.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    folder = world.stack.folder
+    arguments = ("plan", folder / "documents", "--bootstrap-server", world.cluster.bootstrap_servers)
+    of_stack = (*arguments, "--stack", STACK, "--project", folder)
+    clean = headwater(*of_stack)
+    assert (clean.returncode, clean.stderr) == (ExitCode.DONE, "")
+    assert "2 unchanged" in clean.stdout
+    assert "InternalTopicsAlreadySetup" in headwater(*arguments).stderr
+    world.cluster.delete(world.changelog)
+    lost = headwater(*of_stack)
+    assert lost.returncode == ExitCode.REFUSED
+    assert "was set up and is gone" in lost.stderr
+
+
+def test_a_stack_that_is_not_there(
+    headwater: Headwater,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world.declare()
+    for name, value in world.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    folder = world.stack.folder
+    done = headwater("plan", folder / "documents", "--stack", "nowhere", "--project", folder)
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "nowhere" in done.stderr
+    assert "--project" in done.stderr
