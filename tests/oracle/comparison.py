@@ -1,6 +1,7 @@
 """Headwater's view of a topology beside Kafka Streams' own, both as the recorded `subtopologies.json`."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -170,11 +171,39 @@ _CAUSES: Mapping[str, frozenset[str]] = {
 }
 
 
+_MOST_NAMED = 8
+_COUNTS_IN_MESSAGES = re.compile(r"(?<=[{ ])[\w.-]+=\d+(?=[,}])")
+_NAMED_IN_MESSAGES = (
+    re.compile(r"has not been named: (.*)"),
+    re.compile(r"(?:Processor|Sink|Source) (\S+?)(?:-filter|-sink|-source)? is already added"),
+    re.compile(r"Topic (\S+) has already been registered"),
+    re.compile(r"StateStore has already been added with the name (\S+)"),
+    re.compile(r"StateStore (\S+) is not added yet"),
+    re.compile(r"repartition topic \[(\S+)\] doesn't match"),
+    re.compile(r"Missing source topics\. \[(.*)\]"),
+    re.compile(r"Source topics (.*) are missing"),
+)
+
+
+def _told_less(message: str, found: Iterable[Problem]) -> Iterator[str]:
+    """Names and counts that Kafka Streams names and none of our errors does."""
+    told = " ".join(str(attrs.astuple(problem)) for problem in found)
+    lists = [each.split(", ") for pattern in _NAMED_IN_MESSAGES for each in pattern.findall(message)]
+    names = {name for names in lists if len(names) <= _MOST_NAMED for name in names}
+    if "partitions" in message or "co-partitioned" in message:
+        counts = set(_COUNTS_IN_MESSAGES.findall(message))
+        # equal counts that "are not the same": the broker's fault, which our text explains instead
+        names |= counts if len({count.rpartition("=")[2] for count in counts}) > 1 else set()
+    if lacking := sorted(name for name in names if name not in told):
+        yield f"our errors do not name {lacking}, theirs do: {message}; ours: {_texts(found)}"
+
+
 def _unlike_causes(run: Run, counts: Counts, found: Iterable[Problem]) -> Iterator[str]:
     cause = counts.refusal.name if counts.refusal else counts.status or ""
     codes = {str(problem.code) for problem in found}
     if cause in _CAUSES and not codes & _CAUSES[cause]:
         yield f"{run}: {cause} {counts.detail or counts.refusal}, ours {_texts(found)}"
+    yield from _told_less(counts.refusal.message if counts.refusal else counts.detail or "", found)
 
 
 def _both_refuse(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]:
@@ -184,6 +213,8 @@ def _both_refuse(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]
         yield f"refused only by Kafka Streams: {refusal}"
     elif not any(refusal.name in problem.why for problem in found):
         yield f"refused for another reason: {refusal}; ours: {_texts(found)}"
+    else:
+        yield from _told_less(refusal.message, found)
 
 
 def _texts(problems: Iterable[Problem]) -> str:

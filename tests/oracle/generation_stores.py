@@ -48,6 +48,7 @@ class StoreGenerator:
     choices: Choices
     bad: bool = False
     stores: list[str] = attrs.field(factory=list)
+    builders: list[Options] = attrs.field(factory=list)
     names: list[str] = attrs.field(factory=list)
     serial: int = 0
 
@@ -111,6 +112,13 @@ class StoreGenerator:
         return supplier
 
     def builder(self) -> Options:
+        """A new store, or one of before: that stands for the same builder object."""
+        if self.builders and self.choices.chance(15):
+            return dict(self.choices.pick(self.builders))
+        self.builders.append(self._new_builder())
+        return dict(self.builders[-1])
+
+    def _new_builder(self) -> Options:
         kind = self.choices.pick(
             ("keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session")
         )

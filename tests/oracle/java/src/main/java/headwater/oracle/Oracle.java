@@ -96,6 +96,7 @@ public final class Oracle {
     }
 
     private static Topology build(final Map<String, Object> document, final String applicationId) {
+        StoreOptions.forgetBuilders();
         final Properties properties = properties(document, applicationId);
         final StreamsBuilder builder = new StreamsBuilder(new TopologyConfig(new StreamsConfig(properties)));
         final List<Object> dsl = new ArrayList<>();

@@ -18,6 +18,8 @@ import java.util.Map;
 /** `Materialized`, store suppliers and store builders of a document. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class StoreOptions {
+    private static final Map<Map<String, Object>, StoreBuilder<?>> BUILDERS = new HashMap<>();
+
     private StoreOptions() {
     }
 
@@ -91,7 +93,25 @@ final class StoreOptions {
         }
     }
 
+    /** Equal definitions within a document stand for one builder object, as a Java program would share it. */
     static StoreBuilder<?> builder(final Call options) {
+        final Map<String, Object> definition = new HashMap<>(options.options());
+        definition.remove("processors");
+        definition.putIfAbsent("kind", "keyValue");
+        definition.put("type", inMemory(options));
+        definition.put("logging", isLoggingOff(options) ? null : loggingOverrides(options) == null ? Map.of() : loggingOverrides(options));
+        definition.put("retention", options.duration("retention"));
+        definition.put("windowSize", options.duration("windowSize"));
+        definition.put("retainDuplicates", options.flag("retainDuplicates"));
+        return BUILDERS.computeIfAbsent(definition, ignored -> newBuilder(options));
+    }
+
+    /** To be called before each document. */
+    static void forgetBuilders() {
+        BUILDERS.clear();
+    }
+
+    private static StoreBuilder<?> newBuilder(final Call options) {
         final StoreSupplier<?> supplier = supplier(options);
         final String kind = options.has("kind") ? options.text("kind") : "keyValue";
         StoreBuilder<?> builder;
