@@ -7,9 +7,10 @@ import attrs
 
 @attrs.frozen
 class LiveTopic:
-    """A topic on the cluster. `config` holds only what was set on the topic (DYNAMIC_TOPIC_CONFIG), never broker defaults.
+    """A topic on the cluster.
 
-    `is_empty` None = not asked: it is asked only for topics whose id differs from the recorded one.
+    `config` holds only what was set on the topic (DYNAMIC_TOPIC_CONFIG), never broker defaults. `is_empty`
+    None = not asked: it is asked only for topics whose id differs from the recorded one.
     """
 
     name: str
@@ -22,7 +23,7 @@ class LiveTopic:
 
 @attrs.frozen
 class LiveGroup:
-    """A consumer group: `state` as the broker names it (Stable, Empty, Dead…), `protocol_type` consumer, streams…"""
+    """A consumer group, `state` as the broker names it: Stable, Empty and so on."""
 
     id: str
     state: str
@@ -37,10 +38,12 @@ class LiveGroup:
 
 @attrs.frozen
 class ClusterSnapshot:
-    """Topics and groups by name. `topics` covers all topics of the cluster (names and counts); configs, replication factor
-    and ids are read for the topics that were asked for and are present in `described`.
+    """Topics and groups by name.
 
-    `topic_defaults` holds, for topic config keys, the value that applies where a topic sets none (broker settings).
+    `topics` covers all topics of the cluster (names and counts); configs, replication factor and ids are read
+    for the topics that were asked for and are present in `described`.
+
+    `topic_defaults` holds, for topic config keys, the value that applies where a topic sets none.
     """
 
     cluster_id: str

@@ -1,4 +1,4 @@
-"""The recorded setup: what the last finished `up` left behind. It is what tells a first-ever start from data loss (KIP-698)."""
+"""The recorded setup that the last finished `up` left: it tells a first-ever start from data loss (KIP-698)."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,9 @@ import attrs
 class RecordedTopic:
     """A topic that was set up: `topic_id` is the cluster's, `partitions` the count then.
 
-    `topic_id` is empty in a plan for a topic that the run creates (it is looked up afterwards), and in a record for a
-    topic of a run that was interrupted before it could look: such a topic counts as ours, its absence as no loss.
+    `topic_id` is empty in a plan for a topic that the run creates (it is looked up afterwards), and in a
+    record for a topic of a run that was interrupted before it could look: such a topic counts as ours, its
+    absence as no loss.
     """
 
     name: str
@@ -22,7 +23,10 @@ class RecordedTopic:
 
 @attrs.frozen
 class SetupRecord:
-    """One application's record. `initial_processors` is what linear hashing starts from (KIP-287): never changed later."""
+    """One application's record.
+
+    `initial_processors` is what linear hashing starts from (KIP-287): never changed later.
+    """
 
     application_id: str
     topics: Mapping[str, RecordedTopic]
