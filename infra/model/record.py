@@ -1,4 +1,4 @@
-"""The recorded setup that the last finished `up` left: it tells a first-ever start from data loss (KIP-698)."""
+"""The recorded setup of the last finished `up`: it tells a first-ever start from data loss (KIP-698)."""
 
 from collections.abc import Mapping
 
