@@ -130,7 +130,7 @@ def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
 
     from infra.report.compile_text import compile_rich  # noqa: PLC0415
 
-    Console(highlight=False).print(compile_rich(compiled))
+    Console(highlight=False, soft_wrap=True).print(compile_rich(compiled))
 
 
 def _tell_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:

@@ -1,10 +1,8 @@
 """Compiled applications as tables for a terminal: one for each sub-topology."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from io import StringIO
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
@@ -12,43 +10,45 @@ from infra.planner.wording import counted
 from infra.report.printable import printable
 
 _KIND_COLOURS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
-
-
-_UNFOLDED = 2_000
+_HEAD = ("internal topic", "kind", "partitions", "config")
 
 
 def compile_text(compiled: Sequence[CompiledApplication]) -> str:
-    """Return plain lines as long as they need to be, for files and pipes."""
-    console = Console(file=StringIO(), width=_UNFOLDED, color_system=None)
-    with console.capture() as capture:
-        console.print(compile_rich(compiled))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    """Return plain lines; problems come apart from them."""
+    return "".join(f"{line.plain.rstrip()}\n" for line in _lines(compiled))
 
 
-def compile_rich(compiled: Sequence[CompiledApplication]) -> RenderableType:
-    """Return the tables for a terminal; problems come apart from them."""
-    return Group(*(part for application in compiled for part in _application(application)))
+def compile_rich(compiled: Sequence[CompiledApplication]) -> Text:
+    """Return the lines of `compile_text` with colours for a terminal."""
+    return Text("\n").join(_lines(compiled))
 
 
-def _application(compiled: CompiledApplication) -> Iterator[RenderableType]:
+def _lines(compiled: Sequence[CompiledApplication]) -> Iterator[Text]:
+    for application in compiled:
+        yield from _application(application)
+
+
+def _application(compiled: CompiledApplication) -> Iterator[Text]:
     topics = compiled.internal_topics
     total = sum(topic.partitions for topic in topics)
     yield Text.assemble(
         (printable(compiled.application.id), "bold underline"),
         f"  {counted(len(topics), 'internal topic')}, {counted(total, 'partition')}",
     )
+    by_part: defaultdict[int, list[InternalTopic]] = defaultdict(list)
+    for topic in topics:
+        by_part[topic.subtopology].append(topic)
     for part in compiled.subtopologies:
         yield Text("")
-        yield from _subtopology(part, [topic for topic in topics if topic.subtopology == part.id])
+        yield from _subtopology(part, by_part[part.id])
     if compiled.sinks:
         yield Text("")
-        yield Text(
-            "  managed sinks: " + ", ".join(f"{sink.topic} ({sink.partitions})" for sink in compiled.sinks)
-        )
+        names = ", ".join(f"{sink.topic} ({sink.partitions or 'undecided'})" for sink in compiled.sinks)
+        yield Text(f"  managed sinks: {printable(names)}")
     yield Text("")
 
 
-def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[RenderableType]:
+def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
     kind = "global sub-topology" if part.is_global else "sub-topology"
     tasks = "on every instance" if part.is_global else counted(part.tasks, "task")
     yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {tasks}")
@@ -57,21 +57,25 @@ def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator
         if names:
             yield Text.assemble("    ", (f"{label:7}", "dim"), printable(", ".join(names)))
     if topics:
-        yield _table(topics)
+        yield from _table(topics)
 
 
-def _table(topics: Sequence[InternalTopic]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("    internal topic", overflow="fold")
-    table.add_column("kind")
-    table.add_column("partitions", justify="right")
-    table.add_column("config", overflow="fold")
-    for topic in topics:
-        config = " ".join(f"{key}={value}" for key, value in sorted(topic.config.items()))
-        table.add_row(
-            Text(f"    {printable(topic.name)}"),
-            Text(topic.kind.value, _KIND_COLOURS[topic.kind.value]),
+def _table(topics: Sequence[InternalTopic]) -> Iterator[Text]:
+    rows = [
+        (
+            printable(topic.name),
+            topic.kind.value,
             f"{topic.partitions:,}",
-            Text(printable(config), "dim"),
+            printable(" ".join(f"{key}={value}" for key, value in sorted(topic.config.items()))),
         )
-    return table
+        for topic in topics
+    ]
+    name, kind, count = (max(map(len, column)) for column in tuple(zip(_HEAD, *rows, strict=True))[:3])
+    yield Text(f"    {_HEAD[0]:{name}}  {_HEAD[1]:{kind}}  {_HEAD[2]:>{count}}  {_HEAD[3]}", "dim")
+    for row in rows:
+        yield Text.assemble(
+            f"    {row[0]:{name}}  ",
+            (f"{row[1]:{kind}}", _KIND_COLOURS[row[1]]),
+            f"  {row[2]:>{count}}  ",
+            (row[3], "dim"),
+        )
