@@ -18,6 +18,9 @@ _COMMANDS: Mapping[str, Lazy] = {
     "compile": Lazy("infra.cli.compile", "compile_", "Show the internal topics that documents need."),
     "plan": Lazy("infra.cli.plan", "plan", "Show what `pulumi up` would do to a cluster."),
     "drift": Lazy("infra.cli.drift", "drift", "Tell whether a cluster still is as declared."),
+    "plan-comment": Lazy(
+        "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
+    ),
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy("infra.cli.import_", "import_", "Make a document from a running application."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),

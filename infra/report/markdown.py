@@ -1,6 +1,7 @@
 """Text from outside in Markdown: nothing of it may become markup, a link or the name of a person."""
 
 import re
+from html import escape
 
 from infra.report.printable import printable
 
@@ -24,6 +25,11 @@ def prose(text: str) -> str:
         code(part) if number % 2 else _PROSE.sub(r"\\\1", part).replace("@", _NOBODY)
         for number, part in enumerate(parts)
     )
+
+
+def inline_html(text: str) -> str:
+    """Return text to stand between HTML tags."""
+    return escape(printable(text)).replace("@", _NOBODY)
 
 
 def block(text: str, language: str = "") -> str:

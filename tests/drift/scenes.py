@@ -60,6 +60,7 @@ def meddled() -> Drift:
     registration = "fulfilment-order-stock-subscription-registration-topic"
     world.configure(registration, retention_ms="3600000", flush_ms="1000")
     world.create("fulfilment-old-view-changelog", 4)
+    world.change("payments", partitions=12)
     compiled = examples({**SOURCES, "payments": 12})
     return find_drift(compiled, world.snapshot, world.records)
 

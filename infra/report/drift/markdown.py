@@ -27,10 +27,11 @@ def application_markdown(part: ApplicationDrift) -> Iterator[str]:
     """Yield the section of one application."""
     yield f"### {code(part.id)}: {standing(part)}\n"
     for group in groups(part.findings):
-        yield from _group(group)
+        yield from group_markdown(group)
 
 
-def _group(group: Group) -> Iterator[str]:
+def group_markdown(group: Group) -> Iterator[str]:
+    """Yield what one group of findings says."""
     yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {prose(group.summary)}\n"
     yield "| topic | expected | found |\n|---|---|---|"
     for finding in group.findings:

@@ -1,0 +1,182 @@
+"""The Markdown of the comment: the summary first, details to unfold, never longer than a forge takes."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from infra.planner.wording import counted
+from infra.report.drift.groups import groups
+from infra.report.drift.markdown import group_markdown
+from infra.report.drift.summary import weights
+from infra.report.markdown import block, code, inline_html, prose
+from infra.report.plan_comment.preview import Preview, Step
+from infra.report.plan_comment.reported_drift import ReportedDrift
+
+LIMIT = 65_536
+"""Characters that GitHub takes; GitLab takes more."""
+_MOST_EDGES, _LONGEST_GRAPH = 400, 40_000  # Mermaid draws at most 500 edges and reads 50,000 characters
+_DONE = {"create": "create", "import": "adopt", "delete": "delete", "replace": "replace"}
+_UNCOUNTED = ("create-replacement", "delete-replaced", "refresh", "read")
+_ROWS = (None, None, 20, 0)
+"""How many lines, rows and messages each level shows; the first level has graphs, too."""
+
+
+@attrs.frozen
+class Section:
+    """Markdown in several lengths, longest first; each is whole in itself."""
+
+    variants: tuple[str, ...]
+
+
+def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: int = LIMIT) -> str:
+    """Return the comment, at most `limit` characters.
+
+    It begins with a hidden marker, the same for every comment on a stack, by which an older one is found.
+    """
+    head = "\n".join([marker(preview), f"### {_headline(preview)}\n"])
+    sections = [*_messages(preview), *_applications(preview, drift), *_drift(drift)]
+    for level in range(len(_ROWS)):
+        texts = [section.variants[min(level, len(section.variants) - 1)] for section in sections]
+        whole = "\n".join([head, *texts])
+        if len(whole) <= limit:
+            return whole
+    return _cut(head, texts, limit)
+
+
+def marker(preview: Preview) -> str:
+    """Return the HTML comment that tells the comments of a stack from all others."""
+    stack = re.sub(r"[^\w./-]|-(?=-)|-$", "_", preview.stack)
+    return f"<!-- headwater plan-comment {stack} -->"
+
+
+def _cut(head: str, texts: Sequence[str], limit: int) -> str:
+    """Leave sections out from the end."""
+    room, kept = limit - len(head) - 120, []
+    for text in texts:
+        room -= len(text) + 1
+        if room < 0:
+            break
+        kept.append(text)
+    more = f"*{counted(len(texts) - len(kept), 'more section')}: see `pulumi preview`.*\n"
+    return "\n".join([head, *kept, more])
+
+
+def _headline(preview: Preview) -> str:
+    others = ((preview.recreated, "⚠️ {} of them anew after a loss"), (preview.rectified, "{} to rectify"))
+    said = [_counts(preview.steps), *(text.format(number) for number, text in others if number)]
+    if preview.errors:
+        return f"🔴 Kafka topics: refused, {counted(len(preview.errors), 'error')}; nothing will be changed"
+    changes = ", ".join(text for text in said if text)
+    return f"🟢 Kafka topics: {changes}" if changes else "⚪ Kafka topics: no changes"
+
+
+def _counts(steps: Sequence[Step]) -> str:
+    ops = Counter(step.op for step in steps)
+    growing = [step for step in steps if step.added_partitions]
+    adopted = {step.topic for step in steps if step.op == "import"}
+    changed = {step.topic for step in steps if step.op == "update" and not step.added_partitions} - adopted
+    said = [f"{ops[op]:,} to {word}" for op, word in _DONE.items() if ops[op]]
+    if growing:
+        added = counted(sum(step.added_partitions for step in growing), "partition")
+        said.append(f"{len(growing):,} to expand ({added} more)")
+    if changed:
+        said.append(f"{len(changed):,} to change")
+    return ", ".join(said)
+
+
+def _messages(preview: Preview) -> Iterator[Section]:
+    if preview.errors:
+        yield Section(tuple(_blocks(preview.errors, rows) for rows in (None, None, 20, 3)))
+    if preview.warnings:
+        title = f"⚠️ {counted(len(preview.warnings), 'warning')}"
+        yield Section(tuple(_folded(title, _blocks(preview.warnings, rows)) for rows in (None, None, 20, 3)))
+
+
+def _blocks(messages: Sequence[str], rows: int | None) -> str:
+    shown = [block(_clipped(message)) for message in messages[:rows]]
+    more = len(messages) - len(shown)
+    return "\n".join([*shown, *([f"… and {more:,} more\n"] if more else [])])
+
+
+def _clipped(message: str) -> str:
+    longest = 4_000
+    return message if len(message) <= longest else f"{message[:longest]}…"
+
+
+def _applications(preview: Preview, drift: ReportedDrift | None) -> Iterator[Section]:
+    """A section for each application that changes."""
+    changing: dict[str, list[Step]] = {id_: [] for id_ in preview.texts}
+    for step in preview.steps:
+        changing.setdefault(step.application, []).append(step)
+    for id_, steps in sorted(changing.items()):
+        counts = _counts(steps)
+        title = f"<code>{inline_html(id_)}</code>" + (f": {counts}" if counts else "")
+        picture = _graph(drift.graphs.get(id_, "")) if drift else ""
+        text = preview.texts.get(id_)
+        variants = []
+        for level, rows in enumerate(_ROWS):
+            body = _lines(text, rows) if text else _table(steps, rows)
+            variants.append(_folded(title, body + (picture if level == 0 else "")) if body else f"{title}\n")
+        yield Section(tuple(variants))
+
+
+def _lines(text: str, rows: int | None) -> str:
+    """Return the plan of an application, its name apart, in Headwater's own words."""
+    lines = text.splitlines()
+    if rows == 0:
+        return ""
+    shown = lines[:rows]
+    more = len(lines) - len(shown)
+    return block("\n".join([*shown, *([f"… {more:,} more lines"] if more else [])]))
+
+
+def _table(steps: Sequence[Step], rows: int | None) -> str:
+    if rows == 0:
+        return ""
+    shown = [step for step in steps if step.op not in _UNCOUNTED]
+    lines = ["| topic | | partitions |", "|---|---|---|"]
+    lines += [f"| {code(step.topic)} | {_verb(step)} | {_change(step)} |" for step in shown[:rows]]
+    more = len(shown) - len(shown[:rows])
+    return "\n".join([*lines, *([f"\n… and {more:,} more"] if more else []), ""])
+
+
+def _verb(step: Step) -> str:
+    return "expand" if step.added_partitions else _DONE.get(step.op, "change")
+
+
+def _change(step: Step) -> str:
+    if step.added_partitions:
+        return f"{step.before} → {step.after}"
+    return str(step.after or step.before or "")
+
+
+def _graph(text: str) -> str:
+    is_drawn = text and len(text) <= _LONGEST_GRAPH and len(re.findall(r"-->|-\.-", text)) <= _MOST_EDGES
+    return f"\n{block(text, 'mermaid')}" if is_drawn else ""
+
+
+def _drift(drift: ReportedDrift | None) -> Iterator[Section]:
+    if drift is None:
+        return
+    findings = [finding for found in drift.findings.values() for finding in found]
+    if not findings and not drift.problems:
+        yield Section((f"No drift: {counted(drift.topics, 'topic')} compared before this change.\n",))
+        return
+    title = f"Drift before this change: {weights(findings) or 'not everything was compared'}"
+    summaries = [f"- {code(finding.topic or finding.application)}: {finding.kind}" for finding in findings]
+    problems = "".join(f"{prose(problem)}\n\n" for problem in drift.problems)
+    full = "\n".join(line for group in groups(findings) for line in group_markdown(group))
+    yield Section(
+        (
+            _folded(title, problems + full),
+            _folded(title, problems + full),
+            _folded(title, "\n".join(summaries[:50]) + "\n"),
+            f"{title}\n",
+        )
+    )
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n</details>\n"

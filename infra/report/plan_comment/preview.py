@@ -1,0 +1,129 @@
+"""What `pulumi preview --json` printed: the topics that change, and what Headwater said."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from infra.model.problems import Severity
+
+_TOPIC = "kafka:index/topic:Topic"
+_SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
+_ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
+"""How a program that was refused ends, after everything that matters was said."""
+_PLAN_HEAD = re.compile(r"Plan for 1 application: .*\n\n(?P<application>[^\n:]+)")
+
+
+@attrs.frozen
+class Step:
+    """What happens to one topic: `op` as Pulumi names it, counts of partitions where they are known."""
+
+    topic: str
+    application: str
+    op: str
+    before: int | None
+    after: int | None
+
+    @property
+    def added_partitions(self) -> int:
+        """Partitions that a topic gets which exists."""
+        return max(0, (self.after or 0) - self.before) if self.op == "update" and self.before else 0
+
+
+@attrs.frozen
+class Preview:
+    """`stack` is `project/stack`. `texts` is application id → its plan in Headwater's words.
+
+    Pulumi sees neither that a topic which it creates was `recreated`, nor settings `rectified` beside it.
+    """
+
+    stack: str
+    steps: tuple[Step, ...]
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    texts: Mapping[str, str]
+    recreated: int = 0
+    rectified: int = 0
+
+
+def read_preview(text: str) -> Preview:
+    """Read the JSON, be it with other lines in front; raises `ValueError` if it is none of a preview."""
+    start = re.search(r"^\{", text, re.MULTILINE)
+    if start is None:
+        raise ValueError("no JSON object")
+    document, _ = json.JSONDecoder().raw_decode(text, start.start())
+    if not isinstance(document.get("steps", []), list) or not document.keys() & {"steps", "diagnostics"}:
+        raise ValueError("neither steps nor diagnostics")
+    steps = document.get("steps") or []
+    try:
+        said = [
+            (str(each.get("severity", "")), _plain(str(each.get("message", ""))))
+            for each in document.get("diagnostics") or ()
+        ]
+        heads = [message.partition("\n")[0] for _, message in said if _PLAN_HEAD.match(message)]
+        return Preview(
+            stack=_stack(steps),
+            steps=tuple(_steps(steps)),
+            errors=_of(said, Severity.ERROR),
+            warnings=_of(said, Severity.WARNING),
+            texts={
+                found["application"]: message.partition("\n\n")[2]
+                for severity, message in said
+                if severity not in _SEVERITIES and (found := _PLAN_HEAD.match(message))
+            },
+            recreated=_number(heads, "recreate"),
+            rectified=_number(heads, "rectify"),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
+    for step in steps:
+        urn = str(step["urn"])
+        if step["op"] == "same" or _parts(urn)[2].rpartition("$")[2] != _TOPIC:
+            continue
+        old, new = step.get("oldState") or {}, step.get("newState") or {}
+        yield Step(
+            topic=_parts(urn)[3],
+            application=_parts(str((new or old).get("parent") or ""))[3],
+            op=str(step["op"]),
+            before=_partitions(old, "outputs"),
+            after=_partitions(new, "inputs"),
+        )
+
+
+def _of(said: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
+    """Return the messages of a severity, each once, without what says only that there are some."""
+    messages = (
+        text for name, text in said if _SEVERITIES.get(name) is severity and not text.startswith(_ENDINGS)
+    )
+    return tuple(dict.fromkeys(messages))
+
+
+def _number(heads: Sequence[str], kind: str) -> int:
+    found = (re.search(rf"([\d,]+) to {kind}\b", head) for head in heads)
+    return sum(int(number[1].replace(",", "")) for number in found if number)
+
+
+def _plain(message: str) -> str:
+    return re.sub(r"^(?:error|warning|info): ", "", re.sub(r"\x1b\[[0-9;]*m", "", message)).rstrip()
+
+
+def _partitions(state: Mapping[str, Any], where: str) -> int | None:
+    number = (state.get(where) or {}).get("partitions")
+    return int(number) if isinstance(number, (int, float)) else None
+
+
+def _stack(steps: Sequence[Mapping[str, Any]]) -> str:
+    _, stack, project = ("", *_parts(str(steps[0]["urn"]))[:2]) if steps else ("", "", "")
+    return "/".join(part for part in (project, stack) if part)
+
+
+def _parts(urn: str) -> tuple[str, str, str, str]:
+    """Return stack, project, type and name of `urn:pulumi:stack::project::type::name`."""
+    parts = urn.removeprefix("urn:pulumi:").split("::", maxsplit=3)
+    stack, project, type_, name = (*parts, "", "", "", "")[:4]
+    return stack, project, type_, name

@@ -1,0 +1,54 @@
+"""What `headwater drift --format json` printed."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from infra.model.problems import Location, Severity
+from infra.planner.drift import Finding, FindingKind
+
+
+@attrs.frozen
+class ReportedDrift:
+    """`findings` and `graphs` (in Mermaid's language) by application id; `problems` are sentences."""
+
+    findings: Mapping[str, tuple[Finding, ...]]
+    graphs: Mapping[str, str]
+    topics: int
+    problems: tuple[str, ...] = ()
+
+
+def read_drift(text: str) -> ReportedDrift:
+    """Read the JSON; raises `ValueError` if it is no report of a drift."""
+    try:
+        document = json.loads(text)
+        if document["version"] != 1:
+            raise ValueError(f"version {document['version']}")
+        applications = document["applications"]
+        return ReportedDrift(
+            findings={
+                str(each["applicationId"]): tuple(
+                    _finding(str(each["applicationId"]), finding) for finding in each["findings"]
+                )
+                for each in applications
+            },
+            graphs={str(each["applicationId"]): str(each["mermaid"]) for each in applications},
+            topics=int(document["summary"]["topics"]),
+            problems=tuple(str(problem["summary"]) for problem in document["problems"]),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _finding(application: str, finding: Mapping[str, Any]) -> Finding:
+    at = finding["location"]
+    return Finding(
+        kind=FindingKind(finding["kind"]),
+        severity=Severity(finding["severity"]),
+        application=application,
+        topic=None if finding["topic"] is None else str(finding["topic"]),
+        **{key: str(finding[key]) for key in ("what", "expected", "found", "why", "fix")},
+        location=Location(str(at["file"]), int(at["line"]), int(at["column"])) if at else None,
+    )

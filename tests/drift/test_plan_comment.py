@@ -1,0 +1,169 @@
+"""The comment on a pull request, from previews that the real Pulumi printed (`previews/`)."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from markdown_it import MarkdownIt
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from infra.report.drift.to_json import drift_json
+from infra.report.plan_comment import plan_comment, read_drift, read_preview
+from infra.report.plan_comment.comment import LIMIT
+from tests.drift import scenes
+
+PREVIEWS = Path(__file__).parent / "previews"
+MARKER = "<!-- headwater plan-comment headwater/test -->"
+_COMPONENT = "urn:pulumi:test::headwater::headwater:kafka:InternalTopics"
+
+
+def _preview(name: str) -> str:
+    return (PREVIEWS / f"{name}.json").read_text(encoding="utf-8")
+
+
+def _step(application: str, topic: str, op: str = "create", before: int = 0) -> Mapping[str, Any]:
+    state = {
+        "inputs": {"partitions": 4},
+        "outputs": {"partitions": before},
+        "parent": f"{_COMPONENT}::{application}",
+    }
+    urn = f"{_COMPONENT}$kafka:index/topic:Topic::{topic}"
+    return {"op": op, "urn": urn, "newState": state, **({"oldState": state} if before else {})}
+
+
+def _document(steps: Sequence[Mapping[str, Any]], *messages: tuple[str, str]) -> str:
+    diagnostics = [{"severity": severity, "message": text} for severity, text in messages]
+    return json.dumps({"steps": steps, "diagnostics": diagnostics})
+
+
+@pytest.mark.parametrize("name", ["create", "expand", "adopt", "refused"])
+def test_comments(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"comment-{name}.md", plan_comment(read_preview(_preview(name))))
+
+
+def test_a_comment_with_drift_and_graphs(golden: Callable[[str, str], None]) -> None:
+    drift = read_drift(json.dumps(drift_json(scenes.meddled())))
+    steps = [
+        _step("revenue-by-category", "revenue", "update", before=3),
+        _step("fulfilment", "fulfilment-view-changelog"),
+    ]
+    golden("comment-drift.md", plan_comment(read_preview(_document(steps)), drift))
+
+
+def test_it_begins_with_the_marker_and_the_summary() -> None:
+    lines = plan_comment(read_preview(_preview("adopt"))).splitlines()
+    assert lines[:2] == [MARKER, "### 🟢 Kafka topics: 2 to adopt, 3 to expand (8 partitions more)"]
+    assert plan_comment(read_preview(_preview("refused"))).splitlines()[0] == MARKER
+
+
+def test_no_changes() -> None:
+    same = {"op": "same", "urn": "urn:pulumi:test::headwater::pulumi:pulumi:Stack::headwater-test"}
+    drift = read_drift(json.dumps(drift_json(scenes.clean())))
+    text = plan_comment(read_preview(_document([same])), drift)
+    assert text == (
+        f"{MARKER}\n### ⚪ Kafka topics: no changes\n\nNo drift: 12 topics compared before this change.\n"
+    )
+
+
+def test_what_pulumi_does_not_see_is_in_the_summary() -> None:
+    plan = "Plan for 1 application: 1 to recreate, 2 to rectify, 0 unchanged.\n\nshop\n  recreate  a\n"
+    text = plan_comment(read_preview(_document([_step("shop", "a")], ("info", plan))))
+    assert "1 to create, ⚠️ 1 of them anew after a loss, 2 to rectify" in text.splitlines()[1]
+
+
+def test_without_the_plan_in_words_there_is_a_table() -> None:
+    steps = [
+        _step("shop", "a"),
+        _step("shop", "b", "update", before=2),
+        _step("shop", "c", "delete", before=4),
+    ]
+    text = plan_comment(read_preview(_document(steps)))
+    assert "| `a` | create | 4 |\n| `b` | expand | 2 → 4 |\n| `c` | delete | 4 |" in text
+
+
+@pytest.mark.parametrize("messages", [0, 3_000])
+@pytest.mark.parametrize(("applications", "topics"), [(1, 10_000), (100, 100), (3_000, 2), (5, 200)])
+def test_large_plans_fit(applications: int, topics: int, messages: int) -> None:
+    steps = [
+        _step(f"application-{number}", f"application-{number}-store-{topic}-changelog")
+        for number in range(applications)
+        for topic in range(topics)
+    ]
+    said = [("warning", f"warning[X] number {number}\n  why  it is so") for number in range(messages)]
+    said += [("error", f"error[Y] number {number}\n  fix  do it") for number in range(messages)]
+    drift = read_drift(json.dumps(drift_json(scenes.large(1_000))))
+    text = plan_comment(read_preview(_document(steps, *said)), drift)
+    assert len(text) <= LIMIT
+    assert text.startswith(f"{MARKER}\n### ")
+    _is_balanced(text)
+
+
+def _is_balanced(text: str) -> None:
+    assert text.count("<details>") == text.count("</details>")
+    assert len(re.findall(r"^```", text, re.MULTILINE)) % 2 == 0
+
+
+def test_a_graph_too_large_to_draw_is_left_out() -> None:
+    graphs = {"shop": "flowchart LR\n" + "  a --> b\n" * 500, "till": "flowchart LR\n  a --> b\n"}
+    drift = read_drift(json.dumps({**drift_json(scenes.clean()), "applications": []}))
+    drift = type(drift)(drift.findings, graphs, drift.topics)
+    text = plan_comment(read_preview(_document([_step("shop", "a"), _step("till", "b")])), drift)
+    assert text.count("```mermaid") == 1
+
+
+def test_hostile_texts_stay_text() -> None:
+    hostile = scenes.HOSTILE
+    messages = [("error", f"{hostile}\n```\n<img src=x>"), ("warning", f"\x1b[31m```` {hostile}")]
+    drift = read_drift(json.dumps(drift_json(scenes.hostile())))
+    text = plan_comment(read_preview(_document([_step(hostile, f"{hostile}-changelog")], *messages)), drift)
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(text)
+    assert "<script" not in rendered
+    assert "<img" not in rendered
+    assert "@team" not in re.sub(r"<(code|pre)\b.*?</\1>", "", rendered, flags=re.DOTALL)
+    _is_balanced(re.sub(r"^(`{4,}).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def test_a_hostile_name_of_a_stack_does_not_end_the_marker() -> None:
+    step = {"op": "same", "urn": "urn:pulumi:a-->b::p--::pulumi:pulumi:Stack::x"}
+    first = plan_comment(read_preview(_document([step]))).splitlines()[0]
+    assert first == "<!-- headwater plan-comment p_-/a_-_b -->"
+
+
+def _run(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - what click's runner takes
+    return CliRunner().invoke(main, ["plan-comment", *arguments], prog_name="headwater", **options)
+
+
+def test_the_command_reads_a_file_or_standard_input(tmp_path: Path) -> None:
+    file = str(PREVIEWS / "create.json")
+    drift = tmp_path / "drift.json"
+    drift.write_text(json.dumps(drift_json(scenes.meddled())), encoding="utf-8")
+    output = tmp_path / "comment.md"
+    from_file = _run(file)
+    assert (from_file.exit_code, from_file.stderr) == (ExitCode.DONE, "")
+    assert _run(input=_preview("create")).stdout == from_file.stdout
+    assert _run("-", input=f"Previewing update\n{_preview('create')}").stdout == from_file.stdout
+    assert _run(file, "--drift", str(drift), "--output", str(output)).stdout == ""
+    assert "Drift before this change: 1 error" in output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nothing", "{}", "{", '{"steps": 3}', '{"steps": [{}]}', '{"steps": [1]}']
+)
+def test_what_is_no_preview_is_told(text: str) -> None:
+    done = _run(input=text)
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "is not what `pulumi preview --json` prints" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "applications": 1}'])
+def test_what_is_no_drift_is_told(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "drift.json"
+    file.write_text(text)
+    done = _run(str(PREVIEWS / "create.json"), "--drift", str(file))
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "is not what `headwater drift --format json` prints" in done.stderr
