@@ -206,3 +206,12 @@ def test_a_broker_that_hangs(own_broker: Callable[..., Broker], capfd: pytest.Ca
         broker.resume()
         assert reader.read(SnapshotRequest()).brokers == 1
     assert capfd.readouterr() == ("", "")
+
+
+def test_asking_for_topics_creates_none(own_broker: Callable[..., Broker]) -> None:
+    with own_broker(Settings(overrides={"auto.create.topics.enable": "true"})) as broker:
+        reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)))
+        request = SnapshotRequest(names=frozenset({"orders"}), recorded={"orders-a-changelog": "some-id"})
+        for _ in range(2):
+            assert not reader.read(request).topics
+            assert not reader.topic_ids(["orders"])
