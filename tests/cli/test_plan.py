@@ -24,7 +24,7 @@ topology:
 
 @pytest.fixture
 def topics(kafka: LocalBroker) -> Callable[..., None]:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
 
     def create(name: str, partitions: int, **config: str) -> None:
         settings = {key.replace("_", "."): value for key, value in config.items()}

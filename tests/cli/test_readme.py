@@ -26,7 +26,7 @@ _ADDRESS = "localhost:9092"
 def test_the_tour_prints_what_it_shows(own_broker: Callable[[], Broker], tmp_path: Path) -> None:
     text = _README.read_text(encoding="utf-8")
     with own_broker() as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         admin.create_topics([NewTopic("orders", 6, 1)])["orders"].result()
 
         def replayed(block: re.Match[str]) -> str:
