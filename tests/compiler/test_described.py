@@ -1,16 +1,21 @@
 """Imported texts: what follows from them, what is asked for, what a cluster tells."""
 
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infra.compiler import build_nodes, compile_document
 from infra.compiler.described import complete_from_cluster, missing_details
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication
-from infra.model.nodes import ChangelogKind
+from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
 from infra.model.problems import Location, ProblemCode, Severity
 from infra.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
 from tests.compiler.applications import codes, compiled, counts, document, topic
+from tests.describe.texts import recorded_texts
 
 AT = Location("app.txt")
 
@@ -258,3 +263,32 @@ def test_counts_that_are_derived_are_not_made_explicit() -> None:
     truth = compiled(AGGREGATION, {"in": 4})
     completed = complete_from_cluster(imported(AGGREGATION), truth.application, cluster(truth, {"in": 4}))
     assert completed.repartition_partitions == {}
+
+
+@given(st.data())
+def test_a_damaged_text_never_makes_it_fail(data: st.DataObject) -> None:
+    lines = data.draw(st.sampled_from(sorted(recorded_texts().values()))).splitlines()
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(lines) - 1))
+        lines[place : place + data.draw(st.integers(0, 3))] = data.draw(
+            st.lists(st.sampled_from(lines), max_size=2)
+        ) or [""]
+    nodes, _ = read_description("\n".join(lines))
+    described = DescribedTopology(nodes, AT)
+    application = compile_described(described, {"left": 2, "right": 3})
+    complete_from_cluster(described, application.application, cluster(application, {"left": 2, "right": 3}))
+
+
+def test_a_table_that_thousands_of_streams_join() -> None:
+    nodes: list[Node] = [SourceNode("t-source", ("t",)), ProcessorNode("t", ("t-source",), ("store",))]
+    for number in range(2500):
+        nodes.append(SourceNode(f"source-{number}", (f"in-{number}",)))
+        nodes.append(ProcessorNode(f"KSTREAM-JOIN-{number:010d}", (f"source-{number}",), ("store",)))
+    read, problems = read_description(write_description(NodeTopology(tuple(nodes))))
+    assert problems == ()
+    partitions = {"t": 3} | {f"in-{number}": 3 for number in range(2500)}
+    started = time.process_time()
+    application = compile_described(DescribedTopology(read, AT), partitions)
+    assert time.process_time() - started < 2
+    assert len(application.copartition_groups[0]) == 2501
+    assert counts(application) == {"store-changelog": 3}

@@ -7,6 +7,8 @@ forgotten here, too.
 
 from collections.abc import Iterator
 
+import attrs
+
 from infra.compiler.described.names import (
     AGGREGATION_NODE,
     COGROUP_MERGE,
@@ -38,8 +40,9 @@ def implied_groups(structure: Structure, internal: frozenset[str]) -> tuple[froz
 
 def doubtful_groups(structure: Structure) -> Iterator[Problem]:
     """Stores that custom processors share over several branches: a join or not, the text does not say."""
+    origins = structure.origins(frozenset())
     for store, users in structure.users.items():
-        branches = {structure.upstream([user.name], frozenset()) for user in users}
+        branches = {origins.of([user.name]) for user in users}
         if len(branches) > 1 and not _is_table_or_join(store, users, structure):
             names = ", ".join(user.name for user in users)
             topics = sorted({t for branch in branches for s in branch for t in _topics(structure, s)})
@@ -65,80 +68,99 @@ def doubtful_groups(structure: Structure) -> Iterator[Problem]:
 
 
 def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
-    forgotten = _forgetting(structure)
+    stores = {name: _Store.of(name, users, structure) for name, users in structure.users.items()}
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
     beside = {
-        node.name: [owner.name for store in node.stores for owner in _owners(store, node, structure)]
+        node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
         for node in nodes
         if RESOLVER_NODE.fullmatch(node.name)
     }
-    upstream = {node.name: structure.upstream(node.parents, forgotten, beside) for node in nodes}
-    upstream |= {node.name: frozenset() for node in nodes if _is_forgotten(node, structure)}
+    origins = structure.origins(_forgetting(structure), beside)
+    lost = _lost_tables(structure)
+    upstream = {
+        node.name: origins.of(() if node.name in lost else (*node.parents, *beside.get(node.name, ())))
+        for node in nodes
+    }
     for position, node in enumerate(nodes):
         if not _may_join(node, structure):
             continue
-        sides = [
-            upstream[owner.name]
-            for store in _stores_of_sides(node, structure)
-            for owner in _owners(store, node, structure)
-        ]
-        group = upstream[node.name].union(*sides)
-        if any(side != upstream[node.name] for side in sides) or (sides and _surely_joins(node, structure)):
-            yield (_order(node.name, position), group)
+        used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
+        sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
+        differ = any(side != upstream[node.name] for side in sides)
+        is_join = JOIN_NODE.fullmatch(node.name) is not None or any(store.is_of_join for store in used)
+        if differ or (sides and is_join):
+            yield (_order(node.name, position), upstream[node.name].union(*sides))
 
 
-def _is_forgotten(node: ProcessorNode, structure: Structure) -> bool:
-    """Tables whose sources are lost: of a cogroup, of all aggregations but the first of a grouped table."""
-    if COGROUP_NODE.fullmatch(node.name):
-        return True
-    source = node.parents[0]
-    if len(node.parents) > 1 or not isinstance(structure.nodes[source], SourceNode):
-        return False
-    grouped = [child for child in structure.children[source] if TABLE_AGGREGATION_NODE.fullmatch(child)]
-    first = f"{node.name}-source" == source or index_in(node.name) == (index_in(source) or 0) + 1
-    return len(structure.children[source]) > 1 and bool(grouped) and not first
+@attrs.frozen
+class _Store:
+    """What the users of a store say about it.
+
+    `fillers` keep their result in it, by name. `is_of_join`: of a stream-stream join; `is_looked_into`:
+    of that or of a table, so that a processor on another branch is a join.
+    """
+
+    name: str
+    users: tuple[str, ...]
+    fillers: tuple[str, ...]
+    suppressing: tuple[str, ...]
+    is_of_join: bool
+    is_looked_into: bool
+
+    @classmethod
+    def of(cls, name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> "_Store":
+        windowed = any(WINDOWED_NODE.fullmatch(user.name) for user in users)
+        return cls(
+            name=name,
+            users=tuple(user.name for user in users),
+            fillers=tuple(user.name for user in users if _fills(user, structure)),
+            suppressing=tuple(user.name for user in users if is_suppress(user.name, user.stores)),
+            is_of_join=windowed or JOIN_STORE.fullmatch(name) is not None,
+            is_looked_into=_is_table_or_join(name, users, structure),
+        )
+
+    def owners(self, looking: str) -> tuple[str, ...]:
+        """Who fills the store that `looking` looks into: by name, else every other user."""
+        if self.fillers and self.fillers != (looking,):
+            return tuple(filler for filler in self.fillers if filler != looking)
+        return tuple(user for user in self.users if user != looking) or self.users
 
 
-def _owners(store: str, looking: ProcessorNode, structure: Structure) -> list[ProcessorNode]:
-    """Who fills the store: by name, else every other user."""
-    users = structure.users[store]
-    others = [user for user in users if user is not looking]
-    return [user for user in others if _fills(user, structure)] or others or list(users)
-
-
-def _surely_joins(node: ProcessorNode, structure: Structure) -> bool:
-    """By its name, or because it uses the store of a join (`single.store.self.join` leaves only one)."""
-    return JOIN_NODE.fullmatch(node.name) is not None or any(
-        JOIN_STORE.fullmatch(store)
-        or any(WINDOWED_NODE.fullmatch(user.name) for user in structure.users[store])
-        for store in node.stores
-    )
-
-
-def _stores_of_sides(node: ProcessorNode, structure: Structure) -> Iterator[str]:
+def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
     """The stores of a join that tell its other side; a suppressed table's and those above it do not."""
-    suppressed = [
-        user.name
-        for store in node.stores
-        for user in structure.users[store]
-        if user is not node and is_suppress(user.name, user.stores)
+    suppressing = [user for store in stores for user in store.suppressing if user != node.name]
+    hidden = structure.above(suppressing) - {node.name}
+    return [
+        store
+        for store in stores
+        if store.is_looked_into
+        and not is_grace_buffer(node.name, store.name)
+        and (not hidden or hidden.isdisjoint(store.users))
     ]
-    hidden = structure.above(suppressed) if suppressed else set()
-    for store in node.stores:
-        users = structure.users[store]
-        if is_grace_buffer(node.name, store) or any(
-            user.name in hidden for user in users if user is not node
-        ):
-            continue
-        if _is_table_or_join(store, users, structure):
-            yield store
+
+
+def _lost_tables(structure: Structure) -> frozenset[str]:
+    """Tables whose sources are lost: of a cogroup, of all aggregations but the first of a grouped table."""
+    lost = {name for name in structure.nodes if COGROUP_NODE.fullmatch(name)}
+    for source, children in structure.children.items():
+        if len(children) > 1 and any(TABLE_AGGREGATION_NODE.fullmatch(child) for child in children):
+            following = (index_in(source) or 0) + 1
+            lost.update(
+                child
+                for child in children
+                if isinstance(structure.nodes.get(source), SourceNode)
+                and structure.parents(child) == (source,)
+                and f"{child}-source" != source
+                and index_in(child) != following
+            )
+    return frozenset(lost)
 
 
 def _cogroups(
     structure: Structure, internal: frozenset[str]
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     """A cogroup registers the sources of its inputs as they were before any repartitioning."""
-    forgotten = _forgetting(structure)
+    origins = structure.origins(_forgetting(structure))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
         if isinstance(node, ProcessorNode) and COGROUP_NODE.fullmatch(node.name):
@@ -146,27 +168,24 @@ def _cogroups(
     for position, nodes in enumerate(by_store.values()):
         group: set[str] = set()
         for node in nodes:
-            for source in structure.upstream(node.parents, forgotten):
+            for source in origins.of(node.parents):
                 written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
                 own = [t for t in written if not EXPLICIT_REPARTITION.fullmatch(t)]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
-                before = structure.upstream([p for sink in sinks for p in sink.parents], forgotten)
+                before = origins.of(parent for sink in sinks for parent in sink.parents)
                 group |= before if own else {source}
         yield _order(nodes[0].name, position), frozenset(group)
 
 
 def _forgetting(structure: Structure) -> frozenset[str]:
     """Nodes whose result no longer knows its sources."""
-    return frozenset(
+    suppressing = {
         node.name
         for node in structure.nodes.values()
         if isinstance(node, ProcessorNode)
-        and (
-            COGROUP_MERGE.fullmatch(node.name)
-            or is_suppress(node.name, node.stores)
-            or _is_forgotten(node, structure)
-        )
-    )
+        and (COGROUP_MERGE.fullmatch(node.name) or is_suppress(node.name, node.stores))
+    }
+    return _lost_tables(structure) | suppressing
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:

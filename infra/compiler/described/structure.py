@@ -54,28 +54,62 @@ class Structure:
         node = self.nodes.get(name)
         return () if node is None or isinstance(node, SourceNode) else node.parents
 
-    def upstream(
-        self, start: Iterable[str], stops: frozenset[str], beside: Mapping[str, Sequence[str]] = NO_PARENTS
-    ) -> frozenset[str]:
-        """The sources that the nodes `start` descend from (or are), on paths that do not pass `stops`.
-
-        `beside` are further parents of some nodes.
-        """
-        seen = self.above(start, stops, beside)
-        return frozenset(name for name in seen if isinstance(self.nodes.get(name), SourceNode))
-
-    def above(
-        self,
-        start: Iterable[str],
-        stops: frozenset[str] = frozenset(),
-        beside: Mapping[str, Sequence[str]] = NO_PARENTS,
-    ) -> set[str]:
-        """The nodes `start` and all that they descend from, on paths that do not pass `stops`."""
+    def above(self, start: Iterable[str]) -> set[str]:
+        """The nodes `start` and all that they descend from."""
         seen: set[str] = set()
         pending = list(start)
         while pending:
             name = pending.pop()
-            if name not in seen and name not in stops:
+            if name not in seen:
                 seen.add(name)
-                pending += (*self.parents(name), *beside.get(name, ()))
+                pending += self.parents(name)
         return seen
+
+    def origins(self, stops: frozenset[str], beside: Mapping[str, Sequence[str]] = NO_PARENTS) -> "Origins":
+        """For each node the sources that it descends from, on paths that do not pass `stops`.
+
+        `beside` are further parents of some nodes. Nodes in a circle (of a damaged text) have none.
+        """
+        parents = {
+            name: [p for p in dict.fromkeys((*self.parents(name), *beside.get(name, ()))) if p in self.nodes]
+            for name in self.nodes
+        }
+        waiting = {name: len(above) for name, above in parents.items()}
+        below: dict[str, list[str]] = {}
+        for name, above in parents.items():
+            for parent in above:
+                below.setdefault(parent, []).append(name)
+        found: dict[str, frozenset[str]] = {}
+        ready = [name for name, count in waiting.items() if not count]
+        while ready:
+            name = ready.pop()
+            if name in stops:
+                found[name] = frozenset()
+            elif isinstance(self.nodes[name], SourceNode):
+                found[name] = frozenset([name])
+            else:
+                found[name] = united(found[parent] for parent in parents[name])
+            for child in below.get(name, ()):
+                waiting[child] -= 1
+                if not waiting[child]:
+                    ready.append(child)
+        return Origins(found)
+
+
+@attrs.frozen
+class Origins:
+    """The sources of nodes."""
+
+    of_node: Mapping[str, frozenset[str]]
+
+    def of(self, names: Iterable[str]) -> frozenset[str]:
+        """The sources of all these nodes."""
+        return united(self.of_node.get(name, frozenset()) for name in names)
+
+
+def united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The union; the very set where there is only one, so that long chains share it."""
+    found: frozenset[str] = frozenset()
+    for each in sets:
+        found = each if not found else found if each is found else found | each
+    return found
