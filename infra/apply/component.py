@@ -114,7 +114,10 @@ class InternalTopics(pulumi.ComponentResource):
         new = [topic.name for topic in topics if not topic.topic_id]
         ids = _look_up(self._target.reader, new) if new else {}
         if gone := [name for name in new if name not in ids]:
-            raise pulumi.RunError(f"{', '.join(gone)}: deleted by somebody during the set-up")
+            raise pulumi.RunError(
+                f"the set-up is not recorded, for these topics are not there: {', '.join(gone)} "
+                "(deleted meanwhile, or left out by --target: run again without it)"
+            )
         return [attrs.evolve(topic, topic_id=topic.topic_id or ids[topic.name]) for topic in topics]
 
 

@@ -11,13 +11,17 @@ from infra.planner import ApplicationPlan, Plan
 from infra.report import plan_text, problem_text
 
 _MOST_LINES = 60
+_MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
 
 def tell_problems(problems: Iterable[Problem]) -> None:
-    """Log each problem for itself."""
-    for problem in problems:
+    """Log each problem for itself, errors first."""
+    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
+    for problem in ordered[:_MOST_PROBLEMS]:
         _LOG[problem.severity](problem_text(problem))
+    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
+        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
 
 
 def tell_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:

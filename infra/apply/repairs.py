@@ -5,7 +5,7 @@ it, and its hook makes the change when the engine gets there: before the applica
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -102,6 +102,8 @@ def _failures(results: Mapping[str, "Future[Any]"]) -> Iterator[str]:
             future.result(timeout=_TIMEOUT_SECONDS)
         except KafkaException as error:
             yield f"{name}: {error.args[0].str()}"
+        except TimeoutError:
+            yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
 
 
 class Setup(pulumi.ComponentResource):
@@ -124,17 +126,9 @@ class Setup(pulumi.ComponentResource):
     ) -> None:
         if repairs:
             latest = Repaired(latest.times + 1, {repair.name: repair.text for repair in repairs})
+            hook = pulumi.ResourceHook(f"headwater:repair:{name}", lambda _: writer.repair(repairs))
+            binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
         inputs = {"repairs": latest.texts, "repaired": latest.times}
-        hook = pulumi.ResourceHook(f"headwater:repair:{name}", _hook(repairs, writer))
-        binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
         super().__init__(SETUP_TYPE, name, inputs, opts)
         self.register_outputs({**inputs, "topics": topics})
-
-
-def _hook(repairs: Sequence[Repair], writer: ClusterWriter) -> Callable[[pulumi.ResourceHookArgs], None]:
-    def repair(_: pulumi.ResourceHookArgs) -> None:
-        if repairs:
-            writer.repair(repairs)
-
-    return repair

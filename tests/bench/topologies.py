@@ -1,8 +1,10 @@
 """Many applications with a given number of internal topics, as documents."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
 
 from infra.compiler import compile_documents
 from infra.model.compiled import InternalTopic
@@ -28,6 +30,19 @@ def document(application: str, topics: int) -> Mapping[str, object]:
         topology.append({"groupBy": {"from": "source", "key": "value.key", "name": f"by-{number}"}})
         topology.append({"count": {"materialized": f"counts-{number}"}})
     return {"application": {"id": application}, "topology": topology}
+
+
+def make_topics(bootstrap_servers: str, topics: Iterable[InternalTopic]) -> None:
+    """Create those of `topics` that do not exist."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    existing = admin.list_topics(timeout=30).topics
+    new = [
+        NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=1, config=dict(topic.config))
+        for topic in topics
+        if topic.name not in existing
+    ]
+    for future in admin.create_topics(new, operation_timeout=120, request_timeout=120).values():
+        future.result()
 
 
 def internal_topics(folder: Path) -> list[InternalTopic]:

@@ -46,11 +46,16 @@ def test_a_removed_document_is_an_error_and_a_released_one_lets_go(world: World)
     assert world.facts() == before
     assert not world.stack.topics()
     world.is_clean()
-    # It can be taken up again at any time.
+    # It can be taken up again at any time, and the stack be given up.
     world.declare()
     world.up()
     assert world.facts() == before
     world.is_clean()
+    world.declare(lifecycle="released")
+    world.up()
+    world.stack.succeed("destroy", "--yes", "--skip-preview")
+    assert world.facts() == before
+    assert not world.stack.state()
 
 
 def test_a_retired_application_is_deleted_in_two_steps(world: World) -> None:

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.pulumi.conftest import World
+from tests.pulumi.driver import end
+from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
@@ -57,6 +59,20 @@ def test_what_the_agent_expanded_is_no_change(world: World) -> None:
     world.cluster.expand(world.source, 8)
     world.up()
     assert world.partitions() == (8, 8)
+    world.is_clean()
+
+
+def test_an_expansion_that_crosses_an_up_is_healed_by_the_next(world: World) -> None:
+    world.set_up(GROWING, setup=UNSAFE)
+    world.cluster.expand(world.source, 6)
+    process = world.stack.start("up", "--yes", "--skip-preview")
+    # The provider looks at each topic for a second after it grew; only then comes the next wave.
+    assert until(lambda: world.cluster.partitions(world.changelog) == 6, 60)
+    world.cluster.expand(world.repartition, 6)
+    outcome = end(process, patience=60)
+    assert not outcome.succeeded, str(outcome)
+    assert world.partitions() == (6, 6)
+    world.up()
     world.is_clean()
 
 
