@@ -111,12 +111,25 @@ def import_differences(
         yield f"import:\n--- text\n{text}\n--- after reading and writing\n{again}"
     imported = described(document.application, text, nodes)
     known = {node.name for node in nodes.nodes if isinstance(node, SourceNode)}
-    if any(group - known for group in nodes.copartition_groups):
-        return  # Kafka Streams forgot members, and a text does not tell of which groups
+    if any(group - known for group in nodes.copartition_groups) or _forgotten_processors(nodes):
+        return  # Kafka Streams forgot members of groups or users of stores, and a text does not tell which
     for run in runs:
         direct, indirect = compiled(document, run), compiled(imported, run)
         if not errors(direct.problems) and _essence(direct) != _essence(indirect):
             yield f"import, {run}:\n--- direct {_essence(direct)}\n--- by the text {_essence(indirect)}"
+
+
+def _forgotten_processors(nodes: NodeTopology) -> bool:
+    """Whether a builder that was added again cut a store off from processors that use it."""
+    users = {
+        store.name: {node.name for node in nodes.nodes if store.name in getattr(node, "stores", ())}
+        for store in nodes.stores
+    }
+    return any(
+        users[store.name] and not (len(store.connections) == 1 and store.connections[0] >= users[store.name])
+        for store in nodes.stores
+        if store.connections
+    )
 
 
 def _essence(application: CompiledApplication) -> Json:
@@ -172,6 +185,7 @@ _CAUSES: Mapping[str, frozenset[str]] = {
 
 
 _MOST_NAMED = 8
+_EXPLAINS_THE_BROKERS_FAULT = "hold a join of repartition topics against all explicit counts"
 _COUNTS_IN_MESSAGES = re.compile(r"(?<=[{ ])[\w.-]+=\d+(?=[,}])")
 _NAMED_IN_MESSAGES = (
     re.compile(r"has not been named: (.*)"),
@@ -192,8 +206,7 @@ def _told_less(message: str, found: Iterable[Problem]) -> Iterator[str]:
     names = {name for names in lists if len(names) <= _MOST_NAMED for name in names}
     if "partitions" in message or "co-partitioned" in message:
         counts = set(_COUNTS_IN_MESSAGES.findall(message))
-        # equal counts that "are not the same": the broker's fault, which our text explains instead
-        names |= counts if len({count.rpartition("=")[2] for count in counts}) > 1 else set()
+        names |= set() if _EXPLAINS_THE_BROKERS_FAULT in told else counts
     if lacking := sorted(name for name in names if name not in told):
         yield f"our errors do not name {lacking}, theirs do: {message}; ours: {_texts(found)}"
 

@@ -23,6 +23,18 @@ _OPTIMIZATIONS = (
 )
 
 
+_CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
+    (10, "topic.retention.ms", (99_000,)),
+    (10, "topic.segment.bytes", (1_048_576,)),
+    (10, "windowstore.changelog.additional.retention.ms", (0, 1, 3_600_000)),
+    (5, "default.dsl.store", ("in_memory",)),
+    (4, "ensure.explicit.internal.resource.naming", (True,)),
+    (5, "__enable.process.processValue.fix__", (True,)),
+    (3, "replication.factor", (3,)),
+    (3, "__internal.override.topic.prefix__", ("other",)),
+)
+
+
 @attrs.frozen
 class Handle:
     alias: str
@@ -37,7 +49,7 @@ class Generator(StoreGenerator):
 
     steps: list[Options] = attrs.field(factory=list)
     handles: list[Handle] = attrs.field(factory=list)
-    stream_topics: list[tuple[str, Any]] = attrs.field(factory=list)
+    stream_topics: list[Options] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
     global_topics: list[str] = attrs.field(factory=list)
 
@@ -119,7 +131,7 @@ class Generator(StoreGenerator):
 
     def _stream_topics(self) -> Options:
         if self.stream_topics and self.choices.chance(30):
-            return dict([self.choices.pick(self.stream_topics)])
+            return dict(self.choices.pick(self.stream_topics))
         form = self.choices.number(10)
         value: str | list[str]
         if form <= 6:
@@ -133,8 +145,11 @@ class Generator(StoreGenerator):
                 "pattern",
                 prefix + self.choices.pick(("-.*", "-(a|bb)", "-[ab), ]+", "-(?!x).{1,2}")),
             )
-        self.stream_topics.append((key, value))
-        reset = {"offsetReset": "earliest"} if self.bad and self.choices.chance(20) else {}
+        policy = self.choices.pick(("earliest", "latest", "none", "by_duration:PT1H"))
+        reset = {"offsetReset": policy} if self.choices.chance(10) else {}
+        self.stream_topics.append(
+            {key: value} if self.bad and self.choices.chance(20) else {key: value, **reset}
+        )
         return {key: value, **reset}
 
     def _table(self) -> None:
@@ -416,24 +431,12 @@ class Generator(StoreGenerator):
         config: Options = {}
         if optimization := self.choices.pick(_OPTIMIZATIONS):
             config["topology.optimization"] = optimization
-        if self.choices.chance(10):
-            config["topic.retention.ms"] = 99_000
-        if self.choices.chance(10):
-            config["topic.segment.bytes"] = 1_048_576
-        if self.choices.chance(10):
-            config["windowstore.changelog.additional.retention.ms"] = self.choices.pick((0, 1, 3_600_000))
-        if self.choices.chance(4):
-            config["ensure.explicit.internal.resource.naming"] = True
-        if self.choices.chance(5):
-            config["__enable.process.processValue.fix__"] = True
-        if self.choices.chance(3):
-            config["replication.factor"] = 3
-        if self.choices.chance(3):
-            config["__internal.override.topic.prefix__"] = "other"
+        for percent, key, values in _CONFIGS:
+            if self.choices.chance(percent):
+                config[key] = self.choices.pick(values)
         if self.bad and self.choices.chance(5):
-            config["topology.optimization"] = self.choices.pick(
-                ("some", "all,none", "all, merge.repartition.topics")
-            )
+            wrong = ("some", "all,none", "all, merge.repartition.topics")
+            config["topology.optimization"] = self.choices.pick(wrong)
         return config
 
 
