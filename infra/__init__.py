@@ -1,1 +1,1 @@
-"""Headwater: internal topics of stream-processing topologies, declared. See ARCHITECTURE.md for the picture."""
+"""Headwater: internal topics of stream-processing topologies, declared. ARCHITECTURE.md has the picture."""

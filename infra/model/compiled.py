@@ -20,9 +20,10 @@ class TopicKind(Enum):
 class InternalTopic:
     """One internal topic as Kafka Streams would create it.
 
-    `config` has exactly the keys that Kafka Streams sends with its CreateTopics request. `replication_factor` -1 means the
-    broker's default. `node` is the store (changelog) or the sink node (repartition) that it belongs to; `subtopology` is the
-    one that reads (repartition) or owns (changelog) it. `pinned` = the count is explicit in the topology.
+    `config` has exactly the keys that Kafka Streams sends with its CreateTopics request.
+    `replication_factor` -1 means the broker's default. `node` is the store (changelog) or the sink node
+    (repartition) that it belongs to; `subtopology` is the one that reads (repartition) or owns (changelog)
+    it. `pinned` = the count is explicit in the topology.
     """
 
     name: str
@@ -40,7 +41,11 @@ class InternalTopic:
 
 @attrs.frozen
 class SubTopology:
-    """`sources` and `sinks` are full topic names (patterns resolved), sorted. `tasks` = max partitions of its sources."""
+    """What forms one set of tasks.
+
+    `sources` and `sinks` are full topic names, patterns resolved, sorted; `tasks` is the largest partition
+    count among the sources.
+    """
 
     id: int
     nodes: tuple[str, ...]
@@ -59,9 +64,9 @@ class SubTopology:
 class CompiledApplication:
     """The result of compiling one document against the partition counts of its source topics.
 
-    `problems` holds errors (then `internal_topics` lists only those whose count could be decided) and lints.
-    `external_sources` are the user topics read, full names, patterns resolved, sorted; `missing_sources` those without counts.
-    `sinks` are the managed sink topics with their decided count.
+    `problems` holds errors (then `internal_topics` lists only those whose count could be decided) and
+    lints. `external_sources` are the user topics read, full names, patterns resolved, sorted;
+    `missing_sources` those without counts. `sinks` are the managed sink topics with their decided count.
     """
 
     application: Application

@@ -1,7 +1,8 @@
-"""The node topology: what Kafka Streams' `InternalTopologyBuilder` holds after a build, before anything is counted.
+"""The node topology: what `InternalTopologyBuilder` holds after a build, before anything is counted.
 
-Both ways in end here (the DSL compiler and the import of a `describe()` text); sub-topologies, `describe()` out, partition
-counts and configs start from it. Topic names of internal topics are UNDECORATED (no application id prefix).
+Both ways in end here (the DSL compiler and the import of a `describe()` text); sub-topologies, `describe()`
+out, partition counts and configs start from it. Topic names of internal topics are UNDECORATED (no
+application id prefix).
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from infra.model.problems import Location, Problem
 
 @attrs.frozen
 class SourceNode:
-    """A source node; exactly one of `topics` (declared order) and `pattern` (Java regular expression) is set."""
+    """A source node, of either `topics` (in declared order) or a `pattern` (Java regular expression)."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -57,12 +58,13 @@ class ChangelogKind(Enum):
 
 @attrs.frozen
 class StateStore:
-    """A store that at least one processor uses, or that was added and never connected (then it has no changelog).
+    """A store that a processor uses, or that was added and never connected (then it has no changelog).
 
-    `base_ms` is what the changelog's retention (windowed) or compaction lag (versioned) is computed from (facts 5.3).
-    `changelog_topic` names a user topic that serves as changelog instead of an internal one. `connections` holds a set of
-    processors for each time the store was added, in order: Kafka Streams forgets the processors of an earlier builder, so
-    each set forms a sub-topology of its own and the last one owns the changelog. Empty = all that name it form one set.
+    `base_ms` is what the changelog's retention (windowed) or compaction lag (versioned) is computed from
+    (facts 5.3). `changelog_topic` names a user topic that serves as changelog instead of an internal one.
+    `connections` holds a set of processors for each time the store was added, in order: Kafka Streams
+    forgets the processors of an earlier builder, so each set forms a sub-topology of its own and the last
+    one owns the changelog. Empty = all that name it form one set.
     """
 
     name: str
@@ -90,8 +92,9 @@ class RepartitionTopic:
 class NodeTopology:
     """`nodes` in declaration order (it decides sub-topology ids and the text of `describe()`).
 
-    `copartition_groups` hold source node names, in the order in which they were registered; names of nodes that do not
-    exist are kept: Kafka Streams drops them silently and a lint tells. `problems` are those found while building.
+    `copartition_groups` hold source node names, in the order in which they were registered; names of nodes
+    that do not exist are kept: Kafka Streams drops them silently and a lint tells. `problems` are those
+    found while building.
     """
 
     nodes: tuple[Node, ...]
@@ -107,4 +110,4 @@ class NodeTopology:
     printed_groups: Mapping[str, int] = attrs.field(factory=dict)
     """Imported texts only: node → the sub-topology that the text lists it in."""
     name: str | None = None
-    """The named topology that this is; its name stands between the application id and the names of internal topics."""
+    """The named topology that this is; its name follows the application id in names of internal topics."""

@@ -1,6 +1,7 @@
 """Problems are values: what is wrong, where, what was expected and found, why it matters and how to fix it.
 
-Passes return them; only the edges (command line, Pulumi program) turn a non-empty collection into an exit code.
+Passes return them; only the edges (command line, Pulumi program) turn a non-empty collection into an exit
+code.
 """
 
 from collections.abc import Iterable
@@ -92,8 +93,8 @@ class Location:
 class Problem:
     """One thing that is wrong, complete enough to be acted on without reading the source.
 
-    `summary` is one sentence. `expected` and `found` are short phrases that fit a table cell. `why` says what happens
-    if it is left as it is, `fix` what to do, in the imperative.
+    `summary` is one sentence. `expected` and `found` are short phrases that fit a table cell. `why` says
+    what happens if it is left as it is, `fix` what to do, in the imperative.
     """
 
     code: ProblemCode

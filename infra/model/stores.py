@@ -34,7 +34,7 @@ class Logging:
 
 @attrs.frozen
 class StoreSupplier:
-    """A store supplier handed to `Materialized.as(supplier)`, `StreamJoined.withThisStoreSupplier` or a store builder.
+    """A store supplier, handed to `Materialized.as`, `StreamJoined.withThisStoreSupplier` or a builder.
 
     `retention_ms` is the supplier's own retention (window, session) or history retention (versioned).
     """
@@ -49,7 +49,7 @@ class StoreSupplier:
 
 @attrs.frozen
 class Materialized:
-    """`Materialized`, given (even without a name: Kafka Streams counts indices differently when one is given).
+    """`Materialized`, given, even if without a name: one that is given may burn an index.
 
     A `supplier` carries its own name, then `store` is None.
     """
@@ -84,7 +84,7 @@ class StoreBuilder:
 
 @attrs.frozen
 class Serdes:
-    """Key and value formats by name (`string`, `long`, `json`…). The planner never reads them, the runtime does."""
+    """Key and value formats by name (`string`, `long`, `json`…). The compiler never reads them."""
 
     key: str | None = None
     value: str | None = None

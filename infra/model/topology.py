@@ -11,14 +11,14 @@ from infra.model.problems import Location
 
 
 class Protocol(Enum):
-    """The consumer group protocol that decides the counts: the group leader's assignor, or the broker (KIP-1071)."""
+    """Who decides the counts: the group leader's assignor, or the broker (KIP-1071)."""
 
     CLASSIC = "classic"
     STREAMS = "streams"
 
 
 class Lifecycle(Enum):
-    """Where an application stands. RELEASED: topics stay, record dropped. RETIRED: first of two steps to deletion."""
+    """RELEASED: its topics stay, the record is dropped. RETIRED: the first of two steps to deletion."""
 
     ACTIVE = "active"
     RELEASED = "released"
@@ -27,7 +27,10 @@ class Lifecycle(Enum):
 
 @attrs.frozen
 class Step:
-    """One DSL call: `operator` applied to the handle `input` (None: the preceding step's result), result named `alias`."""
+    """One call: `operator` on the handle `input`, the result named `alias`.
+
+    Without `input` it goes on from the preceding step's result.
+    """
 
     operator: Operator
     at: Location
@@ -47,18 +50,18 @@ class Sink:
 
 @attrs.frozen
 class Setup:
-    """How this run may set up the application (KIP-698 `InitParameters`, explicit re-initialisation, adoption)."""
+    """How the application may be set up (KIP-698 `InitParameters`, adoption, re-initialisation)."""
 
     if_incomplete: bool = False
     """`setupInternalTopicsIfIncomplete`: create the missing ones of an incomplete set."""
     adopt: bool = False
-    """Take over internal topics that exist although Headwater never set them up (`manual` only needs to say so)."""
+    """Take over internal topics that Headwater did not set up (only `manual` needs to be told)."""
     reinitialize: bool = False
     """Create lost internal topics anew, accepting that their data is gone."""
     timeout_ms: int = 60_000
     """Milliseconds that planning may take."""
     allow_unsafe_expansion: bool = False
-    """Acknowledges that keys move when a stateful, not statically partitioned application is expanded (KIP-878)."""
+    """Acknowledges that keys move when a stateful, not statically partitioned application grows (KIP-878)."""
 
 
 @attrs.frozen
@@ -89,7 +92,7 @@ class DescribedTopology:
 
 @attrs.frozen
 class Application:
-    """`config` holds Kafka Streams' own keys, values as text, exactly as they would stand in a properties file."""
+    """`config` holds Kafka Streams' own keys with values as they would stand in a properties file."""
 
     id: str
     at: Location
@@ -102,7 +105,7 @@ class Application:
 
 @attrs.frozen
 class TopologyDocument:
-    """One application: its `steps` (DSL and Processor API calls in order) or its `described` text, never both."""
+    """One application: its `steps`, calls in order, or its `described` text, never both."""
 
     application: Application
     steps: tuple[Step, ...] = ()

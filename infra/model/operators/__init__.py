@@ -1,7 +1,7 @@
-"""One frozen class for each call of the Kafka Streams DSL and of the Processor API, fields as the call's options.
+"""One frozen class for each call of the DSL and of the Processor API, fields as the call's options.
 
-`name` is always what the user passed as `Named`, `Grouped`, `Joined`, `Repartitioned`, `Consumed.as`…; None = not given.
-Expressions and Python classes are text for the runtime: a topology without them still plans.
+`name` is always what the user passed as `Named`, `Grouped`, `Joined`, `Repartitioned`, `Consumed.as`…; None
+= not given. Expressions and Python classes are text for the runtime: a topology without them still plans.
 """
 
 from infra.model.operators.grouping import (

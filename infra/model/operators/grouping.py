@@ -36,7 +36,7 @@ class WindowedBy:
 
 @attrs.frozen
 class Cogroup:
-    """`KGroupedStream#cogroup(aggregator)` (`other` None) or `CogroupedKStream#cogroup(other, aggregator)`."""
+    """`KGroupedStream#cogroup(aggregator)`, or with `other` `CogroupedKStream#cogroup(other, aggregator)`."""
 
     other: str | None = None
     value: str | None = None

@@ -1,4 +1,4 @@
-"""Joins. Which of the five joins it is follows from the two handles' types; the compiler refuses options that do not fit."""
+"""Joins. Which of the five it is follows from the handles' types; options that do not fit are refused."""
 
 from enum import Enum
 
@@ -18,9 +18,10 @@ class JoinType(Enum):
 class Join:
     """`join`/`leftJoin`/`outerJoin` with the handle `other`.
 
-    stream-stream: `window`, and `StreamJoined`'s `name`, `store_name`, `this_supplier`, `other_supplier`, `logging`.
-    stream-table: `Joined`'s `name` and `grace_ms`. stream-global: `key` and `Named` `name`.
-    table-table: `name`, `materialized`. Foreign key: `foreign_key` set, `TableJoined`'s `name`, `materialized`.
+    stream-stream: `window`, and `StreamJoined`'s `name`, `store_name`, `this_supplier`, `other_supplier`,
+    `logging`. stream-table: `Joined`'s `name` and `grace_ms`. stream-global: `key` and `Named` `name`.
+    table-table: `name`, `materialized`. Foreign key: `foreign_key` set, `TableJoined`'s `name`,
+    `materialized`.
     """
 
     type: JoinType

@@ -1,4 +1,4 @@
-"""Calls on a `Topology` (Processor API). They may follow DSL calls, as on the result of `StreamsBuilder#build`."""
+"""Calls on a `Topology` (Processor API), be it one that `StreamsBuilder#build` returned."""
 
 import attrs
 
@@ -19,7 +19,7 @@ class AddSource:
 
 @attrs.frozen
 class AddProcessor:
-    """`addProcessor(name, supplier, parents…)`; `connected` are the builders of the supplier's own `stores()`."""
+    """`addProcessor(name, supplier, parents…)`; `connected` are the supplier's own `stores()`."""
 
     name: str
     parents: tuple[str, ...]

@@ -31,7 +31,7 @@ class TransformKind(Enum):
 
 @attrs.frozen
 class Transform:
-    """One of `TransformKind`. `key`, `value` and `where` are Spark SQL expressions, `each` one that yields an array."""
+    """One of `TransformKind`. All else are Spark SQL expressions; `each` is one that yields an array."""
 
     kind: TransformKind
     name: str | None = None
@@ -75,7 +75,7 @@ class Merge:
 
 @attrs.frozen
 class Branch:
-    """`branch(predicate, Branched)`; `then` are the calls of `Branched.withFunction`/`withConsumer`, run at once.
+    """`branch(predicate, Branched)`; `then` are the calls of `withFunction`/`withConsumer`, run at once.
 
     `alias` is the handle of the branch (with `then`: of what its last call returns).
     """
@@ -88,7 +88,7 @@ class Branch:
 
 @attrs.frozen
 class Split:
-    """`split(Named)`, its branches in order, then `defaultBranch` or, when `default` is None, `noDefaultBranch`."""
+    """`split(Named)`, its branches, then `defaultBranch` or, without `default`, `noDefaultBranch`."""
 
     name: str | None = None
     branches: tuple[Branch, ...] = ()
@@ -114,5 +114,3 @@ class To:
     name: str | None = None
     serdes: Serdes | None = None
     partitioner: str | None = None
-
-
