@@ -14,7 +14,6 @@ from infra.compiler.described.names import (
     COGROUP_MERGE,
     COGROUP_NODE,
     CUSTOM_NODE,
-    EXPLICIT_REPARTITION,
     JOIN_NODE,
     JOIN_STORE,
     RESOLVER_NODE,
@@ -159,7 +158,11 @@ def _lost_tables(structure: Structure) -> frozenset[str]:
 def _cogroups(
     structure: Structure, internal: frozenset[str]
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
-    """A cogroup registers the sources of its inputs as they were before any repartitioning."""
+    """A cogroup registers the sources of its inputs as they were before its own repartitioning.
+
+    A topic with a user's name may be an earlier `repartition()` as well: then nothing is looked through, for
+    an application that runs meets whatever it enforces.
+    """
     origins = structure.origins(_forgetting(structure))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
@@ -170,7 +173,7 @@ def _cogroups(
         for node in nodes:
             for source in origins.of(node.parents):
                 written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
-                own = [t for t in written if not EXPLICIT_REPARTITION.fullmatch(t)]
+                own = [t for t in written if t.removesuffix("-repartition") in node.stores]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = origins.of(parent for sink in sinks for parent in sink.parents)
                 group |= before if own else {source}

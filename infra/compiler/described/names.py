@@ -16,9 +16,6 @@ GENERATED = re.compile(rf"(?:KSTREAM|KTABLE|COGROUPKSTREAM|[\w.\-]+-STATE-STORE)
 GENERATED_REPARTITION = re.compile(rf"KSTREAM.*-{_INDEX}-repartition", re.ASCII)
 """Repartition topics whose sink and source nodes are generated, too."""
 
-EXPLICIT_REPARTITION = re.compile(rf"KSTREAM-REPARTITION-{_INDEX}-repartition")
-"""Topics of unnamed `repartition()` calls."""
-
 JOIN_STORE = re.compile(
     rf"KSTREAM-(?:JOIN|OUTER)(?:THIS|OTHER)-{_INDEX}-store|.+-(?:outer-)?(?:this|other)-join-store"
 )
