@@ -40,8 +40,9 @@ async def deploy(
 ) -> Mapping[str, InternalTopics]:
     """Plan and, if there is no problem, register; return application id → component.
 
-    Any Pulumi program may await this once, in what it hands to `pulumi.run`; `opts` go to the components. Raises
-    `pulumi.RunError` before the first registration if anything is wrong, each problem being told beforehand.
+    Any Pulumi program may await this once, in what it hands to `pulumi.run`; `opts` go to the components.
+    Raises `pulumi.RunError` before the first registration if anything is wrong, each problem being told
+    beforehand.
     """
     state = await read_stack_state()
     planned = plan_stack(settings, state, reader_for)

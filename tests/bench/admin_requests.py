@@ -12,7 +12,7 @@ from toolchain.broker import Broker
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
     for topics in (100, 1_000):
         documents = folder / f"requests-{topics}"
-        write_documents(documents, topics)
+        write_documents(documents, topics, "requests")
         make_topics(broker.bootstrap_servers, internal_topics(documents))
         reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)))
         snapshot = reader.read(snapshot_request(load_documents([documents]).documents, {}))

@@ -5,9 +5,8 @@ import statistics
 import time
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
-
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
+from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Stack
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
@@ -39,13 +38,12 @@ for topic in json.loads(Path("topics.json").read_text()):
 
 
 def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(SOURCE, num_partitions=1, replication_factor=1)])[SOURCE].result()
+    Cluster(broker.bootstrap_servers).create(SOURCE, 1)
     for topics in (1_000, 5_000):
         ours, plain = _stacks(folder / str(topics), toolchain, broker, topics)
         reach = "at most 1.0" if topics == 1_000 else "at most 0.67"
         _compare(f"create preview, {topics:,} topics (reach: {reach})", ours, plain, ROUNDS[topics])
-    ours, plain = _stacks(folder / "no-change", toolchain, broker, 1_000)
+    ours, plain = _stacks(folder / "no-change", toolchain, broker, 1_000, "kept")
     make_topics(broker.bootstrap_servers, internal_topics(ours.folder / "documents"))
     for stack in (ours, _importing(plain)):
         outcome = stack.up()
@@ -54,10 +52,12 @@ def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
     _compare(title, ours, plain, ROUNDS[1_000], "--expect-no-changes")
 
 
-def _stacks(folder: Path, toolchain: PulumiToolchain, broker: Broker, topics: int) -> tuple[Stack, Stack]:
+def _stacks(
+    folder: Path, toolchain: PulumiToolchain, broker: Broker, topics: int, prefix: str = "bench"
+) -> tuple[Stack, Stack]:
     servers = broker.bootstrap_servers
     ours = Stack.create(folder / "ours", toolchain, {"bootstrapServers": servers})
-    write_documents(ours.folder / "documents", topics)
+    write_documents(ours.folder / "documents", topics, prefix)
     plain = Stack.create(folder / "plain", toolchain, {}, program=PLAIN, environment={"SERVERS": servers})
     specified = [
         {"name": topic.name, "partitions": topic.partitions, "config": dict(topic.config)}

@@ -14,13 +14,12 @@ SOURCE = "bench-source"
 _PER_APPLICATION = 100
 
 
-def write_documents(folder: Path, topics: int) -> None:
+def write_documents(folder: Path, topics: int, prefix: str = "bench") -> None:
     """Write documents of `topics` internal topics, half of them repartition topics and half changelogs."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(topics // _PER_APPLICATION):
-        (folder / f"bench-{number}.json").write_text(
-            json.dumps(document(f"bench-{number}", _PER_APPLICATION))
-        )
+        id_ = f"{prefix}-{number}"
+        (folder / f"{id_}.json").write_text(json.dumps(document(id_, _PER_APPLICATION)))
 
 
 def document(application: str, topics: int) -> Mapping[str, object]:
