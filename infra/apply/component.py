@@ -9,9 +9,10 @@ import pulumi
 from pulumi.runtime.rpc import UNKNOWN
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
+from infra.apply.cluster_writer import ClusterWriter
 from infra.apply.engine import TopicParent
 from infra.apply.registration import register
-from infra.apply.repairs import ClusterWriter, Setup
+from infra.apply.setup import Setup
 from infra.apply.stack_state import (
     COMPONENT_TYPE,
     Repaired,

@@ -10,12 +10,12 @@ import pulumi
 import pulumi_kafka
 from pulumi.runtime.config import CONFIG
 
+from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
 from infra.apply.guard import deletion_guard
 from infra.apply.messages import tell_plan, tell_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
-from infra.apply.repairs import ClusterWriter, KafkaClusterWriter
 from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState
 from infra.model.problems import Problem, errors

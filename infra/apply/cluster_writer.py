@@ -1,8 +1,4 @@
-"""Repairs: changes of the cluster that Pulumi's state cannot show as a difference of a topic.
-
-A `Setup` resource carries them. Its inputs change when there is something to repair, so that a preview shows
-it, and its hook makes the change when the engine gets there: before the application's topics are registered.
-"""
+"""Repairs of the cluster by the Kafka admin client."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +18,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 
 from infra.apply.registration import Repair
-from infra.apply.stack_state import SETUP_TYPE, Repaired
 from infra.observe import Connection
 
 if TYPE_CHECKING:
@@ -104,31 +99,3 @@ def _failures(results: Mapping[str, "Future[Any]"]) -> Iterator[str]:
             yield f"{name}: {error.args[0].str()}"
         except TimeoutError:
             yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
-
-
-class Setup(pulumi.ComponentResource):
-    """What a run sets out to do, remembered before it does it, and the repairs.
-
-    Inputs: the latest `repairs`, topic name → text, and how many runs had any, for the same repair may be due
-    again. Output `topics`: as a finished setup records them, ids empty. A later run thus knows the topics of
-    one that was interrupted as its own.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        repairs: Sequence[Repair],
-        writer: ClusterWriter,
-        *,
-        latest: Repaired,
-        topics: Mapping[str, Any],
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        if repairs:
-            latest = Repaired(latest.times + 1, {repair.name: repair.text for repair in repairs})
-            hook = pulumi.ResourceHook(f"headwater:repair:{name}", lambda _: writer.repair(repairs))
-            binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
-            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
-        inputs = {"repairs": latest.texts, "repaired": latest.times}
-        super().__init__(SETUP_TYPE, name, inputs, opts)
-        self.register_outputs({**inputs, "topics": topics})
