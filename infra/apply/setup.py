@@ -1,7 +1,7 @@
 """What a run sets out to do, and the repairs: changes of the cluster that no topic resource can show.
 
-The inputs of `Setup` change when there is something to repair, so that a preview shows it, and its hook makes the
-change when the engine gets there: before the application's topics are registered.
+The inputs of `Setup` change when there is something to repair, so that a preview shows it, and its hook makes
+the change when the engine gets there: before the application's topics are registered.
 """
 
 from collections.abc import Mapping, Sequence
