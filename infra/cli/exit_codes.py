@@ -23,7 +23,8 @@ _MEANINGS = {
     ExitCode.DONE: "done; nothing is wrong (warnings may have been shown)",
     ExitCode.PROBLEMS: "problems in the documents, or something could not be read or reached",
     ExitCode.DRIFT: "the cluster differs from what is declared (`drift`)",
-    ExitCode.REFUSED: "the plan is refused: nothing would be changed (`plan`), not everything was compared (`drift`)",
+    ExitCode.REFUSED: "the plan is refused: nothing would be changed (`plan`), "
+    "not everything was compared (`drift`)",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.BUG: "an error in Headwater itself",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
