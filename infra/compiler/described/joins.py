@@ -168,12 +168,13 @@ def _cogroups(
     for node in structure.nodes.values():
         if isinstance(node, ProcessorNode) and COGROUP_NODE.fullmatch(node.name):
             by_store.setdefault(",".join(node.stores), []).append(node)
+    stores = {store for nodes in by_store.values() for node in nodes for store in node.stores}
     for position, nodes in enumerate(by_store.values()):
         group: set[str] = set()
         for node in nodes:
             for source in origins.of(node.parents):
                 written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
-                own = [t for t in written if t.removesuffix("-repartition") in node.stores]
+                own = [t for t in written if t.removesuffix("-repartition") in stores]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = origins.of(parent for sink in sinks for parent in sink.parents)
                 group |= before if own else {source}
