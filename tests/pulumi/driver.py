@@ -16,7 +16,7 @@ from toolchain import PulumiToolchain
 
 _ROOT = Path(__file__).parents[2]
 _PROJECT = "name: headwater\nruntime: python\n"
-_SECONDS = 240
+_SECONDS = 600  # nothing takes that long; pytest has a time-out of its own
 STACK = "test"
 
 
