@@ -48,7 +48,7 @@ def refused_by_client(
     topology: NodeTopology, groups: Iterable[TopicGroup], copartitioned: Iterable[frozenset[str]]
 ) -> tuple[Problem, ...]:
     """What the client refuses before it joins: patterns, named topologies, scattered co-partition groups."""
-    sources = [frozenset(group.sources) for group in groups]
+    readers = {topic: group.id for group in groups for topic in group.sources}
     problems = [
         _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
         for node in (n.name for n in topology.nodes if getattr(n, "pattern", None) is not None)
@@ -57,7 +57,7 @@ def refused_by_client(
         problems.append(
             _unsupported(f"the named topology {topology.name}", "Build the topology without a name", None)
         )
-    problems += [_scattered(group) for group in copartitioned if not any(group <= read for read in sources)]
+    problems += [_scattered(group) for group in copartitioned if len({readers.get(t) for t in group}) > 1]
     return tuple(problems)
 
 

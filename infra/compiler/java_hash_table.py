@@ -23,6 +23,8 @@ _SMALLEST_TREE = 7
 
 def iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> list[K]:
     """The order of iteration after inserting `keys` (each once) into an empty map of `table` buckets."""
+    if len(keys) == 1:
+        return [keys[0][1]]
     size = _grown(len(keys), table)
     if _has_long_list(keys, table, size):
         return _Table[K](table).filled(keys)

@@ -29,6 +29,7 @@ _CALL_NAMES: dict[type, str] = {
     op.AddSource: "addSource",
     op.AddProcessor: "addProcessor",
     op.AddSink: "addSink",
+    op.AddReadOnlyStateStore: "addReadOnlyStateStore",
     op.ConnectStores: "connectProcessorAndStateStores",
 }
 NAME_IS_FREE = (op.Repartition, op.Suppress, op.GroupByKey)

@@ -56,6 +56,14 @@ def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalSto
     topology.add_global_store(_built(topology, call.store, at), call.topic, source, processor, at)
 
 
+def _add_read_only_store(
+    topology: TopologyUnderConstruction, call: op.AddReadOnlyStateStore, at: Location
+) -> None:
+    topology.add_source(call.source_name, (call.topic,), at)
+    topology.add_processor(call.name, (call.source_name,), at, [_built(topology, call.store, at)])
+    topology.reuse_as_changelog(call.store.supplier.name, call.topic, at)
+
+
 def _built(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:
     topology.problems.extend(supplier_faults(builder.supplier, at))
     return built_store(builder)
@@ -68,4 +76,5 @@ _CALLS: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]
     op.ConnectStores: _connect,
     op.AddStateStore: _add_state_store,
     op.AddGlobalStore: _add_global_store,
+    op.AddReadOnlyStateStore: _add_read_only_store,
 }

@@ -138,12 +138,16 @@ class TopologyUnderConstruction:
         for store in stores:
             self._connect(processor, store, at)
 
-    def reuse_as_changelog(self, store: str, topic: str) -> None:
+    def reuse_as_changelog(self, store: str, topic: str, at: Location | None = None) -> None:
         """`connectSourceStoreAndTopic` with logging off: the source topic serves as changelog."""
         added = self._stores.get(store)
-        if added is not None:
-            added.changelog_topic = topic
-            added.logged = False
+        if added is None:
+            return
+        if added.changelog_topic is not None:
+            self._refuse_store(added, at)
+            return
+        added.changelog_topic = topic
+        added.logged = False
 
     def add_global_store(
         self, store: Store, topic: str, source: str, processor: str, at: Location | None
