@@ -7,9 +7,11 @@ from rich.text import Text
 
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from infra.planner.wording import counted
+from infra.report.parallelism import parallelism
 from infra.report.printable import printable
 
 _KIND_COLOURS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
+_FOLLOWS = "follows its writer, count not known"
 _HEAD = ("internal topic", "kind", "partitions", "config")
 
 
@@ -34,6 +36,7 @@ def _application(compiled: CompiledApplication) -> Iterator[Text]:
     yield Text.assemble(
         (printable(compiled.application.id), "bold underline"),
         f"  {counted(len(topics), 'internal topic')}, {counted(total, 'partition')}",
+        ", as far as counts are known" if compiled.missing_sources else "",
     )
     by_part: defaultdict[int, list[InternalTopic]] = defaultdict(list)
     for topic in topics:
@@ -43,15 +46,14 @@ def _application(compiled: CompiledApplication) -> Iterator[Text]:
         yield from _subtopology(part, by_part[part.id])
     if compiled.sinks:
         yield Text("")
-        names = ", ".join(f"{sink.topic} ({sink.partitions or 'undecided'})" for sink in compiled.sinks)
+        names = ", ".join(f"{sink.topic} ({sink.partitions or _FOLLOWS})" for sink in compiled.sinks)
         yield Text(f"  managed sinks: {printable(names)}")
     yield Text("")
 
 
 def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
     kind = "global sub-topology" if part.is_global else "sub-topology"
-    tasks = "on every instance" if part.is_global else counted(part.tasks, "task")
-    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {tasks}")
+    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}")
     patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
     for label, names in (("reads", (*patterns, *part.sources)), ("writes", part.sinks)):
         if names:

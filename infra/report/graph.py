@@ -7,6 +7,7 @@ import attrs
 
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from infra.planner.wording import counted
+from infra.report.parallelism import parallelism
 
 
 class Role(Enum):
@@ -48,7 +49,7 @@ class PartBox:
 
     application: str
     id: int
-    tasks: int
+    parallelism: str
     nodes: tuple[str, ...]
     stores: tuple[StoreBox, ...]
     reads: tuple[str, ...]
@@ -58,10 +59,6 @@ class PartBox:
     @property
     def title(self) -> str:
         return f"{'global sub-topology' if self.is_global else 'sub-topology'} {self.id}"
-
-    @property
-    def parallelism(self) -> str:
-        return "on every instance" if self.is_global else counted(self.tasks, "task")
 
 
 @attrs.frozen
@@ -105,7 +102,7 @@ def _part(
     return PartBox(
         application=application.application.id,
         id=part.id,
-        tasks=part.tasks,
+        parallelism=parallelism(part),
         nodes=part.nodes,
         stores=tuple(_stores(application.application.id, part, internal)),
         reads=(*patterns, *part.sources),

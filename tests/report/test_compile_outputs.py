@@ -17,8 +17,8 @@ from infra.report.dot import dot
 from infra.report.graph import Graph, graph
 from infra.report.mermaid import mermaid
 from infra.report.svg import svg
-from infra.spec import load_text
-from tests.report.examples import COUNTS, compiled_examples
+from infra.spec import load_documents, load_text
+from tests.report.examples import COUNTS, EXAMPLES, compiled_examples
 
 _GOLDEN = Path(__file__).parent / "golden"
 _PICTURE = Path(__file__).parents[2] / "docs" / "examples.svg"
@@ -46,6 +46,13 @@ def test_output(
     golden: Callable[[Path, str], None],
 ) -> None:
     golden(_PICTURE if name == _PICTURE.name else _GOLDEN / name, render(compiled_examples()))
+
+
+def test_what_is_not_known_is_not_shown_as_none(golden: Callable[[Path, str], None]) -> None:
+    documents = load_documents(
+        [EXAMPLES / "fulfilment.yaml", EXAMPLES / "revenue-by-category.yaml"]
+    ).documents
+    golden(_GOLDEN / "unknown_counts.txt", compile_text(compile_documents(documents, {"stock": 3})))
 
 
 def test_json_has_the_published_shape() -> None:
