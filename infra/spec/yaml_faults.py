@@ -63,7 +63,7 @@ def shared(sign: str, at: Location) -> Problem:
         expected="no anchors and no aliases",
         found=f"`{shorten(sign)}`",
         why="A few nested aliases can stand for billions of values, and must be searched for by the reader.",
-        fix="Write the value out where it is used.",
+        fix=f"Write the value out wherever `*{shorten(sign[1:])}` stands.",
         location=at,
     )
 

@@ -51,6 +51,7 @@ class TreeBuilder:
         self._file = file
         self._open: list[_Open] = []
         self._nodes = 0
+        self._anchors: set[str] = set()
 
     def read(self, events: Iterable[Event]) -> None:
         """Build until the events end.
@@ -89,8 +90,14 @@ class TreeBuilder:
         if tag:
             self._report(faults.tag(tag, at))
         if event.anchor:
-            self._report(faults.shared(("*" if isinstance(event, AliasEvent) else "&") + event.anchor, at))
+            self._refuse_sharing(event, event.anchor, at)
         return bool(tag)
+
+    def _refuse_sharing(self, event: NodeEvent, anchor: str, at: Location) -> None:
+        """Once for an anchor and all its aliases: there may be thousands."""
+        if anchor not in self._anchors:
+            self._anchors.add(anchor)
+            self._report(faults.shared(("*" if isinstance(event, AliasEvent) else "&") + anchor, at))
 
     def _start(self, event: CollectionStartEvent) -> None:
         refused = self._enter(event, event.tag)

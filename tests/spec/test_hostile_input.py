@@ -31,8 +31,8 @@ def test_an_alias_bomb_is_never_expanded() -> None:
 
     problems = refused("\n".join(lines))
 
-    assert {problem.code for problem in problems} <= {ProblemCode.YAML_SYNTAX, ProblemCode.DOCUMENT_TOO_LARGE}
-    assert problems[0].summary == "The anchor `&a0` is refused."
+    refusals = [problem.summary for problem in problems if problem.code is ProblemCode.YAML_SYNTAX]
+    assert refusals == [f"The anchor `&a{n}` is refused." for n in range(10)]
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
