@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from infra.model.nodes import SourceNode
-from infra.model.operators import AddGlobalStore, AddSource, GlobalTable, ReadStream, ReadTable
+from infra.model.operators import (
+    AddGlobalStore,
+    AddReadOnlyStateStore,
+    AddSource,
+    GlobalTable,
+    ReadStream,
+    ReadTable,
+)
 from infra.model.record import SetupRecord
 from infra.model.topology import Application, Protocol, TopologyDocument
 from infra.observe.reader import SnapshotRequest
@@ -45,7 +52,12 @@ def _sources(document: TopologyDocument) -> Iterator[str]:
         match step.operator:
             case ReadStream(topics=topics) | AddSource(topics=topics):
                 yield from topics.names
-            case ReadTable(topic=topic) | GlobalTable(topic=topic) | AddGlobalStore(topic=topic):
+            case (
+                ReadTable(topic=topic)
+                | GlobalTable(topic=topic)
+                | AddGlobalStore(topic=topic)
+                | AddReadOnlyStateStore(topic=topic)
+            ):
                 yield topic
     if document.described is not None:
         nodes = document.described.nodes

@@ -227,7 +227,7 @@ def _add_state_store(options: Options) -> model.AddStateStore:
 
 def _add_global_store(options: Options) -> model.AddGlobalStore:
     return model.AddGlobalStore(
-        stores.global_builder(options["store"]),
+        stores.filled_from_a_topic(options["store"]),
         options["topic"],
         name=options.get("name"),
         source_name=options.get("sourceName"),
@@ -257,6 +257,18 @@ def _add_sink(options: Options) -> model.AddSink:
         extractor=options.get("extractor"),
         serdes=stores.serdes(options),
         partitioner=options.get("partitioner"),
+    )
+
+
+def _add_read_only_state_store(options: Options) -> model.AddReadOnlyStateStore:
+    return model.AddReadOnlyStateStore(
+        stores.filled_from_a_topic(options["store"]),
+        options["topic"],
+        source_name=options["sourceName"],
+        name=options["name"],
+        processor_class=options.get("class"),
+        serdes=stores.serdes(options),
+        timestamp=options.get("timestamp"),
     )
 
 
@@ -292,5 +304,6 @@ BUILDERS: dict[str, Callable[[Options], model.Operator]] = {
     "addProcessor": _add_processor,
     "addSink": _add_sink,
     "connectProcessorAndStateStores": _connect,
+    "addReadOnlyStateStore": _add_read_only_state_store,
 }
 """Each operator of the schema but `split`, whose branches hold steps again (`build_document`)."""

@@ -85,8 +85,8 @@ def builder(options: Options) -> StoreBuilder:
     )
 
 
-def global_builder(store: str | Options) -> StoreBuilder:
-    """A global store. One given by its name alone is a key-value store without a changelog."""
+def filled_from_a_topic(store: str | Options) -> StoreBuilder:
+    """A global or read-only store. One given by its name alone is a key-value store without a changelog."""
     return builder({"name": store, "logging": False} if isinstance(store, str) else store)
 
 

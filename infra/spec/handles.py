@@ -16,7 +16,9 @@ from infra.spec.wording import one_of, shorten
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
 _WITHOUT_RESULT = frozenset({"to", "foreach", "print", "split", "addStateStore", "addGlobalStore"})
-_ON_TOPOLOGY = frozenset({"addSource", "addProcessor", "addSink", "connectProcessorAndStateStores"})
+_ON_TOPOLOGY = frozenset(
+    {"addSource", "addProcessor", "addSink", "connectProcessorAndStateStores", "addReadOnlyStateStore"}
+)
 """Calls on the `Topology`: they neither take a result nor leave one."""
 _TAKING = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
 _FEW, _MOST = 12, 200

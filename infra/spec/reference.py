@@ -15,7 +15,7 @@ GROUPS = {
     "Joins": "join leftJoin outerJoin",
     "Between streams and tables": "toTable toStream",
     "Processors and stores": "process processValues transformValues addStateStore addGlobalStore",
-    "Processor API": "addSource addProcessor addSink connectProcessorAndStateStores",
+    "Processor API": "addSource addProcessor addSink connectProcessorAndStateStores addReadOnlyStateStore",
 }
 _SHARED = (
     "duration", "signedDuration", "joinWindow", "materialized", "storeBuilder", "storeSupplier",

@@ -3,7 +3,7 @@
 Everything is drawn through `Choices`, whose 0 is always the plainest choice: hypothesis shrinks towards it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -410,10 +410,25 @@ class Generator(StoreGenerator):
                 self._emit(
                     "connectProcessorAndStateStores", {"processor": chosen, "stores": [store["name"]]}, None
                 )
+        if self.choices.chance(15):
+            self._read_only_store(nodes)
         if self.choices.chance(60):
             parents = [self.choices.pick([*readers, *nodes])]
             target = {"topic": self.fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
             self._emit("addSink", {"name": self.fresh("sink"), **target, "parents": parents}, None)
+
+    def _read_only_store(self, processors: Sequence[str]) -> None:
+        store, name = self.builder(), self.fresh("load")
+        self._emit(
+            "addReadOnlyStateStore",
+            {"store": store, "topic": self._topic(), "sourceName": self.fresh("src"), "name": name},
+            None,
+        )
+        if processors and self.choices.chance(60):
+            reader = self.choices.pick(processors)
+            self._emit(
+                "connectProcessorAndStateStores", {"processor": reader, "stores": [store["name"]]}, None
+            )
 
     def _source_topics(self) -> Options:
         form = self.choices.number(10)

@@ -113,6 +113,7 @@ _MINIMAL: dict[str, dict[str, Any]] = {
     "addProcessor": {"name": "x", "parents": ["x"]},
     "addStateStore": {"name": "x"},
     "addGlobalStore": {"store": "x", "topic": "x"},
+    "addReadOnlyStateStore": {"store": "x", "topic": "x", "sourceName": "x", "name": "y"},
     "connectProcessorAndStateStores": {"processor": "x", "stores": ["x"]},
     "suppress": {"until": "timeLimit"},
     **{name: {"topic": "x"} for name in ("stream", "table", "globalTable")},

@@ -17,6 +17,7 @@ from infra.model.operators.grouping import (
 from infra.model.operators.joins import Join, JoinType
 from infra.model.operators.processor_api import (
     AddProcessor,
+    AddReadOnlyStateStore,
     AddSink,
     AddSource,
     ConnectStores,
@@ -69,6 +70,7 @@ Operator = (
     | TransformValues
     | AddSource
     | AddProcessor
+    | AddReadOnlyStateStore
     | AddSink
     | ConnectStores
 )
@@ -76,6 +78,7 @@ Operator = (
 __all__ = [
     "AddGlobalStore",
     "AddProcessor",
+    "AddReadOnlyStateStore",
     "AddSink",
     "AddSource",
     "AddStateStore",

@@ -40,6 +40,22 @@ class AddSink:
 
 
 @attrs.frozen
+class AddReadOnlyStateStore:
+    """`addReadOnlyStateStore(store, source, …, topic, processor, supplier)` (KIP-813).
+
+    `name` is the processor's. The topic read is the store's changelog, so that none is made.
+    """
+
+    store: StoreBuilder
+    topic: str
+    source_name: str
+    name: str
+    processor_class: str | None = None
+    serdes: Serdes | None = None
+    timestamp: str | None = None
+
+
+@attrs.frozen
 class ConnectStores:
     """`connectProcessorAndStateStores(processor, stores…)`."""
 

@@ -78,6 +78,9 @@ simple = st.one_of(
         op.AddGlobalStore, store=builders, topic=topics, source_name=st.none() | st.sampled_from(["n", "m"])
     ),
     st.builds(op.AddStateStore, store=builders, processors=parents),
+    st.builds(
+        op.AddReadOnlyStateStore, builders, topics, st.sampled_from(["n", "m"]), st.sampled_from(["n", "o"])
+    ),
     named(op.Transform, kind=st.sampled_from(TransformKind), materialized=materializations),
     named(op.Process, stores=stores, connected=inline),
     named(op.ProcessValues, stores=stores, connected=inline),

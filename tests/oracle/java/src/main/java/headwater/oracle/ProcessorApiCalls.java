@@ -53,6 +53,10 @@ final class ProcessorApiCalls {
                 topology.addGlobalStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("sourceName"),
                     new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(List.of()));
                 break;
+            case "addReadOnlyStateStore":
+                topology.addReadOnlyStateStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("sourceName"),
+                    new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(List.of()));
+                break;
             default: throw new Call.BadRequest("unknown operator on a topology: " + call.operator());
         }
     }
