@@ -4,11 +4,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import admin_requests, compilation, previews
+from tests.bench import admin_requests, compilation, drift, previews
 from toolchain import ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
-_BENCHMARKS = {"compile": compilation.run, "requests": admin_requests.run, "previews": previews.run}
+_BENCHMARKS = {
+    "compile": compilation.run,
+    "requests": admin_requests.run,
+    "previews": previews.run,
+    "drift": drift.run,
+}
 
 
 def main() -> None:
