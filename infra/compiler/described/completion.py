@@ -72,9 +72,8 @@ def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
         expected=f"one of {', '.join(KINDS)}",
         found="no kind",
         why=(
-            f"Its changelog's cleanup policy and retention depend on it: {finding.node} may be windowed or "
-            "not, the text is the "
-            "same."
+            f"Its changelog's cleanup policy and retention depend on it, and {finding.node} prints the same "
+            "with any kind of store."
         ),
         fix=(
             f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or "
