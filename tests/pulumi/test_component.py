@@ -1,0 +1,51 @@
+"""The component in somebody else's Pulumi program: the one of docs/pulumi.md, as it stands there."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.pulumi.cluster import Cluster
+from tests.pulumi.conftest import SOURCE_PARTITIONS, World
+from tests.pulumi.driver import Stack
+from toolchain import PulumiToolchain
+from toolchain.broker.local import LocalBroker
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+
+GUIDE = Path(__file__).parents[2] / "docs" / "pulumi.md"
+
+
+def test_the_program_of_the_guide_runs(
+    tmp_path: Path,
+    pulumi_toolchain: PulumiToolchain,
+    kafka: LocalBroker,
+    cluster: Cluster,
+    unique: Callable[[str], str],
+) -> None:
+    id_, source = unique("app"), unique("orders")
+    match = re.search(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    assert match
+    program = match[1]
+    for written, ours in {
+        '"kafka:9093"': f'"{kafka.bootstrap_servers}"',
+        '"topologies"': '"documents"',
+        ', "saslMechanism": "SCRAM-SHA-512"': "",
+        '"orders-app"': f'"{id_}"',
+    }.items():
+        assert written in program
+        program = program.replace(written, ours)
+    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, program=program)
+    stack.configure({"documents": None})
+    cluster.create(source, SOURCE_PARTITIONS)
+    world = World(stack, cluster, id_, source)
+    world.declare()
+    world.up()
+    assert world.partitions() == (SOURCE_PARTITIONS, SOURCE_PARTITIONS)
+    exported = stack.succeed("stack", "output", "partitions")
+    assert all(f'"{name}":{SOURCE_PARTITIONS}' in exported.replace(" ", "") for name in world.topics)
+    world.is_clean()
+    world.declare({"replication.factor": 5, "internal.topics.setup": "manual"})
+    cluster.delete(world.changelog)
+    world.refused("MissingInternalTopics")
