@@ -145,8 +145,7 @@ def _outgrown(topic: str, count: int, tasks: int) -> Problem:
         found=f"{count}",
         why=(
             "The broker wants a changelog to have a partition for each task, a source topic that is reused "
-            "too. "
-            f"{status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+            f"too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Leave reuse.ktable.source.topics out of topology.optimization, give the sources equal counts, "
         "or use `protocol: classic`.",
@@ -166,8 +165,7 @@ def _fixed_anywhere(topic: str, fixed: Mapping[str, int]) -> Problem:
         found=counts,
         why=(
             "Brokers up to 4.3.1 hold a join of repartition topics against all explicit counts of the "
-            "topology, unrelated "
-            f"ones too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+            f"topology, unrelated ones too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Give all repartition() calls the same `partitions`, or use `protocol: classic`.",
     )

@@ -74,8 +74,7 @@ def not_copartitioned(external: Mapping[str, int]) -> Problem:
         why='Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application stops.',
         fix=(
             "Expand the smaller topics to the largest count (keys then move between partitions), or put "
-            "repartition() "
-            "before the join."
+            "repartition() before the join."
         ),
     )
 
@@ -98,9 +97,8 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
                     found=listed(found),
                     why=(
                         "Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
-                        "This one has "
-                        "none: it starts, tasks beyond the smallest count see one side only and joins "
-                        "silently miss partners."
+                        "This one has none: it starts, tasks beyond the smallest count see one side only and "
+                        "joins silently miss partners."
                     ),
                     fix=(
                         "Expand the smaller topics to the largest count, or put repartition() before the "

@@ -106,9 +106,8 @@ def _dependent(
                     found=f"{made[topic]} with this application id",
                     why=(
                         "The sub-topology that writes it reads several topics, and Kafka Streams goes "
-                        "through sub-topologies "
-                        "in an order that hashes the application id. Renaming the application changes the "
-                        "count."
+                        "through sub-topologies in an order that hashes the application id. Renaming the "
+                        "application changes the count."
                     ),
                     fix="Set an explicit count: repartition() with `partitions` before the operation.",
                     location=details.at,

@@ -40,8 +40,8 @@ def _unwritten(sink: Sink) -> Problem:
         expected="a sink that writes the topic by name",
         found="no such sink",
         why=(
-            "Without a writer there is no partition count to follow. Topics chosen by a topic name "
-            "extractor are not known."
+            "Without a writer there is no partition count to follow. Topics chosen by a topic name extractor "
+            "are not known."
         ),
         fix="Correct the topic's name, or declare its partitions as a number.",
     )

@@ -53,13 +53,11 @@ def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication)
             found=pair.new,
             why=(
                 "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and "
-                "leaves the old one "
-                "behind: state and records in flight are lost to the application."
+                "leaves the old one behind: state and records in flight are lost to the application."
             ),
             fix=(
                 "Name the operator or store (`name`, `materialized`), or undo what shifted the index. To go "
-                "on with lost state, "
-                "reset the application."
+                "on with lost state, reset the application."
             ),
             location=topics[pair.new].at,
             severity=Severity.WARNING,

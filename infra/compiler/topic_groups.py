@@ -227,8 +227,8 @@ def _reads_itself(topic: str, node: SourceNode) -> Problem:
         expected="a pattern that matches no internal topic of the application",
         found=str(node.pattern),
         why=(
-            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts "
-            "after the first start."
+            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts after "
+            "the first start."
         ),
         fix="Narrow the pattern.",
         location=node.at,

@@ -76,9 +76,8 @@ def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
             "with any kind of store."
         ),
         fix=(
-            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or "
-            f"`{{kind: window, retention: …}}`; or import with "
-            "--bootstrap-server, which looks at the changelog."
+            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`; "
+            "or import with --bootstrap-server, which looks at the changelog."
         ),
         location=at,
     )
@@ -104,8 +103,7 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
         ),
         fix=(
             f"Add `retention` to `describe.stores.{finding.name}`; or import with --bootstrap-server, which "
-            "looks at the "
-            "changelog."
+            "looks at the changelog."
         ),
         location=at,
     )
