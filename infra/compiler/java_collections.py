@@ -67,6 +67,12 @@ def copy_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int | None 
     return tuple(iteration_order(hashed, max(SMALLEST_TABLE, 1 << (wanted - 1).bit_length())))
 
 
+def string_order_from(capacity: int, keys: Iterable[str]) -> tuple[str, ...]:
+    """The iteration order of `new HashSet<>(capacity)` to which `keys` were added one by one."""
+    hashed = [(spread(string_hash(key)), key) for key in dict.fromkeys(keys)]
+    return tuple(iteration_order(hashed, 1 << max(capacity - 1, 0).bit_length()))
+
+
 def string_set_order(keys: Iterable[str]) -> tuple[str, ...]:
     """`hash_order` of strings."""
     return hash_order(keys, string_hash)

@@ -5,6 +5,7 @@ from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.declarations import WritesTableJoin
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
+from infra.compiler.java_collections import string_order_from
 from infra.model import operators as op
 
 MERGE = "KTABLE-MERGE-"
@@ -27,4 +28,14 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     node = builder.add(merge, declares, on.node, other.node, versioned=is_versioned(call.materialized))
     if store is not None:
         return Table(merge, sources, node, View((store.name,)))
-    return Table(merge, sources, node, View(tuple(dict.fromkeys((*this_stores, *other_stores)))))
+    return Table(merge, sources, node, View(_seen_through(this_stores, other_stores)))
+
+
+def _seen_through(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -> tuple[str, ...]:
+    """The stores of both sides in the order in which Kafka Streams hands them on.
+
+    `KTableKTableAbstractJoinValueGetterSupplier` collects them in a small hash set on either side of the
+    merge, which collects both in one of its own.
+    """
+    stores = string_order_from(len(this_stores) + len(other_stores), (*this_stores, *other_stores))
+    return string_order_from(2 * len(stores), stores)
