@@ -112,7 +112,7 @@ class Stack:
                 "--non-interactive",
                 "--color",
                 "never",
-                *(() if arguments[0] in ("stack", "config", "cancel") else ("--stack", STACK)),
+                *(() if arguments[0] in ("stack", "config", "cancel", "login") else ("--stack", STACK)),
             ],
             cwd=self.folder,
             env=self._environment(),
