@@ -1,5 +1,7 @@
 """`python -m toolchain`: make ready, ahead of time, what the demo and the tests run."""
 
+import os
+import shlex
 import sys
 
 import click
@@ -13,12 +15,18 @@ _PARTS = ("kafka", "pulumi", "all")
 
 
 @click.command()
-@click.argument("part", type=click.Choice((*_PARTS, "doctor")), default="all")
+@click.argument("part", type=click.Choice((*_PARTS, "doctor", "env")), default="all")
 def main(part: str) -> None:
-    """Fetch or build PART into the cache folder; `doctor` tells which programs this machine has."""
+    """Fetch or build PART into the cache folder.
+
+    `doctor` tells which programs this machine has. `env` prints what puts the Pulumi CLI that was built here
+    on the PATH of a shell: eval "$(python -m toolchain env)"
+    """
     try:
         if part == "doctor":
             sys.exit(0 if doctor() else 1)
+        elif part == "env":
+            environment()
         else:
             ensure(_PARTS[:2] if part == "all" else (part,))
     except ToolchainError as error:
@@ -45,6 +53,16 @@ def doctor() -> bool:
     for finding in findings:
         click.echo(finding.describe())
     return all(finding.sufficient for finding in findings)
+
+
+def environment() -> None:
+    """Print the variables that a shell needs to run `pulumi`; a user's own CLI needs none."""
+    pulumi = pulumi_cli.ensure_pulumi()
+    if pulumi.is_users:
+        return
+    for name, value in pulumi.environment().items():
+        if os.environ.get(name) != value:
+            click.echo(f"export {name}={shlex.quote(value)}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
     """Return a Pulumi home that holds the plugin; raises `ToolchainError` if there is no way to it."""
 
     def fill(home: Path, progress: Progress) -> None:
-        if (own := _users_home() / "plugins" / _NAME).is_dir():
+        if (own := users_home() / "plugins" / _NAME).is_dir():
             shutil.copytree(own, home / "plugins" / _NAME)
         elif not _download(cli, home, progress):
             progress.note(f"{_BRIDGE.title}: not to be downloaded here")
@@ -34,7 +34,8 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
     return cache.ensure(f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}", fill, progress)
 
 
-def _users_home() -> Path:
+def users_home() -> Path:
+    """Return the Pulumi home that the user's own commands have."""
     return Path(os.environ.get("PULUMI_HOME") or "~/.pulumi").expanduser()
 
 

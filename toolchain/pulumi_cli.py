@@ -42,6 +42,14 @@ class PulumiToolchain:
 
     cli: Path
     home: Path
+    is_users: bool = False
+    """Whether the CLI is the one that the user has on PATH."""
+
+    @property
+    def login_home(self) -> Path:
+        """Where `pulumi login` by the user leaves its credentials."""
+        chosen = "PULUMI_HOME" in os.environ
+        return kafka_plugin.users_home() if self.is_users or chosen else self.home
 
     def environment(
         self, base: Mapping[str, str] | None = None, *, home: Path | None = None
@@ -74,8 +82,9 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
 def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) -> PulumiToolchain:
     """Return a usable Pulumi, built if need be; raises `ToolchainError`, naming every missing program."""
     cache, progress = cache or Cache(), progress or Progress()
-    cli = _compatible_on_path() or cache.ensure(_entry(), _build(cache), progress) / "pulumi"
-    return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress))
+    users = _compatible_on_path()
+    cli = users or cache.ensure(_entry(), _build(cache), progress) / "pulumi"
+    return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress), is_users=users is not None)
 
 
 def _compatible_on_path() -> Path | None:

@@ -21,7 +21,8 @@ def recorded_setups(stack: str, project: Path) -> Mapping[str, SetupRecord]:
     answer = subprocess.run(
         [pulumi.cli, "stack", "export", "--stack", stack],
         cwd=project,
-        env=pulumi.environment(),
+        # The user is logged in there, not in a home of ours.
+        env={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

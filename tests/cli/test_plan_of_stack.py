@@ -30,6 +30,10 @@ def test_what_was_set_up_is_known(
     lost = headwater(*of_stack)
     assert lost.returncode == ExitCode.REFUSED
     assert "was set up and is gone" in lost.stderr
+    # People log in once instead, and Pulumi notes where.
+    world.stack.succeed("login", f"file://{folder / 'state'}")
+    monkeypatch.delenv("PULUMI_BACKEND_URL")
+    assert headwater(*of_stack).stderr == lost.stderr
 
 
 def test_a_stack_that_is_not_there(

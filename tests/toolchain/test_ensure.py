@@ -66,6 +66,7 @@ def test_a_compatible_pulumi_on_path_and_an_installed_plugin_are_used(bare: Path
     assert toolchain.cli == cli
     assert (toolchain.home / "plugins" / _PLUGIN / "pulumi-resource-kafka").read_text() == "the user's own"
     assert toolchain.home.is_relative_to(bare / "cache"), "the user's Pulumi home stays as it is"
+    assert toolchain.login_home == bare / "home"
 
 
 @pytest.mark.parametrize(

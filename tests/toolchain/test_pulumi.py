@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -164,3 +165,10 @@ def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_sc
         stored = "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
         assert "in-charge" not in stored
         assert "reads-a-lot" not in stored
+
+
+def test_a_shell_is_given_the_cli_that_was_built(pulumi_toolchain: PulumiToolchain) -> None:
+    script = 'eval "$("$0" -m toolchain env)" && pulumi version && pulumi plugin ls'
+    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("v3.")
+    assert pulumi_toolchain.is_users or "kafka" in done.stdout
