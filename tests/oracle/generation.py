@@ -52,6 +52,8 @@ class Generator(StoreGenerator):
     stream_topics: list[Options] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
     global_topics: list[str] = attrs.field(factory=list)
+    only_tables: bool = False
+    """Tables joined over and over: stores are read through many unmaterialised results."""
 
     def document(self, size: int) -> Options:
         self._source()
@@ -174,6 +176,16 @@ class Generator(StoreGenerator):
     # --- one call on something there is
 
     def _step(self) -> None:
+        if self.only_tables and self.choices.chance(90):
+            tables = self._of("table")
+            if len(tables) < 2 or self.choices.chance(35):
+                self._emit("table", {"topic": self._topic()}, "table")
+            else:
+                table, other = self.choices.pick(tables[:4]), self.choices.pick(tables)
+                operator = self.choices.pick(("join", "leftJoin", "outerJoin", "filter", "mapValues"))
+                partner = {"with": other.alias} if operator.endswith(("join", "Join")) else {}
+                self._emit(operator, partner, "table", table)
+            return
         if not self.handles or self.choices.chance(22):
             self._source()
             return

@@ -46,8 +46,9 @@ class Situation:
 
 
 def random_situation(choices: Choices) -> Situation:
-    generator = Generator(choices, bad=choices.chance(_PERCENT_BAD))
-    size = 1 + choices.number(14 if choices.chance(75) else 40)
+    generator = Generator(choices, bad=choices.chance(_PERCENT_BAD), only_tables=choices.chance(8))
+    # Kafka Streams describes joins of joins in time that doubles with each, so those stay few
+    size = 1 + choices.number(40 if choices.chance(25) and not generator.only_tables else 14)
     document = generator.document(size)
     return Situation(document, (generator.partitions(), generator.partitions(missing_percent=3)))
 
