@@ -75,6 +75,7 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
         "topics": topic_outputs(record.topics.values()),
         "initialProcessors": record.initial_processors,
         "generatedNames": sorted(record.generated),
+        "origins": dict(sorted(record.origins.items())),
         "retired": record.retired,
     }
 
@@ -105,6 +106,7 @@ def _record(id_: str, finished: Properties, begun: Properties) -> SetupRecord | 
         topics={**_topics(begun), **_topics(finished)},
         initial_processors=int(finished.get("initialProcessors") or 0),
         generated=frozenset(finished.get("generatedNames") or ()),
+        origins=dict(finished.get("origins") or {}),
         retired=bool(finished.get("retired")),
         unfinished=not finished,
     )

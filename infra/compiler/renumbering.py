@@ -6,10 +6,12 @@ what the old ones hold is lost to it without a word.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 import attrs
 
+from infra.compiler.origins import origins
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, Severity
 
@@ -24,23 +26,38 @@ class Renumbering:
     new: str
 
 
-def renumberings(recorded: Iterable[str], compiled: Iterable[str]) -> tuple[Renumbering, ...]:
+def renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tuple[Renumbering, ...]:
     """Pairs of full topic names, old → new, among the names with a generated index.
 
-    Topics that only one side has are paired if their names differ in nothing but the index: in order, and
-    where there are more of them on one side so that most are shifted alike.
+    Both: topic → its origin ("" = unknown). Names of one origin are compared with each other first: a name
+    may live on as that of another operator. Of the rest, topics that only one side has are paired. Names of
+    a pair differ in nothing but the index; they pair in order, and where there are more of them on one side
+    so that most are shifted alike.
     """
-    old, new = set(recorded), set(compiled)
+    old, new = _by_origin(recorded), _by_origin(compiled)
+    pairs = [pair for origin in sorted(old.keys() & new.keys()) for pair in _moved(old[origin], new[origin])]
+    gone = recorded.keys() - compiled.keys() - {pair.old for pair in pairs}
+    come = compiled.keys() - recorded.keys() - {pair.new for pair in pairs}
+    return tuple(sorted((*pairs, *_moved(gone, come)), key=lambda pair: pair.old))
+
+
+def _by_origin(names: Mapping[str, str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, origin in names.items():
+        if origin:
+            found.setdefault(origin, set()).add(name)
+    return found
+
+
+def _moved(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumbering]:
     gone, come = _by_shape(old - new), _by_shape(new - old)
-    return tuple(
-        Renumbering(gone[shape][before], come[shape][after])
-        for shape in sorted(gone.keys() & come.keys())
-        for before, after in _paired(gone[shape], come[shape])
-    )
+    for shape in sorted(gone.keys() & come.keys()):
+        for before, after in _paired(gone[shape], come[shape]):
+            yield Renumbering(gone[shape][before], come[shape][after])
 
 
-def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication) -> tuple[Problem, ...]:
-    """A RENUMBERED warning for each pair. `recorded`: full names of generated topics at the last setup."""
+def renumbering_problems(recorded: Mapping[str, str], compiled: CompiledApplication) -> tuple[Problem, ...]:
+    """A RENUMBERED warning for each pair. `recorded`: generated topic at the last setup → its origin."""
     topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
     return tuple(
         Problem(
@@ -62,7 +79,7 @@ def renumbering_problems(recorded: Iterable[str], compiled: CompiledApplication)
             location=topics[pair.new].at,
             severity=Severity.WARNING,
         )
-        for pair in renumberings(recorded, topics)
+        for pair in renumberings(recorded, origins(compiled))
     )
 
 

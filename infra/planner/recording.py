@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from infra.compiler.origins import origins
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Sink
 from infra.planner.actions import ActionKind, TopicAction
@@ -25,6 +26,7 @@ def record_after(situation: Situation, actions: Iterable[TopicAction]) -> SetupR
         },
         initial_processors=(before.initial_processors if before else 0) or _processors(situation),
         generated=frozenset(topic.name for topic in situation.compiled.internal_topics if topic.generated),
+        origins=origins(situation.compiled),
     )
 
 

@@ -98,7 +98,10 @@ class Situation:
     @cached_property
     def renumberings(self) -> tuple[Problem, ...]:
         """A problem for each topic that goes on under another generated name."""
-        return renumbering_problems(self.record.generated, self.compiled) if self.record else ()
+        if self.record is None:
+            return ()
+        recorded = {name: self.record.origins.get(name, "") for name in self.record.generated}
+        return renumbering_problems(recorded, self.compiled)
 
     @cached_property
     def is_lossy(self) -> bool:

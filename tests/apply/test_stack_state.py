@@ -15,6 +15,7 @@ RECORD = SetupRecord(
     {TOPIC.name: TOPIC, SINK.name: SINK},
     initial_processors=4,
     generated=frozenset({"app-KSTREAM-0000000001-repartition"}),
+    origins={"app-KSTREAM-0000000001-repartition": "5d41402abc4b"},
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from infra.compiler import compile_document
+from infra.compiler.origins import origins
 from infra.compiler.renumbering import renumbering_problems
 from infra.describe import read_description
 from infra.model.problems import Location, Problem
@@ -114,7 +115,7 @@ def of_text(text: str) -> tuple[Problem, ...]:
 def renumbered() -> tuple[Problem, ...]:
     topology = "topology: [{stream: {topic: a}}, %s{groupByKey: {}}, {count: {}}]"
     before = compiled(topology % "", {"a": 1})
-    recorded = [topic.name for topic in before.internal_topics]
+    recorded = origins(before)
     return renumbering_problems(recorded, compiled(topology % "{filter: {}}, ", {"a": 1}))
 
 

@@ -1,6 +1,15 @@
+from collections.abc import Iterable
+
+from infra.compiler.origins import origins
 from infra.compiler.renumbering import Renumbering, renumbering_problems, renumberings
 from infra.model.problems import ProblemCode, Severity
 from tests.compiler.applications import compiled
+
+
+def pairs(old: Iterable[str], new: Iterable[str]) -> tuple[Renumbering, ...]:
+    """Of names whose origins nobody knows."""
+    return renumberings(dict.fromkeys(old, ""), dict.fromkeys(new, ""))
+
 
 STORE = "app-KSTREAM-AGGREGATE-STATE-STORE-{:010d}-{}"
 
@@ -8,30 +17,30 @@ STORE = "app-KSTREAM-AGGREGATE-STATE-STORE-{:010d}-{}"
 def test_a_shifted_index_is_paired() -> None:
     old = [STORE.format(2, "changelog"), STORE.format(2, "repartition"), "app-named-changelog"]
     new = [STORE.format(3, "changelog"), STORE.format(3, "repartition"), "app-named-changelog"]
-    assert renumberings(old, new) == (Renumbering(old[0], new[0]), Renumbering(old[1], new[1]))
+    assert pairs(old, new) == (Renumbering(old[0], new[0]), Renumbering(old[1], new[1]))
 
 
 def test_what_stays_is_not_paired() -> None:
     same = [STORE.format(2, "changelog")]
-    assert renumberings(same, same) == ()
-    assert renumberings(same, ["app-KSTREAM-REDUCE-STATE-STORE-0000000002-changelog"]) == ()
+    assert pairs(same, same) == ()
+    assert pairs(same, ["app-KSTREAM-REDUCE-STATE-STORE-0000000002-changelog"]) == ()
 
 
 def test_several_are_paired_in_order() -> None:
     old = [STORE.format(index, "changelog") for index in (2, 7, 30)]
     new = [STORE.format(index, "changelog") for index in (4, 9, 32)]
-    assert [(p.old, p.new) for p in renumberings(old, new)] == list(zip(old, new, strict=True))
+    assert [(p.old, p.new) for p in pairs(old, new)] == list(zip(old, new, strict=True))
 
 
 def test_where_one_is_added_most_are_shifted_alike() -> None:
     old = [STORE.format(index, "changelog") for index in (10, 20)]
     new = [STORE.format(index, "changelog") for index in (3, 12, 22)]
-    assert [(p.old, p.new) for p in renumberings(old, new)] == [(old[0], new[1]), (old[1], new[2])]
+    assert [(p.old, p.new) for p in pairs(old, new)] == [(old[0], new[1]), (old[1], new[2])]
 
 
 def test_digits_of_the_application_id_do_not_count() -> None:
     old, new = "a-1234567890-KSTREAM-X-0000000001-changelog", "a-1234567890-KSTREAM-X-0000000002-changelog"
-    assert renumberings([old], [new]) == (Renumbering(old, new),)
+    assert pairs([old], [new]) == (Renumbering(old, new),)
 
 
 TOPOLOGY = "topology: [{stream: {topic: in}}, %s{groupBy: {}}, {count: {}}]"
@@ -40,7 +49,7 @@ TOPOLOGY = "topology: [{stream: {topic: in}}, %s{groupBy: {}}, {count: {}}]"
 def test_an_operator_added_in_front_is_told_with_both_names() -> None:
     before = compiled(TOPOLOGY % "", {"in": 1})
     after = compiled(TOPOLOGY % "{filter: {}}, ", {"in": 1})
-    problems = renumbering_problems([topic.name for topic in before.internal_topics], after)
+    problems = renumbering_problems(origins(before), after)
     assert [(p.expected, p.found) for p in problems] == [
         (STORE.format(2, "changelog"), STORE.format(3, "changelog")),
         (STORE.format(2, "repartition"), STORE.format(3, "repartition")),
@@ -50,4 +59,34 @@ def test_an_operator_added_in_front_is_told_with_both_names() -> None:
 
 def test_nothing_is_told_of_an_unchanged_topology() -> None:
     application = compiled(TOPOLOGY % "", {"in": 1})
-    assert renumbering_problems([topic.name for topic in application.internal_topics], application) == ()
+    assert renumbering_problems(origins(application), application) == ()
+
+
+def chain(source: str) -> str:
+    return f"{{stream: {{topic: {source}}}}}, {{groupBy: {{}}}}, {{count: {{}}}}"
+
+
+def test_a_name_that_another_operator_takes_over_is_told() -> None:
+    """Worse than an empty store: the state of another operator."""
+    counts = dict.fromkeys("abc", 1)
+    before = compiled(f"topology: [{chain('a')}, {chain('b')}]", counts)
+    after = compiled(f"topology: [{chain('c')}, {chain('a')}, {chain('b')}]", counts)
+    told = {p.expected: p.found for p in renumbering_problems(origins(before), after)}
+    assert told == {
+        STORE.format(index, kind): STORE.format(index + 7, kind)
+        for index in (2, 9)
+        for kind in ("changelog", "repartition")
+    }
+
+
+def test_what_is_added_behind_moves_nothing() -> None:
+    counts = dict.fromkeys("abc", 1)
+    before = compiled(f"topology: [{chain('a')}, {chain('b')}]", counts)
+    after = compiled(f"topology: [{chain('a')}, {chain('b')}, {chain('c')}]", counts)
+    assert renumbering_problems(origins(before), after) == ()
+
+
+def test_a_changed_source_keeps_the_pair() -> None:
+    before = compiled(TOPOLOGY % "", {"in": 1})
+    after = compiled((TOPOLOGY % "{filter: {}}, ").replace("in}", "other}"), {"other": 1})
+    assert len(renumbering_problems(origins(before), after)) == 2

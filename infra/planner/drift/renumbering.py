@@ -20,7 +20,7 @@ def successors(
     if part.recorded is not None or part.compiled is None:
         return recorded
     live = {topic.name for topic in part.compiled.internal_topics if topic.name in snapshot.topics}
-    return renumbering_problems({*left, *live}, part.compiled)
+    return renumbering_problems(dict.fromkeys((*left, *live), ""), part.compiled)
 
 
 def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
