@@ -1,4 +1,4 @@
-"""PURE. Names that Kafka refuses, stores that nobody uses."""
+"""PURE. Names that Kafka refuses, stores that nobody uses or that cannot be opened."""
 
 import re
 
@@ -7,6 +7,7 @@ from infra.model.nodes import ProcessorNode
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 
 _LONGEST_NAME = 249
+_LONGEST_MS = 2**63 - 1
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -55,6 +56,25 @@ def check_stores(compilation: Compilation) -> Compilation:
         )
         for store in compilation.topology.stores
         if store.name not in used and not store.is_global
+    ]
+    return compilation.with_problems(problems)
+
+
+def check_retention(compilation: Compilation) -> Compilation:
+    """Durations whose sum is more than a Java `long` holds: it turns negative, and no store has that."""
+    problems = [
+        Problem(
+            code=ProblemCode.INVALID_TOPOLOGY,
+            summary=f"Store {store.name} would keep its data longer than a number of milliseconds can say.",
+            node=store.name,
+            expected=f"window, gap or difference and grace of at most {_LONGEST_MS} ms together",
+            found=f"{store.base_ms} ms",
+            why="Kafka Streams throws IllegalArgumentException: the sum turns negative.",
+            fix="Shorten the window or its grace.",
+            location=store.at,
+        )
+        for store in compilation.topology.stores
+        if store.base_ms is not None and store.base_ms > _LONGEST_MS
     ]
     return compilation.with_problems(problems)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.model.problems import ProblemCode
+from infra.model.problems import ProblemCode, errors
 from tests.compiler.applications import codes, compiled, told, topic
 
 HOUR = "1h"
@@ -43,6 +43,20 @@ def count(window: str, materialized: str = "counts", config: str = "") -> str:
 def test_windowed_changelogs(window: str, retention: str) -> None:
     application = compiled(count(window), {"in": 1})
     assert topic(application, "counts-changelog").config == windowed(retention)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "tumbling: {size: 9223372036854775000, grace: 10000}",
+        "sliding: {difference: 9223372036854775000}",
+        "session: {gap: 9223372036854775805, grace: 5}",
+    ],
+)
+def test_a_sum_that_a_long_cannot_hold_is_refused(window: str) -> None:
+    application = compiled(count(window), {"in": 1})
+    assert "IllegalArgumentException" in told(application)[0].why
+    assert not errors(compiled(count("session: {gap: 9223372036854775805, grace: 2}"), {"in": 1}).problems)
 
 
 def test_additional_retention_is_added_once() -> None:
