@@ -39,8 +39,8 @@ def _addresses(connection: "Connection") -> Iterator[Problem]:
             "No Kafka broker is named.",
             expected="bootstrap servers, host:port",
             found="none",
-            fix="Set `bootstrapServers` in the stack's configuration, `--bootstrap-server`, or the "
-            "environment variable HEADWATER_BOOTSTRAP_SERVERS.",
+            fix="Name the brokers by HEADWATER_BOOTSTRAP_SERVERS, or on the command line by "
+            "`--bootstrap-server`.",
         )
     for address in connection.bootstrap_servers:
         match = _ADDRESS.fullmatch(address)

@@ -109,6 +109,11 @@ def test_what_cannot_be_read_is_told_with_its_place(
     assert told in [problem.summary for problem in problems]
 
 
+def test_without_brokers_the_key_is_named_that_names_them(documents: Path) -> None:
+    [problem] = stack_settings({"documents": str(documents)}, environment={}).problems
+    assert problem.fix.startswith("Name the brokers by headwater:bootstrapServers")
+
+
 def test_all_problems_are_found_at_once(documents: Path) -> None:
     (documents / "broken.yaml").write_text("application: {")
     read = settings(documents, clusterID="x", maxNewTopics="many", skipTlsVerify="maybe")

@@ -1,0 +1,82 @@
+"""What the program adds to the planner's problems, and what it holds back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import pytest
+
+from infra.apply.planning import Planned, plan_stack
+from infra.apply.settings import stack_settings
+from infra.apply.stack_state import StackState
+from infra.model.cluster import ClusterSnapshot
+from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
+from infra.model.record import SetupRecord
+from infra.observe import SnapshotRequest
+from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
+
+DOCUMENT = """
+application: {id: shop, config: {}}
+topology:
+  - stream: {topic: orders}
+  - groupByKey:
+  - count: {materialized: counts}
+"""
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    (tmp_path / "shop.yaml").write_text(DOCUMENT)
+    return tmp_path
+
+
+def planned(documents: Path, reader: FakeClusterReader, records: Mapping[str, SetupRecord]) -> Planned:
+    settings = stack_settings({"bootstrapServers": "b:9092", "documents": str(documents)}, environment={})
+    return plan_stack(settings, StackState(records=records), lambda _: reader)
+
+
+def cluster() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.create("orders", 4)
+    return cluster
+
+
+def codes(planned: Planned) -> list[ProblemCode]:
+    return [problem.code for problem in errors(planned.problems)]
+
+
+def test_a_document_that_cannot_be_read_is_not_one_that_was_removed(documents: Path) -> None:
+    records = {"shop": SetupRecord("shop", {}, 4), "stock": SetupRecord("stock", {}, 4)}
+    assert codes(planned(documents, cluster().reader(), records)) == [ProblemCode.APPLICATION_REMOVED]
+    (documents / "stock.yaml").write_text("application: {id: stock")
+    assert codes(planned(documents, cluster().reader(), records)) == [ProblemCode.YAML_SYNTAX]
+
+
+@attrs.frozen
+class Reticent(FakeClusterReader):
+    """Does not tell the brokers' default number of replicas, as without leave to read it."""
+
+    def read(self, request: SnapshotRequest) -> ClusterSnapshot:
+        return attrs.evolve(FakeClusterReader(self.cluster).read(request), default_replication_factor=None)
+
+
+def test_a_number_of_replicas_that_nobody_tells_is_asked_for(documents: Path) -> None:
+    reader = Reticent(cluster())
+    (problem,) = planned(documents, reader, {}).problems
+    assert problem.code is ProblemCode.REPLICATION_FACTOR
+    assert "replication.factor" in problem.fix
+    (documents / "shop.yaml").write_text(DOCUMENT.replace("{}", "{replication.factor: 1}"))
+    assert planned(documents, reader, {}).problems == ()
+
+
+@attrs.frozen
+class Unreachable(FakeClusterReader):
+    def read(self, request: SnapshotRequest) -> ClusterSnapshot:
+        raise ProblemsError([Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary=f"{request}")])
+
+
+def test_problems_of_documents_are_told_although_the_cluster_cannot_be_read(documents: Path) -> None:
+    (documents / "stock.yaml").write_text("application: {id: stock")
+    result = planned(documents, Unreachable(cluster()), {})
+    assert result.plan is None
+    assert codes(result) == [ProblemCode.YAML_SYNTAX, ProblemCode.CLUSTER_UNREACHABLE]
