@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import attrs
 import click
 
 from infra.model.cluster import ClusterSnapshot
@@ -26,10 +27,20 @@ def connection(bootstrap_server: str | None, command_config: Path | None) -> Con
 
 
 def read(
-    documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord], connected: Connection
+    documents: Sequence[TopologyDocument],
+    records: Mapping[str, SetupRecord],
+    connected: Connection,
+    *,
+    protocol_is_known: bool = True,
 ) -> ClusterSnapshot:
-    """Read what the documents and records need; raises `ProblemsError`."""
-    return KafkaClusterReader(connected).read(snapshot_request(documents, records))
+    """Read what the documents and records need; raises `ProblemsError`.
+
+    Unless `protocol_is_known`, groups of the streams protocol are looked for whatever the documents say.
+    """
+    request = snapshot_request(documents, records)
+    if not protocol_is_known:
+        request = attrs.evolve(request, streams_groups=frozenset(request.groups))
+    return KafkaClusterReader(connected).read(request)
 
 
 def _text(path: Path) -> str:

@@ -10,7 +10,7 @@ import click
 
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
-from infra.cli.imported import Imported, store_options
+from infra.cli.imported import Imported, store_options, told_of_group
 from infra.cli.options import Count, Setting, StoreDetails, cluster_options, output_option
 from infra.compiler import compile_documents
 from infra.compiler.described import complete_from_cluster
@@ -69,7 +69,8 @@ def import_(
 
     The text of `Topology#describe()` does not say everything: explicit partition counts, retention of
     windowed stores, stores without changelog. What is missing and needed is asked for by name (exit code 1,
-    and noted in the document), or read from the live topics of the application when a cluster is named.
+    and noted in the document), or read from the live topics of the application when a cluster is named. The
+    state of its group there is noted in the document, and the group's protocol declared.
 
     \b
     Examples:
@@ -137,7 +138,7 @@ def _completed(
         return imported, loaded.problems
     counts: Mapping[str, int] = {}
     if connection is not None:
-        snapshot = cluster.read(loaded.documents, {}, connection)
+        snapshot = cluster.read(loaded.documents, {}, connection, protocol_is_known=False)
         imported = _filled(imported, loaded.documents[0], snapshot)
         loaded, counts = load_text(imported.document(), file), snapshot.partitions
     compiled = compile_documents(loaded.documents, counts)
@@ -149,8 +150,11 @@ def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSna
     if document.described is None:
         return imported
     described = complete_from_cluster(document.described, document.application, snapshot)
+    group = snapshot.groups.get(imported.application_id)
     return attrs.evolve(
         imported,
+        uses_streams_protocol=group is not None and group.members is None,
+        observed=told_of_group(imported.application_id, snapshot),
         repartitions=described.repartition_partitions,
         stores={name: store_options(detail) for name, detail in described.stores.items()},
         copartitioned=described.copartitioned,
@@ -166,8 +170,8 @@ def _questions(problems: Sequence[Problem]) -> list[str]:
 
 
 def _asking(problem: Problem) -> Problem:
-    """Name the option that answers a question."""
-    if problem.code is not ProblemCode.MISSING_DETAIL:
+    """Name the option that answers a question; a doubt (a warning) no option removes."""
+    if problem.code is not ProblemCode.MISSING_DETAIL or problem.node is None or not errors([problem]):
         return problem
-    option = f" Or import with `--store {problem.node}=KIND,retention=DURATION`." if problem.node else ""
+    option = f" Or import with `--store {problem.node}=KIND,retention=DURATION`."
     return attrs.evolve(problem, fix=problem.fix + option)

@@ -6,7 +6,8 @@ from typing import Any
 import attrs
 import yaml
 
-from infra.model.topology import StoreDetail
+from infra.model.cluster import ClusterSnapshot
+from infra.model.topology import Protocol, StoreDetail
 from infra.report.printable import printable
 
 
@@ -23,10 +24,15 @@ class Imported:
     repartitions: Mapping[str, int] = attrs.field(factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     copartitioned: Sequence[Sequence[str]] = ()
+    uses_streams_protocol: bool = False
+    observed: str = ""
+    """What was seen of the application's group, for a comment."""
 
     def document(self, questions: Iterable[str] = ()) -> str:
         """Return the YAML text, the description as a block where YAML can hold it so; `questions` end it."""
         application: dict[str, Any] = {"id": self.application_id}
+        if self.uses_streams_protocol:
+            application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
         described: dict[str, Any] = {"text": _Block(self.text)}
@@ -38,7 +44,20 @@ class Imported:
             described["copartitioned"] = [list(group) for group in self.copartitioned]
         content = {"version": 1, "application": application, "describe": described}
         text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+        if self.observed:
+            text += f"# {printable(self.observed)}\n"
         return text + "".join(f"# Missing: {printable(question)}\n" for question in questions)
+
+
+def told_of_group(id_: str, snapshot: ClusterSnapshot) -> str:
+    """What the cluster says of the application's group, in one sentence."""
+    group = snapshot.groups.get(id_)
+    if group is None:
+        return f"Cluster {snapshot.cluster_id} has no group {id_}: the application does not run there now."
+    if group.members is None:
+        return f"Group {id_} on cluster {snapshot.cluster_id} is one of the streams protocol."
+    members = f"{group.members} member{'' if group.members == 1 else 's'}"
+    return f"Group {id_} on cluster {snapshot.cluster_id} is in the state {group.state}, with {members}."
 
 
 def store_options(detail: StoreDetail) -> Mapping[str, Any]:

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from infra.cli.exit_codes import ExitCode
+from infra.cli.imported import Imported, told_of_group
+from infra.model.cluster import ClusterSnapshot, LiveGroup
+from infra.model.topology import Protocol
 from infra.spec import load_text
 from tests.cli.conftest import Headwater
 
@@ -100,3 +103,34 @@ def test_a_text_without_a_description(headwater: Headwater, tmp_path: Path) -> N
     code, said = imported(headwater, "--describe", "log.txt")
     assert code == ExitCode.PROBLEMS
     assert "UnreadableDescribe" in said
+
+
+def test_a_doubt_is_not_answered_by_an_option(headwater: Headwater, tmp_path: Path) -> None:
+    text = (
+        "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [a])\n      --> t\n"
+        "    Sink: t (topic: x-repartition)\n      <-- s\n\n  Sub-topology: 1\n"
+        "    Source: u (topics: [x-repartition])\n      --> none\n\n"
+    )
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    _, said = imported(headwater, "--describe", "text")
+    assert "warning[MissingDetail] x-repartition" in said
+    assert "--store" not in said
+
+
+def test_the_state_of_the_group_is_noted_and_its_protocol_declared() -> None:
+    groups = {
+        "app": LiveGroup("app", "Stable", 2),
+        "new": LiveGroup("new", "Unknown", None),
+    }
+    snapshot = ClusterSnapshot("c1", 3, groups=groups)
+    assert told_of_group("app", snapshot) == "Group app on cluster c1 is in the state Stable, with 2 members."
+    assert "of the streams protocol" in told_of_group("new", snapshot)
+    written = Imported(
+        application_id="new",
+        text="Topologies:\n   Sub-topology: 0\n    Source: s (topics: [a])\n      --> none\n\n",
+        uses_streams_protocol=True,
+        observed=told_of_group("new", snapshot),
+    ).document()
+    (document,) = load_text(written, "new.yaml").documents
+    assert document.application.protocol is Protocol.STREAMS
+    assert written.endswith("# Group new on cluster c1 is one of the streams protocol.\n")

@@ -106,5 +106,6 @@ def test_import_reads_off_the_cluster_what_the_text_lacks(
     ).documents
     assert document.described is not None
     assert document.described.stores["counts"].retention_ms == 3_600_000
+    assert f"has no group {id_}: " in (tmp_path / "imported.yaml").read_text(encoding="utf-8")
     adopted = headwater("plan", "imported.yaml", "--bootstrap-server", kafka.bootstrap_servers)
     assert "2 to adopt" in adopted.stdout
