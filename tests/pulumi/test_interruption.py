@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,13 @@ SLOWLY = ("up", "--yes", "--skip-preview", "--parallel", "2")
 SECONDS = 60
 
 
-def many(world: World, setup: str = "manual") -> list[str]:
+def many(world: World, setup: str = "manual", config: Mapping[str, object] | None = None) -> list[str]:
     """Declare an application with many changelogs and return their names."""
     topology: list[dict[str, object]] = [{"stream": {"topic": world.source, "as": "orders"}}]
     for number in range(STORES):
         store = {"name": f"store-{number}", "kind": "keyValue"}
         topology.append({"process": {"from": "orders", "name": f"worker-{number}", "stores": [store]}})
-    world.write(topology, {"internal.topics.setup": setup})
+    world.write(topology, {"internal.topics.setup": setup, **(config or {})})
     return [f"{world.id}-store-{number}-changelog" for number in range(STORES)]
 
 
@@ -73,6 +73,21 @@ def test_topics_added_to_an_application_survive_a_killed_up(world: World) -> Non
     world.stack.succeed("cancel", "--yes")
     world.up()
     assert world.cluster.existing(names) == set(names)
+    world.is_clean()
+
+
+def test_a_killed_expansion_is_finished_by_the_next(world: World) -> None:
+    static = {"partition.autoscaling.enabled": True, "static.partitioner.class": "com.example.ByTenant"}
+    names = many(world, config=static)
+    world.up()
+    world.cluster.expand(world.source, 6)
+    process = world.stack.start(*SLOWLY)
+    assert until(lambda: sum(world.cluster.partitions(name) == 6 for name in names) >= 3, SECONDS)
+    kill(process)
+    assert {world.cluster.partitions(name) for name in names} == {4, 6}
+    world.stack.succeed("cancel", "--yes")
+    world.up()
+    assert {world.cluster.partitions(name) for name in names} == {6}
     world.is_clean()
 
 
