@@ -89,12 +89,6 @@ class Situation:
         """Whether all topics of the topology and their counts are known."""
         return not errors(self.compiled.problems) and not self.compiled.missing_sources
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the application's consumer group has members."""
-        group = self.snapshot.groups.get(self.id)
-        return group is not None and group.is_active
-
     @cached_property
     def renumberings(self) -> tuple[Problem, ...]:
         """A problem for each topic that goes on under another generated name."""
