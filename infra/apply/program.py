@@ -5,10 +5,12 @@ A problem found after the first registration would come too late: with `--skip-p
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import pulumi
 import pulumi_kafka
 from pulumi.runtime.config import CONFIG
+from tenacity import retry, stop_after_attempt, wait_exponential
 
 from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
@@ -74,9 +76,18 @@ def configured_settings() -> StackSettings:
 
 async def read_stack_state() -> StackState:
     """Read what earlier runs left behind; the stack's own state is the record."""
+    # In a backend of files this is the file that the engine writes when it registers the stack.
+    if stack := pulumi.runtime.get_root_resource():
+        await stack.urn.future()
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    answer = await pulumi.runtime.invoke_async("pulumi:pulumi:readStackResourceOutputs", {"stackName": name})
+    read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(_invoke)
+    answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": name})
     return StackState.of(answer["outputs"])
+
+
+async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
+    answer: Mapping[str, Any] = await pulumi.runtime.invoke_async(token, dict(arguments))
+    return answer
 
 
 def kafka_provider(connection: Connection) -> pulumi_kafka.Provider:
