@@ -114,15 +114,13 @@ def _part(
 def _stores(
     application_id: str, part: SubTopology, internal: Mapping[str, InternalTopic]
 ) -> Iterator[StoreBox]:
-    owned = {internal[name].node: internal[name] for name in part.changelog_topics if name in internal}
+    owned = {internal[name].node: name for name in part.changelog_topics if name in internal}
     for store in part.stores:
-        topic = owned.get(store)
-        yield StoreBox(
-            store,
-            TopicBox(topic.name, _label(topic.name, application_id), Role.CHANGELOG, topic.partitions)
-            if topic
-            else None,
-        )
+        # A changelog whose count is not known is none of `internal`.
+        name = owned.get(store, f"{application_id}-{store}-changelog")
+        partitions = internal[name].partitions if name in internal else None
+        box = TopicBox(name, _label(name, application_id), Role.CHANGELOG, partitions)
+        yield StoreBox(store, box if name in part.changelog_topics else None)
 
 
 def _topic(

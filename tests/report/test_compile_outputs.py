@@ -52,7 +52,9 @@ def test_what_is_not_known_is_not_shown_as_none(golden: Callable[[Path, str], No
     documents = load_documents(
         [EXAMPLES / "fulfilment.yaml", EXAMPLES / "revenue-by-category.yaml"]
     ).documents
-    golden(_GOLDEN / "unknown_counts.txt", compile_text(compile_documents(documents, {"stock": 3})))
+    compiled = compile_documents(documents, {"stock": 3})
+    golden(_GOLDEN / "unknown_counts.txt", compile_text(compiled))
+    golden(_GOLDEN / "unknown_counts.mmd", mermaid(graph(compiled, {"stock": 3})))
 
 
 def test_json_has_the_published_shape() -> None:
