@@ -8,7 +8,7 @@ from typing import TypeVar
 import attrs
 
 from infra.model.problems import Location, Problem, ProblemCode
-from infra.model.topology import Application
+from infra.model.topology import Application, Protocol
 
 T = TypeVar("T")
 
@@ -84,6 +84,7 @@ class StreamsConfig:
     def of(cls, application: Application) -> "StreamsConfig":
         """Read `application.config`; never raises: `problems` tells of each value that would be refused."""
         values = _Values(application.config, application.id, application.at)
+        values.check_protocol(application.protocol)
         return cls(
             optimizations=values.read("topology.optimization", _optimizations, frozenset()),
             replication_factor=values.read("replication.factor", _replication_factor, -1),
@@ -133,6 +134,24 @@ class _Values:
         except _BadValueError as allowed:
             self.problems.append(self._refused(key, self._config[key], str(allowed)))
             return default
+
+    def check_protocol(self, declared: Protocol) -> None:
+        """The application would use what its config says, and counts would be those of the other protocol."""
+        key = "group.protocol"
+        configured = self.read(key, lambda value: _one_of(Protocol)(value.lower()), declared)
+        if configured is not declared:
+            self.problems.append(
+                Problem(
+                    code=ProblemCode.INVALID_CONFIG,
+                    summary=f"{key} is not the protocol that the document declares.",
+                    application=self._application,
+                    expected=declared.value,
+                    found=configured.value,
+                    why="Partition counts are decided in other ways by the two protocols.",
+                    fix=f"Remove one of `application.protocol` and {key}, or make them agree.",
+                    location=self._at,
+                )
+            )
 
     def _refused(self, key: str, value: str, allowed: str) -> Problem:
         return Problem(

@@ -1,7 +1,7 @@
 """A topology document, checked and typed: one application and what its topology is made of."""
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 
 import attrs
 
@@ -10,7 +10,7 @@ from infra.model.operators import Operator
 from infra.model.problems import Location
 
 
-class Protocol(Enum):
+class Protocol(StrEnum):
     """Who decides the counts: the group leader's assignor, or the broker (KIP-1071)."""
 
     CLASSIC = "classic"

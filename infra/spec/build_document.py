@@ -38,12 +38,19 @@ def _application(raw: RawDocument, options: Options) -> Application:
     return Application(
         id=options["id"],
         at=raw.location(("application", "id")) or Location(raw.file),
-        protocol=Protocol(options.get("protocol", Protocol.CLASSIC)),
+        protocol=_protocol(options),
         config=config(options.get("config")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),
     )
+
+
+def _protocol(options: Options) -> Protocol:
+    """`protocol`, else the config `group.protocol`; a value that is none is told with the other configs."""
+    configured = config(options.get("config")).get("group.protocol", "").strip().lower()
+    word = options.get("protocol", configured)
+    return Protocol(word) if word in set(Protocol) else Protocol.CLASSIC
 
 
 def _setup(options: Options) -> Setup:

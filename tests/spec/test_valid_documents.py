@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from infra.model.operators import Split
 from infra.model.problems import Location
+from infra.model.topology import Protocol
 from infra.spec import load_documents, load_text, parse_document
 from tests.spec.rendering import document_text
 
@@ -79,3 +81,17 @@ def test_without_libyaml_documents_mean_the_same(file: Path, monkeypatch: pytest
     monkeypatch.setattr("infra.spec.yaml_text._Loader", yaml.BaseLoader)
 
     assert load_documents([file]) == fast
+
+
+@pytest.mark.parametrize(
+    ("options", "protocol"),
+    [
+        ({}, Protocol.CLASSIC),
+        ({"protocol": "streams"}, Protocol.STREAMS),
+        ({"config": {"group.protocol": "Streams"}}, Protocol.STREAMS),
+        ({"protocol": "classic", "config": {"group.protocol": "streams"}}, Protocol.CLASSIC),
+    ],
+)
+def test_the_protocol_may_be_declared_as_config(options: dict[str, Any], protocol: Protocol) -> None:
+    document = {"application": {"id": "a", **options}, "topology": [{"stream": {"topic": "t"}}]}
+    assert parse_document(document).documents[0].application.protocol is protocol

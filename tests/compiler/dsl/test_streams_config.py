@@ -4,7 +4,7 @@ import pytest
 
 from infra.compiler.streams_config import OPTIMIZATIONS, Guarantee, SetupMode, StreamsConfig
 from infra.model.problems import Location, ProblemCode
-from infra.model.topology import Application
+from infra.model.topology import Application, Protocol
 
 AT = Location("case.yaml", 3, 5)
 
@@ -108,3 +108,13 @@ def test_a_refused_value_is_a_problem_and_counts_as_not_given(key: str, value: s
     assert "ConfigException" in problem.why
     assert problem.location == AT
     assert read == StreamsConfig(problems=read.problems)
+
+
+def test_the_protocol_of_the_config_must_be_the_declared_one() -> None:
+    def told(value: str) -> list[str | None]:
+        application = Application("app", AT, Protocol.STREAMS, {"group.protocol": value})
+        return [problem.found for problem in StreamsConfig.of(application).problems]
+
+    assert told("Streams") == []
+    assert told("classic") == ["classic"]
+    assert told("consumer")[0] == '"consumer"'
