@@ -90,8 +90,8 @@ class _Block(str):
     __slots__ = ()
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes `_Block` as a literal block; PyYAML falls back to quotes for texts that no block can hold."""
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes `_Block` as a literal block, in quotes where none can hold it; by libyaml if there is one."""
 
 
 _Dumper.add_representer(
