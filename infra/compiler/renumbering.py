@@ -15,6 +15,14 @@ from infra.compiler.origins import origins
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, Severity
 
+_STARTS_EMPTY = (
+    "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and leaves the old "
+    "one behind: state and records in flight are lost to the application."
+)
+_TAKES_OVER = (
+    "A changed topology shifts generated indices. Kafka Streams takes the topic that another operator used "
+    "until now, with what that one stored: wrong results, or records that cannot be read."
+)
 _INDEX = re.compile(r"\d{10}")
 
 
@@ -68,10 +76,7 @@ def renumbering_problems(recorded: Mapping[str, str], compiled: CompiledApplicat
             node=topics[pair.new].node,
             expected=pair.old,
             found=pair.new,
-            why=(
-                "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and "
-                "leaves the old one behind: state and records in flight are lost to the application."
-            ),
+            why=_TAKES_OVER if pair.new in recorded else _STARTS_EMPTY,
             fix=(
                 "Name the operator or store (`name`, `materialized`), or undo what shifted the index. To go "
                 "on with lost state, reset the application."

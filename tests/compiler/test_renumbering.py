@@ -77,6 +77,10 @@ def test_a_name_that_another_operator_takes_over_is_told() -> None:
         for index in (2, 9)
         for kind in ("changelog", "repartition")
     }
+    taken_over = {
+        p.found for p in renumbering_problems(origins(before), after) if "another operator" in p.why
+    }
+    assert taken_over == {STORE.format(9, "changelog"), STORE.format(9, "repartition")}
 
 
 def test_what_is_added_behind_moves_nothing() -> None:
