@@ -16,8 +16,8 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, Severity
 
 _STARTS_EMPTY = (
-    "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and leaves the old "
-    "one behind: state and records in flight are lost to the application."
+    "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and "
+    "leaves the old one behind: state and records in flight are lost to the application."
 )
 _TAKES_OVER = (
     "A changed topology shifts generated indices. Kafka Streams takes the topic that another operator used "
