@@ -42,8 +42,8 @@ class InternalTopics(pulumi.ComponentResource):
 
     The constructor registers the component alone; `infra.apply.register_all` registers the topics of all
     applications in the plan's order and then records the setups. Outputs: `topics` (name → id, partitions,
-    whether it is a sink), `initialProcessors`, `generatedNames`,
-    `origins` (generated name → what its records descend from).
+    whether it is a sink), `initialProcessors`, `generatedNames`, `origins` (generated name → what its
+    records descend from), `clusterId`.
     """
 
     def __init__(

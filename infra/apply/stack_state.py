@@ -76,6 +76,7 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
         "initialProcessors": record.initial_processors,
         "generatedNames": sorted(record.generated),
         "origins": dict(sorted(record.origins.items())),
+        "clusterId": record.cluster_id,
         "retired": record.retired,
     }
 
@@ -107,6 +108,7 @@ def _record(id_: str, finished: Properties, begun: Properties) -> SetupRecord | 
         initial_processors=int(finished.get("initialProcessors") or 0),
         generated=frozenset(finished.get("generatedNames") or ()),
         origins=dict(finished.get("origins") or {}),
+        cluster_id=str(finished.get("clusterId") or ""),
         retired=bool(finished.get("retired")),
         unfinished=not finished,
     )

@@ -35,6 +35,8 @@ class SetupRecord:
     """Names that carried a generated index when recorded (for the renumbering hint)."""
     origins: Mapping[str, str] = attrs.field(factory=dict)
     """Generated name → from which user topics its records descend, as a digest; may lack names."""
+    cluster_id: str = ""
+    """The cluster on which it was set up; empty = not known."""
     retired: bool = False
     """The first of the two steps to deletion is done: without its document the internal topics go."""
     unfinished: bool = False

@@ -27,6 +27,7 @@ def record_after(situation: Situation, actions: Iterable[TopicAction]) -> SetupR
         initial_processors=(before.initial_processors if before else 0) or _processors(situation),
         generated=frozenset(topic.name for topic in situation.compiled.internal_topics if topic.generated),
         origins=origins(situation.compiled),
+        cluster_id=situation.snapshot.cluster_id,
     )
 
 

@@ -16,6 +16,7 @@ RECORD = SetupRecord(
     initial_processors=4,
     generated=frozenset({"app-KSTREAM-0000000001-repartition"}),
     origins={"app-KSTREAM-0000000001-repartition": "5d41402abc4b"},
+    cluster_id="5L6g3nShT-eMCtK--X86sw",
 )
 
 

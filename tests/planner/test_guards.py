@@ -15,6 +15,22 @@ def test_another_cluster_is_an_error() -> None:
     assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
 
 
+def test_the_cluster_of_the_first_run_is_remembered() -> None:
+    """Pointed at another cluster, automatic set-up would make every topic anew there."""
+    world = World.set_up(application())
+    world.records = {id_: attrs.evolve(record, cluster_id="other") for id_, record in world.records.items()}
+    (problem,) = world.plan(application()).problems
+    assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
+
+
+def test_a_planned_move_to_another_cluster_is_declared_and_then_remembered() -> None:
+    world = World.set_up(application())
+    world.records = {id_: attrs.evolve(record, cluster_id="other") for id_, record in world.records.items()}
+    plan = world.plan(application(), policy=PlanPolicy(cluster_id=CLUSTER))
+    assert plan.is_applicable
+    assert [planned.record.cluster_id for planned in plan.applications if planned.record] == [CLUSTER]
+
+
 @pytest.mark.parametrize(
     ("policy", "refused"),
     [

@@ -7,9 +7,14 @@ from infra.planner.run import Run
 
 
 def wrong_cluster(run: Run) -> Iterator[Problem]:
-    """On another cluster every recorded topic would look lost."""
-    expected, found = run.policy.cluster_id, run.snapshot.cluster_id
-    if expected is not None and expected != found:
+    """On another cluster every recorded topic would look lost.
+
+    What the stack says goes before what the records say: so a planned move is declared.
+    """
+    found = run.snapshot.cluster_id
+    recorded = sorted({record.cluster_id for record in run.records.values() if record.cluster_id})
+    expected = run.policy.cluster_id or next((id_ for id_ in recorded if id_ != found), found)
+    if expected != found:
         yield Problem(
             code=ProblemCode.WRONG_CLUSTER,
             summary="The brokers belong to another cluster than this stack.",
