@@ -22,6 +22,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
     structure = Structure.of(described.nodes)
     internal = internal_topics(structure)
     findings = find_stores(structure, described.stores, reuses_sources=reuses_sources)
+    implied = implied_groups(structure, frozenset(internal))
     told, unknown = _told_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
@@ -39,7 +40,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
             )
             for topic in internal
         ),
-        copartition_groups=(*implied_groups(structure, frozenset(internal)), *told),
+        copartition_groups=(*implied, *(group for group in told if group not in implied)),
         generated_names=frozenset(name for name in names if GENERATED.fullmatch(name)),
         problems=(
             *described.nodes.problems,
