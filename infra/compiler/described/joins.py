@@ -88,7 +88,7 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
         differ = any(side != upstream[node.name] for side in sides)
         is_join = JOIN_NODE.fullmatch(node.name) is not None or any(store.is_of_join for store in used)
         if differ or (sides and is_join):
-            yield (_order(node.name, position), upstream[node.name].union(*sides))
+            yield (_order(node, position), upstream[node.name].union(*sides))
 
 
 @attrs.frozen
@@ -178,7 +178,7 @@ def _cogroups(
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = origins.of(parent for sink in sinks for parent in sink.parents)
                 group |= before if own else {source}
-        yield _order(nodes[0].name, position), frozenset(group)
+        yield _order(nodes[0], position), frozenset(group)
 
 
 def _forgetting(structure: Structure) -> frozenset[str]:
@@ -234,6 +234,9 @@ def _topics(structure: Structure, source: str) -> tuple[str, ...]:
     return getattr(node, "topics", ())
 
 
-def _order(name: str, position: int) -> tuple[int, int]:
-    index = index_in(name)
-    return (position if index is None else index, position)
+def _order(node: ProcessorNode, position: int) -> tuple[int, int]:
+    """When the call was made: stores of a join carry its index even where its nodes have a user's name."""
+    own_stores = (store for store in node.stores if JOIN_STORE.fullmatch(store))
+    indices = (index_in(name) for name in (node.name, *own_stores))
+    index = next((index for index in indices if index is not None), position)
+    return (index, position)
