@@ -10,8 +10,10 @@ from tests.pulumi.driver import Outcome, Stack
 from toolchain import KafkaDistribution, PulumiToolchain
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
 
 SOURCE_PARTITIONS = 4
+_SETTLING_SECONDS = 10
 
 
 @attrs.frozen
@@ -98,6 +100,11 @@ class World:
 
     def partitions(self) -> tuple[int | None, ...]:
         return tuple(self.cluster.partitions(name) for name in self.topics)
+
+    def settles_at(self, *partitions: int | None) -> None:
+        """Assert these counts; a broker learns of a change a moment after it was made."""
+        until(lambda: self.partitions() == partitions, _SETTLING_SECONDS)
+        assert self.partitions() == partitions
 
     def is_clean(self, *flags: str) -> None:
         """Assert that neither Pulumi nor the planner sees anything to do."""

@@ -16,7 +16,7 @@ def test_automatic_setup_takes_over_what_exists(world: World) -> None:
     preview = world.stack.preview("--diff")
     assert "(import)" in preview.text, str(preview)
     world.up()
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     assert {name: world.cluster.topic_id(name) for name in world.topics} == ids
     assert world.cluster.config(world.repartition)["retention.ms"] == "-1"
     assert world.cluster.config(world.changelog)["max.message.bytes"] == "2000000"
@@ -43,6 +43,6 @@ def test_an_incomplete_setup_is_completed_only_when_told_to(world: World) -> Non
     world.refused("MissingInternalTopics")
     world.declare(manual, setup={"ifIncomplete": True})
     world.up()
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     world.declare(manual)
     world.is_clean()

@@ -25,7 +25,7 @@ def test_the_program_of_the_guide_deploys_and_exports(world: World) -> None:
     (world.stack.folder / "__main__.py").write_text(program)
     world.declare()
     world.up()
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     exported = json.loads(world.stack.succeed("stack", "output", "--json"))
     assert exported == {"partitions": {world.repartition: 4, world.changelog: 4}}
     world.is_clean()

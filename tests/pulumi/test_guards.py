@@ -74,11 +74,11 @@ def test_a_retired_application_is_deleted_in_two_steps(world: World) -> None:
     world.write(topology, topics=sinks, application={"lifecycle": "retired"})
     first = world.up()
     assert "step 1 of 2: nothing is deleted yet" in first.text, str(first)
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     world.stack.document(world.id, None)
     second = world.up()
     assert "step 2 of 2" in second.text, str(second)
-    assert world.partitions() == (None, None)
+    world.settles_at(None, None)
     assert world.cluster.partitions(out) == 4
     world.is_clean()
 

@@ -18,9 +18,9 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(world: World) ->
     preview = world.stack.preview()
     assert preview.succeeded, str(preview)
     assert "first set-up (manual)" in preview.text
-    assert world.partitions() == (None, None)
+    world.settles_at(None, None)
     world.up()
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
     world.is_clean()
     world.stack.succeed("refresh", "--yes")
@@ -35,7 +35,7 @@ def test_a_grown_source_is_an_error_until_autoscaling_is_enabled(world: World) -
     world.refused("SourceTopicsExpanded")
     world.declare(GROWING, setup=UNSAFE)
     up = world.up()
-    assert world.partitions() == (6, 6)
+    world.settles_at(6, 6)
     downstream, upstream = (up.text.index(f"{name} updated") for name in reversed(world.topics))
     assert downstream < upstream, str(up)
     assert world.cluster.config(world.changelog)["max.message.bytes"] == "2000000"
@@ -58,7 +58,7 @@ def test_what_the_agent_expanded_is_no_change(world: World) -> None:
     world.is_clean("--refresh")
     world.cluster.expand(world.source, 8)
     world.up()
-    assert world.partitions() == (8, 8)
+    world.settles_at(8, 8)
     world.is_clean()
 
 
@@ -71,7 +71,7 @@ def test_an_expansion_that_crosses_an_up_is_healed_by_the_next(world: World) -> 
     world.cluster.expand(world.repartition, 6)
     outcome = end(process, patience=60)
     assert not outcome.succeeded, str(outcome)
-    assert world.partitions() == (6, 6)
+    world.settles_at(6, 6)
     world.up()
     world.is_clean()
 
@@ -95,7 +95,7 @@ def test_a_topic_that_the_topology_no_longer_has_stays(world: World) -> None:
         preview
     )
     world.up()
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     world.is_clean()
     world.cluster.delete(*world.topics)
     world.up()

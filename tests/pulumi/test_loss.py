@@ -29,7 +29,7 @@ def test_an_explicit_reinitialisation_creates_lost_topics(world: World) -> None:
     world.cluster.delete(*world.topics)
     world.declare(MANUAL, setup={"reinitialize": True})
     world.up()
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     world.declare(MANUAL)
     world.is_clean()
 
@@ -42,14 +42,14 @@ def test_a_deleted_topic_is_created_again_with_a_warning_when_setup_is_automatic
     assert f'{world.changelog}: "create again with 4 partitions"' in preview.text, str(preview)
     up = world.up()
     assert "warning[MissingInternalTopics]" in up.text, str(up)
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
     world.is_clean()
     world.cluster.delete(world.changelog)
     world.stack.succeed("refresh", "--yes")
     up = world.up()
     assert "warning[MissingInternalTopics]" in up.text, str(up)
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     world.is_clean()
 
 
@@ -59,7 +59,7 @@ def test_a_topic_created_anew_by_somebody_is_noticed_and_put_right(world: World)
     world.cluster.create(world.changelog, 2)
     up = world.up()
     assert "created anew since it was set up" in up.text, str(up)
-    assert world.partitions() == (4, 4)
+    world.settles_at(4, 4)
     assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
     world.is_clean()
 

@@ -57,14 +57,14 @@ def test_a_stack_over_tls_with_a_password(secured_world: World, secured: Broker)
     secured_world.refused("AuthenticationRefused")
     secured_world.stack.set_secret("saslPassword", USER.password)
     secured_world.up()
-    assert secured_world.partitions() == (4, 4)
+    secured_world.settles_at(4, 4)
     secured_world.is_clean()
 
 
 def test_a_stack_over_tls_with_a_certificate(secured_world: World, secured: Broker) -> None:
     secured_world.stack.configure({"bootstrapServers": secured.address("SSL"), "securityProtocol": "SSL"})
     secured_world.up()
-    assert secured_world.partitions() == (4, 4)
+    secured_world.settles_at(4, 4)
     secured_world.is_clean()
     secured_world.stack.configure({"caCert": None})
     secured_world.refused("ClusterUnreachable")

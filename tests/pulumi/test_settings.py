@@ -84,7 +84,7 @@ def test_secrets_show_nowhere(
             world.stack.preview("--diff", "--json").text,
             world.stack.succeed("stack", "export"),
         ]
-        assert world.partitions() == (4, 4)
+        world.settles_at(4, 4)
         world.is_clean()
         assert [text for text in told if PASSWORD in text] == []
         files = [path for path in world.stack.folder.rglob("*") if path.is_file() and not path.is_symlink()]
