@@ -3,11 +3,14 @@
 The engine answers a registration when it has carried it out. So a wave that is awaited has grown before the
 next one starts; `depends_on` would write every topic of a wave into the state of every topic of the next.
 More topics at a time would only wait in the engine, and all at once would be slower.
+
+The very first topic goes alone: the provider connects when it is first asked, and several that ask at that
+moment may find each other's connection half open ("broker not connected").
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import pulumi
 
@@ -24,14 +27,17 @@ async def register_all(components: Sequence[InternalTopics]) -> None:
     Raises `pulumi.RunError` if a topic could not be set up.
     """
     parents = [await component.engine_parent() for component in components]
-    topics = sorted(
-        (
-            (parent, topic)
-            for component, parent in zip(components, parents, strict=True)
-            for topic in component.registration.topics
-        ),
-        key=lambda pair: pair[1].wave,
+    topics = iter(
+        sorted(
+            (
+                (parent, topic)
+                for component, parent in zip(components, parents, strict=True)
+                for topic in component.registration.topics
+            ),
+            key=lambda pair: pair[1].wave,
+        )
     )
+    await _register(islice(topics, 1))
     for _, wave in groupby(topics, key=lambda pair: pair[1].wave):
         await asyncio.gather(*(_register(wave) for _ in range(_AT_A_TIME)))
     for component in components:
