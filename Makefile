@@ -57,10 +57,9 @@ format: $(STAMP) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 
 .PHONY: lock
-lock: ## renew requirements/*.txt from pyproject.toml (needs uv)
-	uv pip compile --quiet $(LOCKING) pyproject.toml --output-file requirements/dev.txt
-	uv pip compile --quiet $(LOCKING) --extra spark --constraint requirements/dev.txt pyproject.toml --output-file requirements/spark.txt
-LOCKING := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group dev
+lock: ## renew requirements/dev.txt from pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	    --group dev --extra spark pyproject.toml --output-file requirements/dev.txt
 
 .PHONY: clean
 clean: ## remove .venv and caches of the checkout (the toolchain cache stays)
