@@ -3,6 +3,9 @@
 Both ways in end here (the DSL compiler and the import of a `describe()` text); sub-topologies, `describe()`
 out, partition counts and configs start from it. Topic names of internal topics are UNDECORATED (no
 application id prefix).
+
+What a node does when it runs (`reads`, `behaviour`, `writes`, `keeps`) is for the runtime; it is known of
+documents with calls, never of an imported text, and no comparison of topologies asks for it.
 """
 
 from collections.abc import Mapping
@@ -10,6 +13,7 @@ from enum import Enum
 
 import attrs
 
+from infra.model.behaviours import Behaviour, Keeps, Reads, Writes
 from infra.model.problems import Location, Problem
 
 
@@ -21,6 +25,7 @@ class SourceNode:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     at: Location | None = None
+    reads: Reads | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -31,6 +36,7 @@ class ProcessorNode:
     parents: tuple[str, ...]
     stores: tuple[str, ...] = ()
     at: Location | None = None
+    behaviour: Behaviour | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -42,6 +48,7 @@ class SinkNode:
     topic: str | None = None
     extractor: str | None = None
     at: Location | None = None
+    writes: Writes | None = attrs.field(default=None, eq=False, repr=False)
 
 
 Node = SourceNode | ProcessorNode | SinkNode
@@ -76,6 +83,7 @@ class StateStore:
     is_global: bool = False
     connections: tuple[frozenset[str], ...] = ()
     at: Location | None = None
+    keeps: Keeps | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
