@@ -95,7 +95,7 @@ public final class Oracle {
         return started;
     }
 
-    private static Topology build(final Map<String, Object> document, final String applicationId) {
+    static Topology build(final Map<String, Object> document, final String applicationId) {
         StoreOptions.forgetBuilders();
         final Properties properties = properties(document, applicationId);
         final StreamsBuilder builder = new StreamsBuilder(new TopologyConfig(new StreamsConfig(properties)));
@@ -118,7 +118,7 @@ public final class Oracle {
         return topology;
     }
 
-    private static Properties properties(final Map<String, Object> document, final String applicationId) {
+    static Properties properties(final Map<String, Object> document, final String applicationId) {
         final Properties properties = new Properties();
         properties.putAll(Call.configs(Call.mapping(document.get("application")).get("config")));
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, applicationId);

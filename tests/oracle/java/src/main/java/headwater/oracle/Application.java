@@ -1,0 +1,64 @@
+package headwater.oracle;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsConfig;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Properties;
+
+/**
+ * Runs the topology of a document on a real broker until standard input ends.
+ *
+ * <p>The first line of standard input is {@code {"bootstrapServers": …, "document": {…}}}; each state of the application is a line of standard output.
+ */
+public final class Application {
+    private Application() {
+    }
+
+    public static void main(final String[] arguments) throws Exception {
+        final PrintStream states = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        System.setOut(System.err);
+        final BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        final Map<String, Object> request = Call.mapping(new ObjectMapper().readValue(input.readLine(), Map.class));
+        final Map<String, Object> document = Call.mapping(request.get("document"));
+        final String id = String.valueOf(Call.mapping(document.get("application")).get("id"));
+        final Properties properties = Oracle.properties(document, id);
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, String.valueOf(request.get("bootstrapServers")));
+        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.ByteArraySerde.class);
+        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.ByteArraySerde.class);
+        properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
+        properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
+        if ("streams".equals(properties.get(StreamsConfig.GROUP_PROTOCOL_CONFIG))) {
+            allowStreamsProtocol(properties);
+        }
+        try (KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties)) {
+            application.setStateListener((now, before) -> states.println(now));
+            application.start();
+            while (input.readLine() != null) {
+                continue;
+            }
+            application.close(Duration.ofSeconds(20));
+            application.cleanUp();
+        }
+    }
+
+    /** The broker of 4.1, where the protocol is early access, needs {@code unstable.*.versions.enable} for it. */
+    private static void allowStreamsProtocol(final Properties properties) throws Exception {
+        try (Admin admin = Admin.create(properties)) {
+            final FeatureUpdate update = new FeatureUpdate((short) 1, FeatureUpdate.UpgradeType.UPGRADE);
+            admin.updateFeatures(Map.of("streams.version", update), new UpdateFeaturesOptions()).all().get();
+        }
+    }
+}

@@ -1,0 +1,56 @@
+"""A real Kafka Streams application on a real broker, by the program in `java/`."""
+
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+from tests.oracle.kafka_streams import built_program
+
+_MAIN = "headwater.oracle.Application"
+_SECONDS = 90
+
+
+@contextmanager
+def running_application(bootstrap_servers: str, document: Mapping[str, Any]) -> Iterator[None]:
+    """The application of `document`, in the state RUNNING for as long as the context lasts."""
+    java, folder = built_program()
+    class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
+    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    states: queue.Queue[str] = queue.Queue()
+    listener = threading.Thread(target=_listen, args=(process.stdout, states), daemon=True)
+    listener.start()
+    try:
+        process.stdin.write(json.dumps({"bootstrapServers": bootstrap_servers, "document": document}) + "\n")
+        process.stdin.flush()
+        _await_running(states)
+        yield
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        listener.join()
+        process.stdout.close()
+
+
+def _listen(output: IO[str], states: "queue.Queue[str]") -> None:
+    for line in output:
+        states.put(line.strip())
+    states.put("ENDED")
+
+
+def _await_running(states: "queue.Queue[str]") -> None:
+    while (state := states.get(timeout=_SECONDS)) != "RUNNING":
+        assert state not in ("ENDED", "ERROR"), f"the application does not run: {state}"
