@@ -1,4 +1,5 @@
-"""How the programs that Headwater runs are obtained: the Pulumi CLI with its plugins, and a Kafka broker.
+"""How the programs that Headwater runs are obtained: the Pulumi CLI with its plugins, a Kafka broker, Spark's
+Kafka connector.
 
 Each is fetched or built once, into a cache folder keyed by version and content, and found there in
 milliseconds later.
@@ -7,5 +8,13 @@ milliseconds later.
 from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution, ensure_kafka
 from toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi
+from toolchain.spark import ensure_spark_jars
 
-__all__ = ["KafkaDistribution", "PulumiToolchain", "ToolchainError", "ensure_kafka", "ensure_pulumi"]
+__all__ = [
+    "KafkaDistribution",
+    "PulumiToolchain",
+    "ToolchainError",
+    "ensure_kafka",
+    "ensure_pulumi",
+    "ensure_spark_jars",
+]

@@ -6,16 +6,16 @@ import sys
 
 import click
 
-from toolchain import kafka, machine, pulumi_cli
+from toolchain import kafka, machine, pulumi_cli, spark
 from toolchain.cache import Cache
 from toolchain.errors import ToolchainError
 from toolchain.progress import Progress
 
-_PARTS = ("kafka", "pulumi", "all")
+_PARTS = ("kafka", "spark", "pulumi")
 
 
 @click.command()
-@click.argument("part", type=click.Choice((*_PARTS, "doctor", "env")), default="all")
+@click.argument("part", type=click.Choice((*_PARTS, "all", "doctor", "env")), default="all")
 def main(part: str) -> None:
     """Fetch or build PART into the cache folder.
 
@@ -28,7 +28,7 @@ def main(part: str) -> None:
         elif part == "env":
             environment()
         else:
-            ensure(_PARTS[:2] if part == "all" else (part,))
+            ensure(_PARTS if part == "all" else (part,))
     except ToolchainError as error:
         click.echo(str(error), err=True)
         sys.exit(1)
@@ -36,11 +36,13 @@ def main(part: str) -> None:
 
 def ensure(parts: tuple[str, ...]) -> None:
     cache, progress = Cache(), Progress()
-    modules = {"kafka": kafka, "pulumi": pulumi_cli}
+    modules = {"kafka": kafka, "spark": spark, "pulumi": pulumi_cli}
     # Everything missing is told at once, before minutes of building.
     machine.require(program for part in parts for program in modules[part].needed_programs(cache))
     if "kafka" in parts:
         kafka.ensure_kafka(cache, progress)
+    if "spark" in parts:
+        spark.ensure_spark_jars(cache, progress)
     if "pulumi" in parts:
         pulumi_cli.ensure_pulumi(cache, progress)
 

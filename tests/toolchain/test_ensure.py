@@ -10,8 +10,8 @@ import pytest
 
 from toolchain import KafkaDistribution, PulumiToolchain, ToolchainError, ensure_pulumi
 from toolchain.cache import Cache
-from toolchain.kafka import verify
 from toolchain.kafka_plugin import PLUGIN_VERSION
+from toolchain.maven_jars import verify
 from toolchain.pulumi_cli import needed_programs
 
 _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
@@ -33,10 +33,13 @@ def test_other_jars_than_the_locked_ones_are_refused(
     kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:
     jar = next(kafka_distribution.jars.glob("kafka-clients-*.jar"))
-    (tmp_path / jar.name).write_bytes(jar.read_bytes() + b"!")
-    (tmp_path / "surplus.jar").touch()
+    fetched, listing = tmp_path / "jars", tmp_path / "listing.sha256"
+    fetched.mkdir()
+    (fetched / jar.name).write_bytes(jar.read_bytes() + b"!")
+    (fetched / "surplus.jar").touch()
+    listing.write_text(f"{'0' * 64}  {jar.name}\n{'0' * 64}  absent.jar\n")
     with pytest.raises(ToolchainError, match=rf"absent\.jar, {jar.name}, surplus\.jar"):
-        verify(tmp_path, f"{'0' * 64}  {jar.name}\n{'0' * 64}  absent.jar\n")
+        verify(fetched, listing)
 
 
 def users_pulumi(folder: Path, version: str, *, language_host: bool = True) -> Path:

@@ -10,6 +10,7 @@ import pytest
 from toolchain.kafka import KAFKA_VERSION
 from toolchain.kafka_plugin import PLUGIN_VERSION
 from toolchain.pulumi_cli import CLI_VERSION
+from toolchain.spark import CONNECTOR_VERSION
 
 _ROOT = Path(__file__).parents[2]
 _LOCKS = sorted((_ROOT / "requirements").glob("*.txt"))
@@ -44,5 +45,8 @@ def test_the_plugin_is_that_of_the_sdk() -> None:
 def test_the_go_and_maven_files_name_the_versions_we_tell() -> None:
     toolchain = _ROOT / "toolchain"
     assert f"github.com/pulumi/pulumi/pkg/v3 v{CLI_VERSION} " in (toolchain / "go/cli/go.mod").read_text()
-    assert f"<version>{KAFKA_VERSION}</version>" in (toolchain / "maven/pom.xml").read_text()
+    assert f"<version>{KAFKA_VERSION}</version>" in (toolchain / "maven/kafka.xml").read_text()
     assert f" kafka_2.13-{KAFKA_VERSION}.jar\n" in (toolchain / "maven/kafka.sha256").read_text()
+    assert f"<version>{CONNECTOR_VERSION}</version>" in (toolchain / "maven/spark.xml").read_text()
+    connector = f" spark-sql-kafka-0-10_2.13-{CONNECTOR_VERSION}.jar\n"
+    assert connector in (toolchain / "maven/spark.sha256").read_text()

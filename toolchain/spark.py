@@ -1,0 +1,22 @@
+"""Spark's Kafka connector: the jars that Spark does not bring itself (Spark comes with `pyspark`)."""
+
+from pathlib import Path
+
+from toolchain import machine
+from toolchain.cache import Cache
+from toolchain.maven_jars import MavenJars
+from toolchain.progress import Progress
+
+CONNECTOR_VERSION = "4.2.0"
+_JARS = MavenJars("spark", "Spark's Kafka connector", CONNECTOR_VERSION)
+
+
+def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
+    return (machine.JAVA,) if cache.find(_JARS.entry) else (machine.JAVA, machine.MAVEN)
+
+
+def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = None) -> tuple[Path, ...]:
+    """Return the connector's jars for `spark.jars`, fetched if need be; raises `ToolchainError`."""
+    cache = cache or Cache()
+    machine.require(needed_programs(cache))
+    return tuple(sorted(_JARS.ensure(cache, progress or Progress()).glob("*.jar")))
