@@ -32,7 +32,13 @@ def describe(context: click.Context, file: Path, application_id: str | None, out
     if exit_for(loaded.problems):
         print_problems(loaded.problems)
         context.exit(exit_for(loaded.problems))
-    nodes = build_nodes(_chosen(loaded.documents, application_id))
+    document = _chosen(loaded.documents, application_id)
+    if document.observed is not None:
+        raise click.ClickException(
+            f"{file} tells which internal topics {document.application.id} has, not its topology.\n"
+            "  The application itself prints the text: topology.describe()"
+        )
+    nodes = build_nodes(document)
     # What an imported text does not tell (retention and the like) does not stand in the text that is written.
     problems = [problem for problem in nodes.problems if problem.code is not ProblemCode.MISSING_DETAIL]
     if not exit_for(problems):

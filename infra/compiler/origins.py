@@ -15,7 +15,7 @@ def origins(compiled: CompiledApplication) -> Mapping[str, str]:
     return {
         topic.name: of_part.get(topic.subtopology, "")
         for topic in compiled.internal_topics
-        if topic.generated
+        if topic.generated and topic.subtopology is not None
     }
 
 

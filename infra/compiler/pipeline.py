@@ -12,6 +12,7 @@ from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
 from infra.compiler.lints import check_names, check_retention, check_stores
 from infra.compiler.managed_sinks import sink_counts
+from infra.compiler.observed import compile_observed, questions
 from infra.compiler.source_problems import check_sources, located, missing_topics
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
@@ -50,7 +51,12 @@ PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
 
 
 def build_nodes(document: TopologyDocument) -> NodeTopology:
-    """The node topology of a document: built from its calls, or completed from its described text."""
+    """The node topology of a document: built from its calls, or completed from its described text.
+
+    That of an application which was only observed is empty, its problems the open questions.
+    """
+    if document.observed is not None:
+        return NodeTopology((), problems=tuple(questions(document.application, document.observed)))
     config = StreamsConfig.of(document.application)
     if document.described is not None:
         return complete(document.described, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
@@ -61,6 +67,8 @@ def compile_nodes(
     document: TopologyDocument, topology: NodeTopology, partitions: Mapping[str, int]
 ) -> CompiledApplication:
     """Run the passes over the node topology of `document`. `partitions`: topic → count on the cluster."""
+    if document.observed is not None:
+        return compile_observed(document, partitions)
     application = document.application
     config = StreamsConfig.of(application)
     compilation = Compilation(

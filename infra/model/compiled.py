@@ -1,19 +1,13 @@
 """A compiled application: every internal topic with its exact name, partition count and config."""
 
 from collections.abc import Mapping
-from enum import Enum
 
 import attrs
 
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
+from infra.model.topic_kind import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from infra.model.topology import Application, Sink
-
-
-class TopicKind(Enum):
-    REPARTITION = "repartition"
-    CHANGELOG = "changelog"
-    FK_SUBSCRIPTION = "fk-subscription"
 
 
 @attrs.frozen
@@ -23,7 +17,7 @@ class InternalTopic:
     `config` has exactly the keys that Kafka Streams sends with its CreateTopics request.
     `replication_factor` -1 means the broker's default. `node` is the store (changelog) or the sink node
     (repartition) that it belongs to; `subtopology` is the one that reads (repartition) or owns (changelog)
-    it. `pinned` = the count is explicit in the topology.
+    it, None in an application that was only observed. `pinned` = the count is explicit in the document.
     """
 
     name: str
@@ -79,8 +73,14 @@ class CompiledApplication:
     copartition_groups: tuple[tuple[str, ...], ...] = ()
     sinks: tuple[Sink, ...] = ()
     problems: tuple[Problem, ...] = ()
+    extractor_sinks: tuple[str, ...] = ()
+    """Sink nodes whose topic is chosen record by record."""
+    is_observed: bool = False
+    """Only its topics are known: there are no `subtopologies`, and counts are those of the document."""
 
     @property
     def is_stateful(self) -> bool:
         """Whether any sub-topology keeps state (a logged or unlogged store)."""
+        if self.is_observed:
+            return any(topic.kind is TopicKind.CHANGELOG for topic in self.internal_topics)
         return any(part.stores for part in self.subtopologies if not part.is_global)

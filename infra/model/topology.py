@@ -7,6 +7,7 @@ import attrs
 
 from infra.model.nodes import NodeTopology
 from infra.model.operators import Operator
+from infra.model.observed import ObservedTopology
 from infra.model.problems import Location
 
 
@@ -105,9 +106,10 @@ class Application:
 
 @attrs.frozen
 class TopologyDocument:
-    """One application: its `steps`, calls in order, or its `described` text, never both."""
+    """One application: its `steps`, calls in order, its `described` text or its `observed` topics."""
 
     application: Application
     steps: tuple[Step, ...] = ()
     described: DescribedTopology | None = None
     sinks: tuple[Sink, ...] = ()
+    observed: ObservedTopology | None = None

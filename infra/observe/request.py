@@ -59,6 +59,8 @@ def _sources(document: TopologyDocument) -> Iterator[str]:
                 | AddReadOnlyStateStore(topic=topic)
             ):
                 yield topic
+    if document.observed is not None:
+        yield from document.observed.sources
     if document.described is not None:
         nodes = document.described.nodes
         internal = {topic.name for topic in nodes.repartition_topics}

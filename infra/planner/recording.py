@@ -32,7 +32,9 @@ def record_after(situation: Situation, actions: Iterable[TopicAction]) -> SetupR
 
 
 def _processors(situation: Situation) -> int:
-    """One processor for each task of the widest sub-topology."""
+    """One processor for each task of the widest sub-topology; 0 = not known yet."""
+    if situation.compiled.is_observed:
+        return 0
     return (
         max((part.tasks for part in situation.compiled.subtopologies if not part.is_global), default=0) or 1
     )

@@ -38,12 +38,15 @@ def _application(compiled: CompiledApplication) -> Iterator[Text]:
         f"  {counted(len(topics), 'internal topic')}, {counted(total, 'partition')}",
         ", as far as counts are known" if compiled.missing_sources else "",
     )
-    by_part: defaultdict[int, list[InternalTopic]] = defaultdict(list)
+    by_part: defaultdict[int | None, list[InternalTopic]] = defaultdict(list)
     for topic in topics:
         by_part[topic.subtopology].append(topic)
     for part in compiled.subtopologies:
         yield Text("")
         yield from _subtopology(part, by_part[part.id])
+    if compiled.is_observed:
+        yield Text("")
+        yield from _observed(compiled)
     if compiled.sinks:
         yield Text("")
         names = ", ".join(f"{sink.topic} ({sink.partitions or _FOLLOWS})" for sink in compiled.sinks)
@@ -60,6 +63,14 @@ def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator
             yield Text.assemble("    ", (f"{label:7}", "dim"), printable(", ".join(names)))
     if topics:
         yield from _table(topics)
+
+
+def _observed(compiled: CompiledApplication) -> Iterator[Text]:
+    yield Text.assemble("  ", ("sub-topologies not known", "bold"), "  topics as they were observed")
+    if compiled.external_sources:
+        yield Text.assemble("    ", ("reads  ", "dim"), printable(", ".join(compiled.external_sources)))
+    if compiled.internal_topics:
+        yield from _table(compiled.internal_topics)
 
 
 def _table(topics: Sequence[InternalTopic]) -> Iterator[Text]:

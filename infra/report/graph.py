@@ -55,9 +55,13 @@ class PartBox:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     is_global: bool
+    is_known: bool = True
+    """False: it stands for all sub-topologies of an application that was only observed."""
 
     @property
     def title(self) -> str:
+        if not self.is_known:
+            return "sub-topologies not known"
         return f"{'global sub-topology' if self.is_global else 'sub-topology'} {self.id}"
 
 
@@ -73,9 +77,7 @@ def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]
     """Return the graph of the applications together; `partitions` are known counts of others' topics."""
     internal = {topic.name: topic for application in compiled for topic in application.internal_topics}
     known = {**partitions, **{s.topic: s.partitions for c in compiled for s in c.sinks if s.partitions}}
-    parts = tuple(
-        _part(application, part, internal) for application in compiled for part in application.subtopologies
-    )
+    parts = tuple(part for application in compiled for part in _parts(application, internal))
     topics: dict[str, TopicBox] = {}
     for part in parts:
         for name in part.reads:
@@ -92,6 +94,33 @@ def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]
             else box
             for name, box in topics.items()
         },
+    )
+
+
+def _parts(application: CompiledApplication, internal: Mapping[str, InternalTopic]) -> Iterator[PartBox]:
+    if application.is_observed:
+        yield _observed(application)
+    for part in application.subtopologies:
+        yield _part(application, part, internal)
+
+
+def _observed(application: CompiledApplication) -> PartBox:
+    id_, topics = application.application.id, application.internal_topics
+    between = tuple(topic.name for topic in topics if topic.kind is not TopicKind.CHANGELOG)
+    return PartBox(
+        application=id_,
+        id=0,
+        parallelism="topics as they were observed",
+        nodes=(),
+        stores=tuple(
+            StoreBox(t.node, TopicBox(t.name, _label(t.name, id_), Role.CHANGELOG, t.partitions))
+            for t in topics
+            if t.kind is TopicKind.CHANGELOG
+        ),
+        reads=(*application.external_sources, *between),
+        writes=between,
+        is_global=False,
+        is_known=False,
     )
 
 

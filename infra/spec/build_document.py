@@ -17,6 +17,7 @@ from infra.spec.build_operators import BUILDERS
 from infra.spec.build_stores import Options, config
 from infra.spec.described import described_topology
 from infra.spec.durations import milliseconds
+from infra.spec.observed import observed_topology
 from infra.spec.places import PathPart, Place, RawDocument, pointer
 
 
@@ -28,6 +29,9 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
     if "topology" in data:
         steps = _Steps(raw.file).steps(data["topology"], raw.place.child("topology"), ("topology",))
         return TopologyDocument(application, steps=steps, sinks=sinks), ()
+    if "observed" in data:
+        observed = observed_topology(raw, data["observed"])
+        return TopologyDocument(application, observed=observed, sinks=sinks), ()
     described, problems = described_topology(raw, data["describe"])
     if described is None:
         return None, problems

@@ -22,7 +22,7 @@ _SHARED = (
     "joinStoreSupplier", "logging", "caching", "serdes", "expression", "handle", "name",
     "topicName", "applicationId", "offsetReset", "partitioner", "pythonClass", "configValue", "topicConfig",
 )  # fmt: skip
-_LINKED = {*_SHARED, "config", "setup", "describe", "application"}
+_LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application"}
 _NAME_OR_BUILDER = "storeOrName"
 
 
@@ -53,6 +53,8 @@ _PARTS = {
     "setup": "### setup",
     "sink": "## topics",
     "describe": "## describe",
+    "observed": "## observed",
+    "observedTopic": "### observedTopic",
 }
 
 

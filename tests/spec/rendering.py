@@ -33,6 +33,9 @@ def document_text(document: TopologyDocument) -> str:
     if document.described is not None:
         lines.append(value_text(attrs.evolve(document.described, nodes=None)))  # type: ignore[arg-type]
         lines += [f"  {node.name}" for node in document.described.nodes.nodes]
+    if document.observed is not None:
+        lines.append(value_text(attrs.evolve(document.observed, unknown={})))
+        lines.append(f"  unknown: {', '.join(document.observed.unknown)}")
     return "\n".join([*lines, *(_step(step) for step in document.steps)]) + "\n"
 
 

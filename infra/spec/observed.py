@@ -1,0 +1,37 @@
+"""Documents that hold what a cluster shows of an application (`observed`) in place of calls."""
+
+from typing import Any
+
+from infra.model.observed import ObservedTopic, ObservedTopology, Unknown
+from infra.model.problems import Location
+from infra.model.topic_kind import TopicKind
+from infra.spec.build_stores import Options, config
+from infra.spec.places import PathPart, RawDocument
+
+
+def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
+    """The observed topics, with a place for each and for each open question."""
+    return ObservedTopology(
+        topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
+        at=_at(raw, "observed"),
+        sources=dict(options.get("sources", {})),
+        unknown={
+            Unknown(word): _at(raw, "observed", "unknown", index)
+            for index, word in enumerate(options["unknown"])
+        },
+    )
+
+
+def _topic(raw: RawDocument, name: str, options: dict[str, Any]) -> ObservedTopic:
+    return ObservedTopic(
+        name=name,
+        kind=TopicKind(options["kind"]),
+        partitions=options["partitions"],
+        replication_factor=options.get("replicationFactor", -1),
+        config=config(options["config"]) if "config" in options else None,
+        at=_at(raw, "observed", "topics", name),
+    )
+
+
+def _at(raw: RawDocument, *path: PathPart) -> Location:
+    return raw.location(path, at_key=isinstance(path[-1], str)) or Location(raw.file)
