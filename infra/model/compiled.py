@@ -24,7 +24,7 @@ class InternalTopic:
     kind: TopicKind
     partitions: int
     config: Mapping[str, str]
-    subtopology: int
+    subtopology: int | None
     node: str
     replication_factor: int = -1
     pinned: bool = False
