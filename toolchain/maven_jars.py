@@ -1,4 +1,4 @@
-"""Jars brought by Maven and checked: `maven/<name>.xml` says which, `maven/<name>.sha256` what they contain."""
+"""Jars brought by Maven and checked: `maven/<name>.xml` says which, `maven/<name>.sha256` what is in them."""
 
 import hashlib
 import os
@@ -69,5 +69,5 @@ def verify(folder: Path, listing: Path) -> None:
         raise ToolchainError(
             "Maven brought other files than the locked ones: "
             + ", ".join(wrong)
-            + f".\n  Look at the mirrors in ~/.m2/settings.xml; after a change of versions, renew {listing.name}."
+            + f".\n  Look at the mirrors in ~/.m2/settings.xml; after raising a version, renew {listing.name}."
         )
