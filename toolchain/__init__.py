@@ -1,4 +1,4 @@
-"""How the programs that Headwater runs are obtained: the Pulumi CLI and its plugins, Kafka, Spark's connector.
+"""How the programs that Headwater runs are obtained: Pulumi's CLI and plugins, Kafka, Spark's connector.
 
 Each is fetched or built once, into a cache folder keyed by version and content, and found there in
 milliseconds later.

@@ -69,5 +69,5 @@ def verify(folder: Path, listing: Path) -> None:
         raise ToolchainError(
             "Maven brought other files than the locked ones: "
             + ", ".join(wrong)
-            + f".\n  Look at the mirrors in ~/.m2/settings.xml; after raising a version, renew {listing.name}."
+            + f".\n  Look at the mirrors in ~/.m2/settings.xml; with a new version, renew {listing.name}."
         )
