@@ -1,0 +1,34 @@
+"""PURE. Kafka's hash of a serialised key (`org.apache.kafka.common.utils.Utils#murmur2`)."""
+
+from functools import lru_cache
+
+_SEED = 0x9747B28C
+_MIX = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+@lru_cache(maxsize=65_536)
+def murmur2(key: bytes) -> int:
+    """Return the hash of `key` as a signed 32-bit integer."""
+    length = len(key)
+    hashed = _SEED ^ length
+    whole = length & ~3
+    for start in range(0, whole, 4):
+        block = int.from_bytes(key[start : start + 4], "little") * _MIX & _MASK
+        block = (block ^ (block >> 24)) * _MIX & _MASK
+        hashed = (hashed * _MIX & _MASK) ^ block
+    if whole < length:
+        hashed = (hashed ^ int.from_bytes(key[whole:], "little")) * _MIX & _MASK
+    hashed = (hashed ^ (hashed >> 13)) * _MIX & _MASK
+    hashed ^= hashed >> 15
+    return hashed - (1 << 32) if hashed >> 31 else hashed
+
+
+def positive_hash(key: bytes) -> int:
+    """Return the hash as Kafka's partitioners use it: without its sign bit (`Utils#toPositive`)."""
+    return murmur2(key) & 0x7FFFFFFF
+
+
+def default_partition(key: bytes, num_partitions: int) -> int:
+    """Return where Kafka's default partitioner puts `key` (`BuiltInPartitioner#partitionForKey`)."""
+    return positive_hash(key) % num_partitions

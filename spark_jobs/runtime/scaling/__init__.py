@@ -1,0 +1,1 @@
+"""PURE. Who owns which input: partitions and processors by linear hashing, hand-overs as cuts (KIP-287)."""

@@ -1,0 +1,17 @@
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.runtime.partitioners.murmur2 import default_partition, murmur2
+
+RECORDED = json.loads((Path(__file__).parents[2] / "oracle" / "partitioner.json").read_text())["rows"]
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"{row['format']}-{row['key']}")
+def test_keys_go_where_kafka_puts_them(row: dict[str, Any]) -> None:
+    key = base64.b64decode(row["base64"])
+    assert murmur2(key) == row["murmur2"]
+    assert {count: default_partition(key, int(count)) for count in row["partitions"]} == row["partitions"]
