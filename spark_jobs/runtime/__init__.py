@@ -1,1 +1,1 @@
-"""Topologies run on Spark: programs of sub-topologies, the task engine that executes them, and the queries."""
+"""Topologies run on Spark: programs of sub-topologies, the engine that executes them, the queries."""

@@ -1,0 +1,8 @@
+"""One operator for each behaviour of `infra.model.behaviours`. `FACTORIES` says which."""
+
+from collections.abc import Mapping
+
+from spark_jobs.runtime.operators.interface import OperatorFactory
+
+FACTORIES: Mapping[type, OperatorFactory] = {}
+"""Behaviour's class → how its operator is built. Each module of a family has a table of its own."""

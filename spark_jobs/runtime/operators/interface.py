@@ -1,0 +1,154 @@
+"""How an operator is built and called.
+
+An operator is a function made once for each node of a task: `build(behaviour, context) -> Process`.
+Calling it with (key, value, timestamp, headers) handles one record; it hands results on by calling
+`context.forward`, which is the only child's own function or calls all children, depth first, in declaration
+order. Tables' operators get a `Change` as value.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Protocol, TypeVar
+
+import attrs
+
+from infra.model.behaviours import Format
+from infra.model.nodes import ProcessorNode
+from spark_jobs.runtime.program_interface import EngineSettings, Program, Serde
+from spark_jobs.runtime.records import Ambient, Headers, Value
+from spark_jobs.runtime.stores.interfaces import OrderedBytes
+
+Process = Callable[[Value, Value, int, Headers], None]
+"""(key, value, timestamp, headers)"""
+
+ValueGetter = Callable[[Value], tuple[Value, int] | None]
+"""A table's key → its current (value, timestamp); None = nothing there (`KTableValueGetter`).
+
+`operators.views.value_getter(view, context)` makes one of a `TableView`.
+"""
+
+StoreType = TypeVar("StoreType")
+
+
+class NotRunnableError(Exception):
+    """The document says where data flows but not what a node does with it."""
+
+
+class PunctuationType(Enum):
+    """What moves a schedule on (`PunctuationType`)."""
+
+    STREAM_TIME = "stream-time"
+    WALL_CLOCK_TIME = "wall-clock-time"
+
+
+class Clock:
+    """A time that only moves on and outlives the batch: one of the task, of a store, of an operator.
+
+    -1 = nothing seen. All of a task's are kept by name in its metadata.
+    """
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int = -1) -> None:
+        self.now = now
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Wall(Protocol):
+    @property
+    def now(self) -> int:
+        """Wall-clock milliseconds of the batch being worked on."""
+        ...
+
+
+class TaskServices(Protocol):
+    """What the task does for its operators."""
+
+    program: Program
+    ambient: Ambient
+    stream_time: Clock
+    """The largest timestamp of the task's input."""
+    wall: Wall
+
+    def typed_store(self, name: str) -> Value:
+        """The store as its `keeps.kind` says: see `stores.interfaces`."""
+        ...
+
+    def bytes_store(self, name: str) -> OrderedBytes:
+        """The bytes below a store: what is put here is persisted and NOT logged."""
+        ...
+
+    def log(self, store: str) -> Callable[[bytes, bytes | None, int], None]:
+        """(key, value, timestamp) → one changelog record; does nothing for a store without a changelog."""
+        ...
+
+    def clock(self, name: str) -> Clock: ...
+
+    def schedule(
+        self,
+        node: str,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+    ) -> Cancellable: ...
+
+    def on_flush(self, node: str, flush: Callable[[], None]) -> None:
+        """Called at the end of a batch, before its changes are taken; parents' before children's."""
+        ...
+
+    def on_close(self, close: Callable[[], None]) -> None: ...
+
+    def drop(self, node: str, reason: str) -> None:
+        """Counts a dropped record (`dropped-records-total`)."""
+        ...
+
+
+@attrs.frozen
+class OperatorContext:
+    """A node's view of its task while its operator is built, and afterwards."""
+
+    node: ProcessorNode
+    children: Mapping[str, Process]
+    """In declaration order."""
+    forward: Process
+    task: TaskServices
+
+    @property
+    def settings(self) -> EngineSettings:
+        return self.task.program.settings
+
+    def expression(self, text: str | None, *parameters: str) -> Callable[..., Value]:
+        """A function of the parameters.
+
+        Raises:
+            NotRunnableError: The document does not say.
+        """
+        if text is None:
+            message = (
+                f"{self.node.name} has no expression: the document does not say what is done to a record"
+            )
+            raise NotRunnableError(message)
+        return self.task.program.expression(text, parameters, self.task.ambient)
+
+    def key_serde(self, wanted: Format | None) -> Serde:
+        return self.task.program.serde(wanted, "key")
+
+    def value_serde(self, wanted: Format | None) -> Serde:
+        return self.task.program.serde(wanted, "value")
+
+    def store(self, name: str, kind: type[StoreType]) -> StoreType:
+        """The typed store; `kind` is for the reader and the type checker, it is not converted."""
+        del kind
+        store: StoreType = self.task.typed_store(name)
+        return store
+
+    def clock(self, name: str = "") -> Clock:
+        """A time of this node's own, or with a name one that several nodes share."""
+        return self.task.clock(name or self.node.name)
+
+
+class OperatorFactory(Protocol):
+    def __call__(self, behaviour: Value, context: OperatorContext, /) -> Process: ...
