@@ -3,11 +3,14 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
+import attrs
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
     AdminClient,
@@ -15,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     ConfigEntry,
     ConfigResource,
     ConsumerGroupDescription,
+    DescribeClusterResult,
     ListOffsetsResultInfo,
     OffsetSpec,
     ResourceType,
@@ -22,6 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 
 from infra.model.problems import Problem, ProblemsError
+from infra.observe.asking import Asked, in_background
 from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
 from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, Told, told, unexpected, unreachable
@@ -43,7 +48,18 @@ _COORDINATOR_COMES = (
 
 K = TypeVar("K")
 V = TypeVar("V")
-Asked = dict[K, Future[V]]
+Groups = Mapping[str, ConsumerGroupDescription | KafkaError]
+
+
+@attrs.frozen
+class Opening:
+    """What is asked first, whatever is asked later: the cluster's id; brokers and topics."""
+
+    cluster: Future[DescribeClusterResult]
+    metadata: Future[ClusterMetadata]
+
+
+Ask = Callable[[Sequence[K]], dict[K, Future[V]]]
 
 
 class Admin:
@@ -60,6 +76,7 @@ class Admin:
         heard: deque[Told] = deque(maxlen=50)
         self._heard = heard  # not by `self` in the callback: the client could never be freed
         self.requests = 0
+        self._counting = Lock()
         settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": "headwater",
@@ -72,82 +89,73 @@ class Admin:
         except KafkaException as error:
             raise ProblemsError([_unusable(error.args[0])]) from None
 
-    def connect(self) -> str:
+    def open(self) -> Opening:
+        """Begin to connect and send the first questions."""
+        return Opening(self._ask_cluster(), self._ask_metadata())
+
+    def connect(self, opening: Opening | None = None) -> str:
         """Return the cluster's id."""
-        self.requests += 1
-        asked = {"": self._client.describe_cluster(request_timeout=self._timeout)}
-        ((_, answer),) = self.answers(asked)
+        answer = self._answer(opening.cluster if opening else self._ask_cluster())
+        self._heard.clear()
         if isinstance(answer, KafkaError):
             raise ProblemsError([unexpected(answer, "describe", "the cluster")])
         return str(answer.cluster_id)
 
-    def metadata(self) -> ClusterMetadata:
-        """Return names and partitions of all topics that the user may see."""
-        self.requests += 1
+    def metadata(self, opening: Opening) -> ClusterMetadata:
+        """Return brokers, and names, partitions and replicas of all topics that the user may see."""
         try:
-            return self._client.list_topics(timeout=self._timeout)
+            return self._awaited(opening.metadata)
         except KafkaException:
             self._client.poll(0)
             raise ProblemsError([self._unreachable()]) from None
 
     def ask_topics(self, names: Sequence[str]) -> Asked[str, TopicDescription]:
         """Send the question for names, ids and replicas of topics."""
-        asked: Asked[str, TopicDescription] = {}
-        for chunk in self._chunks(names):
-            asked |= self._client.describe_topics(TopicCollection(list(chunk)), request_timeout=self._timeout)
-        return asked
+        return self._ask(
+            names,
+            lambda chunk: self._client.describe_topics(
+                TopicCollection(list(chunk)), request_timeout=self._timeout
+            ),
+        )
 
     def ask_configs(self, kind: ResourceType, names: Sequence[str]) -> Asked[str, Mapping[str, ConfigEntry]]:
         """Send the question for the settings of topics, or of one broker."""
-        asked: Asked[str, Mapping[str, ConfigEntry]] = {}
-        for chunk in self._chunks(names):
+
+        def send(chunk: Sequence[str]) -> dict[str, Future[Mapping[str, ConfigEntry]]]:
             resources = [ConfigResource(kind, name) for name in chunk]
             futures = self._client.describe_configs(resources, request_timeout=self._timeout)
-            asked |= {resource.name: future for resource, future in futures.items()}
-        return asked
+            return {resource.name: future for resource, future in futures.items()}
+
+        return self._ask(names, send)
 
     def ask_end_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> Asked[TopicPartition, ListOffsetsResultInfo]:
         """Send the question for the offsets that the next records will get."""
-        asked: Asked[TopicPartition, ListOffsetsResultInfo] = {}
-        for chunk in self._chunks(partitions):
+
+        def send(chunk: Sequence[TopicPartition]) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
             latest = {partition: OffsetSpec.latest() for partition in chunk}  # type: ignore[no-untyped-call]
-            asked |= self._client.list_offsets(latest, request_timeout=self._timeout)
-        return asked
+            return self._client.list_offsets(latest, request_timeout=self._timeout)
+
+        return self._ask(partitions, send)
+
+    def ask_groups(self, ids: Sequence[str]) -> Future[Groups]:
+        """Begin to ask for consumer groups until their coordinators are up."""
+        return in_background(partial(self._describe_groups, ids))
+
+    def groups(self, asked: Future[Groups]) -> Groups:
+        return self._awaited(asked)
 
     def answers(self, asked: Asked[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
-        """Yield the answers as they come and let go of each: thousands weigh on the garbage collector."""
-        start = time.monotonic()
-        for key in tuple(asked):
-            answer = self._outcome(asked.pop(key), start)
-            if isinstance(answer, KafkaError) and answer.code() in NO_ANSWER:
-                raise ProblemsError([self._unreachable()])
+        """Yield the answers as they come."""
+        for key, future in asked.take():
+            answer: V | KafkaError = self._answer(future)
             yield key, answer
         self._heard.clear()  # what was wrong for a moment must not count against a later request
 
-    def groups(self, ids: Sequence[str]) -> Mapping[str, ConsumerGroupDescription | KafkaError]:
-        """Return consumer groups; waits for a coordinator that is about to come up.
-
-        A new cluster makes the coordinators' topic when first asked. librdkafka then asks thrice and sleeps
-        until the time-out, so it is given little time at first.
-        """
-        deadline, patience = time.monotonic() + self._timeout, _FIRST_TRY_SECONDS
-        while True:
-            self.requests += 1
-            asked = self._client.describe_consumer_groups(list(ids), request_timeout=patience)
-            start = time.monotonic()
-            answers = {id_: self._outcome(future, start) for id_, future in asked.items()}
-            if not any(_is_passing(answer) for answer in answers.values()):
-                return answers
-            if time.monotonic() > deadline:
-                raise ProblemsError([self._unreachable()])
-            self._client.poll(_PAUSE_SECONDS)
-            patience = min(2 * patience, self._timeout)
-
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; a description of one of the streams type says `Dead`."""
-        self.requests += 1
+        self._count()
         with catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # its successor lists groups of consumers only
             try:
@@ -155,25 +163,72 @@ class Admin:
             except KafkaException:
                 raise ProblemsError([self._unreachable()]) from None
 
-    def _chunks(self, items: Sequence[V]) -> Iterator[Sequence[V]]:
-        for start in range(0, len(items), CHUNK):
-            self.requests += 1
-            yield items[start : start + CHUNK]
+    def _ask_cluster(self) -> Future[DescribeClusterResult]:
+        self._count()
+        return self._client.describe_cluster(request_timeout=self._timeout)
 
-    def _outcome(self, future: Future[V], start: float) -> V | KafkaError:
-        while not future.done():
-            self._client.poll(_POLL_SECONDS)
-            self._check_hope(time.monotonic() - start)
+    def _ask_metadata(self) -> Future[ClusterMetadata]:
+        self._count()
+        return in_background(partial(self._client.list_topics, timeout=self._timeout))
+
+    def _describe_groups(self, ids: Sequence[str]) -> Groups:
+        """Wait for a coordinator that is about to come up.
+
+        A new cluster makes the coordinators' topic when first asked. librdkafka then asks thrice and sleeps
+        until the time-out, so it is given little time at first.
+        """
+        deadline, patience = time.monotonic() + self._timeout, _FIRST_TRY_SECONDS
+        while True:
+            self._count()
+            asked = self._client.describe_consumer_groups(list(ids), request_timeout=patience)
+            answers = {id_: self._outcome(future) for id_, future in asked.items()}
+            if not any(_is_passing(answer) for answer in answers.values()):
+                return answers
+            if time.monotonic() > deadline:
+                raise ProblemsError([self._unreachable()])
+            self._client.poll(_PAUSE_SECONDS)
+            patience = min(2 * patience, self._timeout)
+
+    def _ask(self, items: Sequence[K], ask: Ask[K, V]) -> Asked[K, V]:
+        def send(chunk: Sequence[K]) -> dict[K, Future[V]]:
+            self._count()
+            return ask(chunk)
+
+        starts = range(0, len(items), CHUNK)
+        return Asked(partial(send, items[start : start + CHUNK]) for start in starts)
+
+    def _answer(self, future: Future[V]) -> V | KafkaError:
+        answer: V | KafkaError = self._outcome(future)
+        if isinstance(answer, KafkaError) and answer.code() in NO_ANSWER:
+            raise ProblemsError([self._unreachable()])
+        return answer
+
+    def _outcome(self, future: Future[V]) -> V | KafkaError:
         try:
-            return future.result()
+            return self._awaited(future)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             return reason
 
+    def _awaited(self, future: Future[V]) -> V:
+        """Wait; meanwhile the client tells, when polled, what goes wrong."""
+        start = time.monotonic()
+        while True:
+            try:
+                return future.result(_POLL_SECONDS)
+            except TimeoutError:
+                self._client.poll(0)
+                self._check_hope(time.monotonic() - start)
+
+    def _count(self) -> None:
+        with self._counting:  # groups are asked for in another thread
+            self.requests += 1
+
     def _check_hope(self, waited: float) -> None:
         """Raise when no answer is to be expected any more."""
-        is_refused = any(item.is_final for item in self._heard)
-        is_down = any(item.code == ALL_BROKERS_DOWN for item in self._heard)
+        heard = tuple(self._heard)
+        is_refused = any(item.is_final for item in heard)
+        is_down = any(item.code == ALL_BROKERS_DOWN for item in heard)
         is_late = waited > self._timeout + _GRACE_SECONDS
         if is_refused or is_late or (is_down and waited > _PATIENCE_SECONDS):
             raise ProblemsError([self._unreachable()])

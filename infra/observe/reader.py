@@ -24,6 +24,8 @@ class SnapshotRequest:
     """Those of `groups` that may be groups of the streams protocol (KIP-1071)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
+    with_ids: bool = True
+    """Whether anybody compares ids: without them one request less is needed. Recorded topics have theirs."""
 
 
 class ClusterReader(Protocol):

@@ -1,0 +1,185 @@
+"""One snapshot under way: what was asked, and what the answers make of it."""
+
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import attrs
+from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigSource,
+    PartitionMetadata,
+    ResourceType,
+    TopicDescription,
+)
+
+from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.model.problems import Problem, ProblemsError
+from infra.observe.admin import Admin
+from infra.observe.reader import SnapshotRequest
+from infra.observe.refusals import is_denial, not_authorized, unexpected
+
+T = TypeVar("T")
+# The library annotates the enum and gives its number.
+_SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
+
+
+class Reading:
+    """All questions are sent when it is made; `snapshot` waits for their answers.
+
+    `partitions` is topic name → partition count, of all topics, and known at once.
+    """
+
+    def __init__(
+        self, admin: Admin, request: SnapshotRequest, cluster_id: str, metadata: ClusterMetadata
+    ) -> None:
+        self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+        wanted = sorted(name for name in self.partitions if _is_wanted(name, request))
+        # A topic that may not be seen is not in the metadata: ask by name for those that ought to be there.
+        unseen = (request.names | request.recorded.keys()) - self.partitions.keys()
+        described = wanted if request.with_ids else request.recorded.keys() & self.partitions.keys()
+        self._admin, self._request = admin, request
+        self._cluster_id, self._brokers = cluster_id, len(metadata.brokers)
+        self._listed = {
+            name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
+            for name in wanted
+        }
+        self._groups = admin.ask_groups(request.groups) if request.groups else None
+        self._broker = admin.ask_configs(ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]])
+        self._descriptions = admin.ask_topics(sorted({*described, *unseen}))
+        self._configs = admin.ask_configs(ResourceType.TOPIC, wanted)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return what was asked for, once; raises `ProblemsError` as `ClusterReader` says."""
+        denied: list[Problem] = []
+        settings = self._settings(denied)
+        described = self._described(settings.own, denied)
+        groups = self._live_groups(denied)
+        if denied:
+            raise ProblemsError(denied)
+        topics = {
+            name: LiveTopic(name, "", count, 0)
+            for name, count in self.partitions.items()
+            if name not in self._listed
+        }
+        topics |= {
+            name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
+        }
+        defaults = self._broker_config()
+        return ClusterSnapshot(
+            cluster_id=self._cluster_id,
+            brokers=self._brokers,
+            topics=topics | self._emptiness(topics),
+            groups=groups,
+            described=frozenset(described),
+            default_replication_factor=_number(defaults, "default.replication.factor"),
+            default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
+            topic_defaults=settings.defaults,
+        )
+
+    def _described(self, present: Container[str], denied: list[Problem]) -> dict[str, LiveTopic]:
+        """Return the topics that are there; those whose ids nobody asked for as they were listed."""
+        answers = self._admin.answers(self._descriptions)
+        found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
+        if self._request.with_ids:
+            return found
+        return {name: topic for name, topic in self._listed.items() if name in present} | found
+
+    def _settings(self, denied: list[Problem]) -> "_Settings":
+        settings, answers = _Settings(), self._admin.answers(self._configs)
+        for name, config in successes(answers, "read the settings of topic", denied):
+            settings.add(name, config)
+        return settings
+
+    def _broker_config(self) -> Mapping[str, ConfigEntry]:
+        """A user need not be allowed to read it: then the defaults stay unknown."""
+        answers = self._admin.answers(self._broker)
+        return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
+
+    def _live_groups(self, denied: list[Problem]) -> dict[str, LiveGroup]:
+        if self._groups is None:
+            return {}
+        found = successes(self._admin.groups(self._groups).items(), "see consumer group", denied)
+        groups = {
+            id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
+            for id_, group in found
+            if group.state is not ConsumerGroupState.DEAD
+        }
+        streams: Collection[str] = self._request.streams_groups
+        hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
+        return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
+
+    def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
+        """Ask, for topics that are not the recorded ones, whether anything was ever written to them."""
+        replaced = [
+            topics[name]
+            for name, id_ in self._request.recorded.items()
+            if id_ and name in topics and topics[name].topic_id != id_
+        ]
+        ends: dict[str, int] = {topic.name: 0 for topic in replaced}
+        partitions = [
+            TopicPartition(topic.name, number) for topic in replaced for number in range(topic.partitions)
+        ]
+        for partition, answer in self._admin.answers(self._admin.ask_end_offsets(partitions)):
+            # What cannot be read is not known to be empty.
+            ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
+        return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
+
+
+def successes(
+    answers: Iterable[tuple[str, T | KafkaError]], what: str, denied: list[Problem]
+) -> Iterator[tuple[str, T]]:
+    """Yield the answers that came; what does not exist is left out, denials are collected."""
+    for name, answer in answers:
+        if not isinstance(answer, KafkaError):
+            yield name, answer
+        elif is_denial(answer):
+            denied.append(not_authorized(answer, what, name))
+        elif answer.code() not in _ABSENT:
+            raise ProblemsError([unexpected(answer, what, name)])
+
+
+def _is_wanted(name: str, request: SnapshotRequest) -> bool:
+    return (
+        name in request.names
+        or name in request.recorded
+        or name.startswith(request.prefixes)
+        or any(re.fullmatch(pattern, name) for pattern in request.patterns)
+    )
+
+
+def _live(description: TopicDescription) -> LiveTopic:
+    return LiveTopic(
+        name=description.name,
+        topic_id=str(description.topic_id),
+        partitions=len(description.partitions),
+        replication_factor=max((len(partition.replicas) for partition in description.partitions), default=0),
+    )
+
+
+def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
+    return max((len(partition.replicas) for partition in partitions.values()), default=0)
+
+
+@attrs.frozen
+class _Settings:
+    """`own` are those set on each topic, `defaults` what holds where a topic sets none, for all alike."""
+
+    own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
+    defaults: dict[str, str] = attrs.field(factory=dict)
+
+    def add(self, name: str, config: Mapping[str, ConfigEntry]) -> None:
+        self.own[name] = {
+            k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC
+        }
+        if not config.keys() <= self.defaults.keys():
+            others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
+            self.defaults.update({key: value for key, value in others.items() if value is not None})
+
+
+def _number(config: Mapping[str, ConfigEntry], key: str) -> int | None:
+    entry = config.get(key)
+    return int(entry.value) if entry is not None and entry.value is not None else None
