@@ -29,7 +29,7 @@ def static_partition(
 
     Raises `TaskMigrated` for one that is not there yet, ValueError for an answer that is no partition.
     """
-    partition = partitioner.static_partition(topic, key, num_partitions)
+    partition: object = partitioner.static_partition(topic, key, num_partitions)
     if not isinstance(partition, int) or partition < 0:
         raise ValueError(
             f"{type(partitioner).__name__} answered {partition!r}, which is no partition of {topic}"
