@@ -3,7 +3,7 @@
 import attrs
 
 from infra.model.problems import Problem
-from spark_jobs.agent.state import ExpansionEntry, Shortfall, TopicResult
+from spark_jobs.agent.state import Shortfall, TopicResult
 
 
 @attrs.frozen
@@ -103,8 +103,9 @@ class ProblemsSolved(ApplicationEvent):
 
 @attrs.frozen
 class LeadershipGained:
+    """This agent leads, and has read the journal."""
+
     term: int
-    resumed: tuple[ExpansionEntry, ...] = ()
 
 
 @attrs.frozen

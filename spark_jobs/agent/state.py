@@ -145,6 +145,8 @@ class Expansion:
     follow_up_at_ms: int | None = None
     """When the final follow-up is due; None until every topic is expanded."""
     done: tuple[str, ...] = ()
+    attempted_look: int = 0
+    """The look at the cluster (`AgentState.looks`) that the last attempt went by: each serves one only."""
 
 
 @attrs.frozen(kw_only=True)
@@ -156,6 +158,8 @@ class ApplicationState:
     problems: tuple[Problem, ...] = ()
     is_enabled: bool = False
     """`partition.autoscaling.enabled`, as the document says now."""
+    timeout_ms: int = 0
+    """`partition.autoscaling.timeout.ms`, likewise."""
     parallelism: tuple[Parallelism, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     expansion: Expansion | None = None
@@ -166,6 +170,10 @@ class ApplicationState:
     """The counts that were wanted when the agent gave up: they are not tried again."""
     last_number: int = 0
     """The number of the last expansion."""
+    called_number: int = 0
+    """The last expansion whose callback this process has called, be it written down or not."""
+    called_error: str = ""
+    """What that call raised."""
 
     @property
     def error_code(self) -> str | None:
@@ -194,6 +202,14 @@ class Sighting:
     lower_since_ms: int | None = None
 
 
+@attrs.frozen
+class Retry:
+    """Failures in a row of something, and when it is tried again."""
+
+    attempts: int = 0
+    at_ms: int | None = None
+
+
 @attrs.frozen(kw_only=True)
 class AgentState:
     """Everything the agent knows. What matters of it can be had again from cluster and journal."""
@@ -213,9 +229,20 @@ class AgentState:
     """`num-autoscaling-failures`: how often the agent gave up."""
     unreadable: tuple[Problem, ...] = ()
     """Why the cluster could not be read the last time; empty when it could."""
-    unreadable_attempts: int = 0
     observed_at_ms: int | None = None
     """When the cluster was last read."""
+    looks: int = 0
+    """How often the cluster was read."""
+    is_look_wanted: bool = True
+    reading: Retry = Retry()
+    """Pauses between readings that fail."""
+    outbox: tuple[ExpansionEntry, ...] = ()
+    """What the journal is to know before anything else is changed."""
+    journal: tuple[Problem, ...] = ()
+    """Why the journal could not be read or written the last time; empty when it could."""
+    journalling: Retry = Retry()
+    deposed_term: int = -1
+    """The last term that the journal refused."""
 
     @property
     def is_leader(self) -> bool:

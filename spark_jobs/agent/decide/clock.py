@@ -1,0 +1,21 @@
+"""The agent's own clock: never backwards, whatever the machine's clock does."""
+
+import attrs
+
+from spark_jobs.agent.state import AgentState
+
+
+@attrs.frozen
+class Moment:
+    """When something is decided, and the chance that goes with it: `jitter` is from 0 (included) to 1."""
+
+    monotonic_ms: int
+    wall_ms: int = 0
+    jitter: float = 0.0
+
+
+def advance(state: AgentState, now: Moment) -> AgentState:
+    """Return the state with its clock set forward; a step back of the monotonic clock costs no time."""
+    last = now.monotonic_ms if state.monotonic_ms is None else state.monotonic_ms
+    step = max(0, now.monotonic_ms - last)
+    return attrs.evolve(state, clock_ms=state.clock_ms + step, monotonic_ms=now.monotonic_ms)

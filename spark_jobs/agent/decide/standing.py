@@ -1,0 +1,118 @@
+"""Where an application stands, by its assessment: the phase, and what begins or ends with it."""
+
+import attrs
+
+from infra.model.problems import Problem
+from spark_jobs.agent.decide import expansions
+from spark_jobs.agent.decide.assessment import Assessment
+from spark_jobs.agent.decide.expansions import Change, Context
+from spark_jobs.agent.events import (
+    AgentEvent,
+    ApplicationRefused,
+    ApplicationStopped,
+    ApplicationWarned,
+    ProblemsSolved,
+)
+from spark_jobs.agent.state import ApplicationState, Phase
+
+
+def stand(
+    before: ApplicationState,
+    seen: Assessment,
+    context: Context,
+    *,
+    leads: bool,
+    is_held: bool,
+    is_confirmed: bool,
+) -> Change:
+    """Return the application as it stands now.
+
+    `is_held`: a source topic is for another application to expand. `is_confirmed`: the metadata shows every
+    count that is believed.
+    """
+    state = attrs.evolve(
+        _with_progress(before, seen),
+        is_enabled=seen.is_enabled,
+        timeout_ms=seen.timeout_ms,
+        parallelism=seen.parallelism,
+        shortfalls=seen.shortfalls,
+        problems=(*seen.refusals, *(() if seen.refusals else seen.expanded), *seen.warnings),
+    )
+    if seen.refusals:
+        change = Change(attrs.evolve(state, phase=Phase.REFUSED))
+    elif seen.shortfalls and not seen.is_enabled:
+        change = _stopped(state, seen, context)
+    elif seen.shortfalls and (is_held or not leads):
+        change = Change(attrs.evolve(state, phase=Phase.WAITING))
+    elif seen.shortfalls:
+        change = _lacking(state, seen, context)
+    elif leads:
+        change = _complete(state, seen, context, is_confirmed=is_confirmed)
+    else:
+        change = Change(_steady(state, seen))
+    return attrs.evolve(change, events=(*_told(before, change.application, seen), *change.events))
+
+
+def _with_progress(state: ApplicationState, seen: Assessment) -> ApplicationState:
+    """A topic that has grown since is a success, whoever it was: also of a request without an answer."""
+    has_grown = any(seen.counts.get(item.topic, 0) > item.partitions for item in state.shortfalls)
+    if state.expansion is None or not has_grown:
+        return state
+    return attrs.evolve(state, expansion=expansions.succeeded_partly(state.expansion))
+
+
+def _stopped(state: ApplicationState, seen: Assessment, context: Context) -> Change:
+    stopped = attrs.evolve(state, phase=Phase.STOPPED, given_up={})
+    if stopped.expansion is None:
+        return Change(stopped)
+    return expansions.cancelled(
+        stopped, stopped.expansion, seen, context, "partition.autoscaling.enabled was switched off"
+    )
+
+
+def _lacking(state: ApplicationState, seen: Assessment, context: Context) -> Change:
+    if state.expansion is not None:
+        going_on = expansions.again(state.expansion)
+        return Change(attrs.evolve(state, phase=Phase.EXPANDING, expansion=going_on))
+    if all(state.given_up.get(item.topic) == item.wanted for item in seen.shortfalls):
+        return Change(attrs.evolve(state, phase=Phase.GIVEN_UP))
+    return expansions.begin(attrs.evolve(state, phase=Phase.EXPANDING), seen, context)
+
+
+def _complete(state: ApplicationState, seen: Assessment, context: Context, *, is_confirmed: bool) -> Change:
+    has_grown = any(count > state.settled.get(name, count) for name, count in seen.counts.items())
+    settling = attrs.evolve(state, phase=Phase.SETTLING)
+    if state.expansion is not None:
+        if state.expansion.follow_up_at_ms is None:
+            return expansions.expanded(settling, state.expansion, seen, context)
+        return expansions.follow_up(settling, state.expansion, seen, context, is_confirmed=is_confirmed)
+    if not has_grown or not seen.is_enabled:
+        return Change(_steady(state, seen))
+    begun = expansions.begin(settling, seen, context)
+    if begun.application.expansion is None:
+        raise AssertionError(state.id)
+    ended = expansions.expanded(begun.application, begun.application.expansion, seen, context)
+    return Change(ended.application, begun.events + ended.events, begun.entries + ended.entries)
+
+
+def _steady(state: ApplicationState, seen: Assessment) -> ApplicationState:
+    return attrs.evolve(
+        state, phase=Phase.STEADY, settled=seen.counts, settled_sources=seen.sources, given_up={}
+    )
+
+
+def _told(before: ApplicationState, after: ApplicationState, seen: Assessment) -> tuple[AgentEvent, ...]:
+    """Tell of problems when they are new, and once when they are gone."""
+    if _key(before.problems) == _key(after.problems):
+        return ()
+    if seen.refusals:
+        return (ApplicationRefused(after.id, after.problems),)
+    if after.phase is Phase.STOPPED:
+        return (ApplicationStopped(after.id, after.problems),)
+    if after.problems:
+        return (ApplicationWarned(after.id, after.problems),)
+    return (ProblemsSolved(after.id),)
+
+
+def _key(problems: tuple[Problem, ...]) -> frozenset[tuple[object, ...]]:
+    return frozenset((p.code, p.topic, p.node, p.expected, p.found) for p in problems)
