@@ -4,6 +4,9 @@ The compiler hangs them on the nodes that it writes; the runtime has one operato
 Spark SQL text (None = the document does not say; such a topology plans but does not run). Store names are
 undecorated. Durations are milliseconds. Names follow the processors of
 `org.apache.kafka.streams.kstream.internals`.
+
+`sends_old` = changes go on with their old value, as `enableSendingOldValues` decides it; `versioned` = an
+upstream table is versioned, so that changes which are not the latest are passed over or on (KIP-914).
 """
 
 from enum import Enum
@@ -176,6 +179,7 @@ class StreamAggregate:
     aggregation: Aggregation
     window: Window | None = None
     emit_on_close: bool = False
+    sends_old: bool = False
 
 
 # tables
@@ -186,6 +190,7 @@ class TableSource:
     """`KTableSource`: `table`, `toTable`; `store` None = not materialised (forwards without an old value)."""
 
     store: str | None
+    sends_old: bool = False
 
 
 @attrs.frozen
@@ -202,6 +207,8 @@ class TableFilter:
     negate: bool
     parent: TableView
     store: str | None = None
+    sends_old: bool = False
+    versioned: bool = False
 
 
 @attrs.frozen
@@ -209,6 +216,7 @@ class TableMapValues:
     value: str | None
     parent: TableView
     store: str | None = None
+    sends_old: bool = False
 
 
 @attrs.frozen
@@ -217,6 +225,7 @@ class TableTransformValues:
     parent: TableView
     stores: tuple[str, ...] = ()
     store: str | None = None
+    sends_old: bool = False
 
 
 @attrs.frozen
@@ -231,6 +240,7 @@ class TableRepartitionMap:
     key: str | None
     value: str | None
     parent: TableView
+    versioned: bool = False
 
 
 @attrs.frozen
@@ -239,6 +249,7 @@ class TableAggregate:
 
     store: str
     aggregation: Aggregation
+    sends_old: bool = False
 
 
 @attrs.frozen
@@ -317,6 +328,8 @@ class TableTableJoin:
     value: str | None
     own: TableView
     other: TableView
+    sends_old: bool = False
+    versioned: bool = False
 
 
 @attrs.frozen
@@ -324,6 +337,7 @@ class TableJoinMerge:
     """`KTableKTableJoinMerger`."""
 
     store: str | None = None
+    sends_old: bool = False
 
 
 # foreign-key joins (KIP-213)
@@ -331,10 +345,17 @@ class TableJoinMerge:
 
 @attrs.frozen
 class ForeignKeySend:
-    """`SubscriptionSendProcessorSupplier`: tells the foreign side which keys of the left table want what."""
+    """`SubscriptionSendProcessorSupplier`: tells the foreign side which keys of the left table want what.
+
+    The message holds a hash of the left value as `left` writes it; equal foreign keys are told by the bytes
+    of `foreign`.
+    """
 
     kind: JoinKind
     foreign_key: str | None
+    left: "RecordFormat"
+    foreign: "RecordFormat"
+    versioned: bool = False
 
 
 @attrs.frozen
@@ -356,6 +377,7 @@ class ForeignKeyNotify:
     """`ForeignTableJoinProcessorSupplier`: a change of the right table answers all its subscriptions."""
 
     store: str
+    versioned: bool = False
 
 
 @attrs.frozen
@@ -365,6 +387,7 @@ class ForeignKeyResolve:
     kind: JoinKind
     value: str | None
     table: TableView
+    left: "RecordFormat"
 
 
 @attrs.frozen
@@ -372,6 +395,7 @@ class ForeignKeyResult:
     """The result's `KTableSource`."""
 
     store: str | None
+    sends_old: bool = False
 
 
 Behaviour = (
@@ -414,9 +438,15 @@ Behaviour = (
 # formats: what bytes mean where records enter, leave or are kept
 
 
+DEFAULT_FORMAT = "default"
+
+
 @attrs.frozen
 class Format:
-    """A serde by name; with `window` it is a windowed key's (`size_ms` None = session)."""
+    """A serde by name (`DEFAULT_FORMAT` = the application's); `window` set = a windowed key over it.
+
+    `size_ms` None = the size is not known (time) or lies in the key (session).
+    """
 
     name: str
     window: Literal["time", "session"] | None = None
@@ -431,6 +461,14 @@ class RecordFormat:
     value: Format | None = None
 
 
+UNTOLD = RecordFormat()
+
+
+ForeignKeyMessage = Literal["subscription", "response"]
+"""Of a subscription the format's key is the foreign key's and its value the left key's; of a response the key
+is the left key's and the value the right value's."""
+
+
 @attrs.frozen
 class Reads:
     """What a source node needs to read. `timestamp` is an expression for the record's time (milliseconds)."""
@@ -440,7 +478,7 @@ class Reads:
     timestamp: str | None = None
     carries_changes: bool = False
     """A repartition topic of `KTable#groupBy`: values carry old and new (`ChangedSerializer`)."""
-    foreign_key: Literal["subscription", "response"] | None = None
+    foreign_key: ForeignKeyMessage | None = None
 
 
 @attrs.frozen
@@ -452,12 +490,17 @@ class Writes:
     extractor: str | None = None
     """An expression for the topic's name."""
     carries_changes: bool = False
-    foreign_key: Literal["subscription", "response"] | None = None
+    foreign_key: ForeignKeyMessage | None = None
 
 
 @attrs.frozen
 class Keeps:
-    """What a store needs to be opened."""
+    """What a store needs to be opened.
+
+    Keys of window and session stores are plain here, the store adds the window. A `list` keeps the values of
+    both sides of a stream-stream join: `format` is the left one's, `right` the right one's. A `subscription`
+    is kept by foreign key (`format.key`) and left key (`format.value`).
+    """
 
     kind: Literal[
         "keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session",
@@ -469,3 +512,4 @@ class Keeps:
     retain_duplicates: bool = False
     caching: bool | None = None
     in_memory: bool = False
+    right: RecordFormat | None = None

@@ -18,6 +18,7 @@ from infra.compiler.dsl.naming import (
 )
 from infra.compiler.dsl.refusals import refused
 from infra.compiler.streams_config import StreamsConfig
+from infra.model.behaviours import RecordFormat
 from infra.model.nodes import RepartitionTopic
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.stores import Materialized
@@ -61,8 +62,8 @@ class Builder:
     stream_repartitions: dict[Stream, GraphNode] = attrs.field(factory=dict)
     """The last repartition made for a join of this `KStream` object (facts 1.7)."""
     group_repartitions: dict[GroupedStream | GroupedTable, GraphNode] = attrs.field(factory=dict)
-    cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, None]] = attrs.field(factory=dict)
-    """Inputs in the order in which they joined."""
+    cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, str | None]] = attrs.field(factory=dict)
+    """Inputs in the order in which they joined, each with its aggregator."""
     cogroups_of_sources: list[tuple[str, frozenset[str], Location | None]] = attrs.field(factory=list)
     """Store, group and place of each cogroup whose group names sources from before a repartition."""
     cogroup_repartitions: dict[CogroupedStream, dict[GroupedStream, GraphNode]] = attrs.field(factory=dict)
@@ -166,7 +167,14 @@ class Builder:
         return node
 
     def repartition(
-        self, prefix: str, *, named_by_user: bool, partitions: int | None = None, explicit: bool = False
+        self,
+        prefix: str,
+        record: RecordFormat,
+        *,
+        named_by_user: bool,
+        partitions: int | None = None,
+        explicit: bool = False,
+        partitioner: str | None = None,
     ) -> GraphNode:
         """`createRepartitionedSource`: burns sink, filter and source; the node is not attached yet."""
         topic = repartition_topic(prefix)
@@ -180,7 +188,15 @@ class Builder:
         return GraphNode(
             source,
             WritesRepartition(
-                topic, sink, source, null_key_filter, partitions, mergeable=not explicit, explicit=explicit
+                topic,
+                sink,
+                source,
+                null_key_filter,
+                partitions,
+                mergeable=not explicit,
+                explicit=explicit,
+                record=record,
+                partitioner=partitioner,
             ),
             self.at,
         )

@@ -6,7 +6,9 @@ change them).
 
 import attrs
 
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.stores import Reserved, Store
+from infra.model.behaviours import UNTOLD, Behaviour, Reads, RecordFormat, Writes
 
 
 @attrs.frozen
@@ -23,6 +25,7 @@ class WritesSource:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     offset_reset: str | None = None
+    reads: Reads | None = None
 
 
 @attrs.frozen
@@ -34,6 +37,8 @@ class WritesTableSource:
     processor: str
     reserved: Reserved
     is_global: bool = False
+    reads: Reads | None = None
+    changes: Changes | None = None
 
 
 @attrs.frozen
@@ -44,6 +49,8 @@ class WritesGlobalStore:
     source: str
     processor: str
     store: Store
+    processor_class: str | None = None
+    reads: Reads | None = None
 
 
 @attrs.frozen
@@ -52,7 +59,7 @@ class WritesProcessor:
 
     `reserved` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
     `demands_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep
-    that long.
+    that long. `behaviour` is completed while writing: with the reserved store, with what `changes` says.
     """
 
     name: str
@@ -60,12 +67,15 @@ class WritesProcessor:
     connected: tuple[str, ...] = ()
     reserved: Reserved | None = None
     demands_history_ms: int | None = None
+    behaviour: Behaviour | None = None
+    changes: Changes | None = None
 
 
 @attrs.frozen
 class WritesSink:
     topic: str | None = None
     extractor: str | None = None
+    writes: Writes | None = None
 
 
 @attrs.frozen
@@ -73,6 +83,7 @@ class WritesInternalSource:
     """The source that reads a foreign-key join's internal topic."""
 
     topic: str
+    reads: Reads | None = None
 
 
 @attrs.frozen
@@ -89,6 +100,9 @@ class WritesRepartition:
     partitions: int | None = None
     mergeable: bool = False
     explicit: bool = False
+    record: RecordFormat = UNTOLD
+    partitioner: str | None = None
+    carries_changes: bool = False
 
 
 @attrs.frozen
@@ -103,6 +117,8 @@ class WritesStreamJoin:
     this_store: Store
     other_store: Store
     shared_store: Store | None = None
+    this_behaviour: Behaviour | None = None
+    other_behaviour: Behaviour | None = None
 
 
 @attrs.frozen
@@ -112,6 +128,7 @@ class WritesSelfJoin:
     windowed: str
     merge: str
     store: Store
+    behaviour: Behaviour | None = None
 
 
 @attrs.frozen
@@ -126,6 +143,9 @@ class WritesTableJoin:
     this_stores: tuple[str, ...]
     other_stores: tuple[str, ...]
     store: Store | None = None
+    this_behaviour: Behaviour | None = None
+    other_behaviour: Behaviour | None = None
+    changes: Changes | None = None
 
 
 Declaration = (

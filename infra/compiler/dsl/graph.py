@@ -29,6 +29,8 @@ class GraphNode:
     changes_value: bool = False
     is_merge: bool = False
     relaxes_null_keys: bool = False
+    keeps_null_keys: bool = False
+    """Of a repartition: a join that takes null keys lies below (facts 2.2). Known when it is written."""
     versioned: bool | None = None
     grace_ms: int | None = None
 
@@ -127,3 +129,13 @@ def reachable(root: GraphNode) -> list[GraphNode]:
                 seen[child] = None
                 pending.append(child)
     return list(seen)
+
+
+def mark_kept_null_keys(root: GraphNode) -> None:
+    """Mark what has a join below that takes null keys."""
+    pending = [parent for node in reachable(root) if node.relaxes_null_keys for parent in node.parents]
+    while pending:
+        node = pending.pop()
+        if not node.keeps_null_keys:
+            node.keeps_null_keys = True
+            pending.extend(node.parents)

@@ -6,8 +6,10 @@ for instance the repartition node of a join is remembered by the `KStream` objec
 
 import attrs
 
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.stores import Reserved
+from infra.model.behaviours import UNTOLD, RecordFormat, StoreView, TableView
 from infra.model.windows import Window
 
 
@@ -19,6 +21,7 @@ class Stream:
     sources: frozenset[str]
     node: GraphNode
     rekeyed: bool = False
+    record: RecordFormat = UNTOLD
 
 
 @attrs.frozen(eq=False)
@@ -30,6 +33,7 @@ class GroupedStream:
     node: GraphNode
     rekeyed: bool
     group: str | None = None
+    record: RecordFormat = UNTOLD
 
 
 @attrs.frozen(eq=False)
@@ -38,6 +42,7 @@ class WindowedStream:
 
     grouped: GroupedStream
     window: Window
+    emit_on_close: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -59,11 +64,20 @@ class WindowedCogroupedStream:
 class View:
     """Where a table's values are read: names of stores, and the one that reading brings into being.
 
-    A table without a store of its own shares the view of the table that it is made from.
+    A table without a store of its own reads the stores of the table that it is made from; `values` says how.
     """
 
     stores: tuple[str, ...]
+    values: TableView
     reserved: Reserved | None = None
+
+    @classmethod
+    def of(cls, store: str, reserved: Reserved | None = None) -> "View":
+        return cls((store,), StoreView(store), reserved)
+
+    def through(self, values: TableView) -> "View":
+        """The view of a table without a store, made from this one's."""
+        return View(self.stores, values, self.reserved)
 
     def materialize(self) -> tuple[str, ...]:
         """Make sure that the stores exist and tell their names."""
@@ -80,6 +94,8 @@ class Table:
     sources: frozenset[str]
     node: GraphNode
     view: View
+    changes: Changes
+    record: RecordFormat = UNTOLD
 
 
 @attrs.frozen(eq=False)
@@ -89,6 +105,7 @@ class GroupedTable:
     name: str
     node: GraphNode
     group: str | None = None
+    record: RecordFormat = UNTOLD
 
 
 @attrs.frozen(eq=False)
@@ -96,6 +113,7 @@ class GlobalTable:
     """`GlobalKTable`: only the other side of a stream's join."""
 
     store: str
+    record: RecordFormat = UNTOLD
 
 
 @attrs.frozen(eq=False)

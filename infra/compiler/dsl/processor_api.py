@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.stores import Store, built_store, supplier_faults
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model import operators as op
+from infra.model.behaviours import Reads, RecordFormat, RunProcessor, Writes
 from infra.model.operators import Operator
 from infra.model.problems import Location
 from infra.model.stores import StoreBuilder
@@ -26,20 +28,23 @@ def add(topology: TopologyUnderConstruction, step: Step) -> None:
 
 
 def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Location) -> None:
+    reads = Reads(told(RecordFormat(), call.serdes), call.offset_reset, call.timestamp)
     if call.topics.pattern is not None:
-        topology.add_pattern_source(call.name, call.topics.pattern, at)
+        topology.add_pattern_source(call.name, call.topics.pattern, at, reads)
     else:
-        topology.add_source(call.name, call.topics.names, at)
+        topology.add_source(call.name, call.topics.names, at, reads)
 
 
 def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
-    topology.add_processor(
-        call.name, call.parents, at, [_built(topology, store, at) for store in call.connected]
-    )
+    stores = [_built(topology, store, at) for store in call.connected]
+    # stores added by other calls are told by the node: they may still come
+    behaviour = RunProcessor(call.processor_class)
+    topology.add_processor(call.name, call.parents, at, stores, behaviour)
 
 
 def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
-    topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor)
+    writes = Writes(told(RecordFormat(), call.serdes), call.partitioner, call.extractor)
+    topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor, writes=writes)
 
 
 def _connect(topology: TopologyUnderConstruction, call: op.ConnectStores, at: Location) -> None:
@@ -53,15 +58,31 @@ def _add_state_store(topology: TopologyUnderConstruction, call: op.AddStateStore
 def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalStore, at: Location) -> None:
     source = call.source_name if call.source_name is not None else f"{call.name}-source"
     processor = call.name if call.name is not None else source
-    topology.add_global_store(_built(topology, call.store, at), call.topic, source, processor, at)
+    topology.add_global_store(
+        _built(topology, call.store, at),
+        call.topic,
+        source,
+        processor,
+        at,
+        processor_class=call.processor_class,
+        reads=Reads(_filled_from(call)),
+    )
 
 
 def _add_read_only_store(
     topology: TopologyUnderConstruction, call: op.AddReadOnlyStateStore, at: Location
 ) -> None:
-    topology.add_source(call.source_name, (call.topic,), at)
-    topology.add_processor(call.name, (call.source_name,), at, [_built(topology, call.store, at)])
+    reads = Reads(_filled_from(call), timestamp=call.timestamp)
+    topology.add_source(call.source_name, (call.topic,), at, reads)
+    stores = [_built(topology, call.store, at)]
+    behaviour = RunProcessor(call.processor_class)
+    topology.add_processor(call.name, (call.source_name,), at, stores, behaviour)
     topology.reuse_as_changelog(call.store.supplier.name, call.topic, at)
+
+
+def _filled_from(call: op.AddGlobalStore | op.AddReadOnlyStateStore) -> RecordFormat:
+    """A store is filled with what its topic holds: unless told, in the store's formats."""
+    return told(told(RecordFormat(), call.store.serdes), call.serdes)
 
 
 def _built(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:

@@ -5,10 +5,12 @@ from types import MappingProxyType
 
 import attrs
 
+from infra.compiler.dsl.formats import size_of, told
 from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.model.behaviours import Keeps, RecordFormat
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
-from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier
+from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
 from infra.model.windows import (
     JoinWindow,
     SessionWindow,
@@ -43,6 +45,7 @@ class Store:
     base_ms: int | None = None
     same_as: object = attrs.field(factory=object)
     from_builder: bool = False
+    keeps: Keeps | None = None
 
 
 @attrs.define(eq=False)
@@ -59,24 +62,44 @@ def is_versioned(materialized: Materialized | None) -> bool:
     return supplier is not None and supplier.kind is StoreKind.VERSIONED_KEY_VALUE
 
 
-def key_value_store(name: str, materialized: Materialized | None) -> Store:
+def key_value_store(name: str, materialized: Materialized | None, record: RecordFormat) -> Store:
     """`KeyValueStoreMaterializer`: versioned if the supplier is."""
     supplier = materialized.supplier if materialized is not None else None
     logging = _logging(materialized)
+    caching, in_memory = _caching(materialized), _in_memory(materialized)
     if supplier is not None and is_versioned(materialized):
+        history = supplier.retention_ms or 0
+        keeps = Keeps("versionedKeyValue", record, history, in_memory=in_memory)
         return Store(
-            name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), supplier.retention_ms or 0
+            name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), history, keeps=keeps
         )
-    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging))
+    keeps = Keeps("timestampedKeyValue", record, caching=caching, in_memory=in_memory)
+    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
 
-def windowed_store(name: str, materialized: Materialized | None, retention_ms: int) -> Store:
-    """`WindowStoreMaterializer` and its kin: a supplier's own retention counts for nothing."""
+def windowed_store(
+    name: str, materialized: Materialized | None, window: Window, retention_ms: int, record: RecordFormat
+) -> Store:
+    """`WindowStoreMaterializer` and its kin: a supplier's own retention counts for the store alone."""
     logging = _logging(materialized)
-    return Store(name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms)
+    supplier = materialized.supplier if materialized is not None else None
+    kept_ms = supplier.retention_ms if supplier is not None else None
+    keeps = Keeps(
+        "session" if isinstance(window, SessionWindow) else "timestampedWindow",
+        record,
+        retention_ms if kept_ms is None else kept_ms,
+        size_of(window),
+        caching=_caching(materialized),
+        in_memory=_in_memory(materialized),
+    )
+    return Store(
+        name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms, keeps=keeps
+    )
 
 
-def join_store(name: str, window: JoinWindow, logging: Logging | None, same_as: object) -> Store:
+def join_store(
+    name: str, window: JoinWindow, logging: Logging | None, same_as: object, record: RecordFormat
+) -> Store:
     """`StreamJoinedStoreFactory`: keeps duplicates, and overwrites a cleanup policy that the user gives."""
     logging = logging or Logging()
     overrides = {key: value for key, value in _overrides(logging).items() if key != "cleanup.policy"}
@@ -87,18 +110,33 @@ def join_store(name: str, window: JoinWindow, logging: Logging | None, same_as: 
         overrides,
         join_retention_ms(window),
         same_as,
+        keeps=_keeps_join(window, record),
     )
 
 
-def shared_join_store(name: str, logging: Logging | None) -> Store:
+def _keeps_join(window: JoinWindow, record: RecordFormat, *, in_memory: bool = False) -> Keeps:
+    size = window.before_ms + window.after_ms
+    return Keeps(
+        "window", record, join_retention_ms(window), size, retain_duplicates=True, in_memory=in_memory
+    )
+
+
+def shared_join_store(name: str, logging: Logging | None, left: RecordFormat, right: RecordFormat) -> Store:
     """`OuterStreamJoinStoreFactory`: the list store of records that wait for a partner."""
     logging = logging or Logging()
-    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging))
+    keeps = Keeps("list", left, right=right)
+    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
 
-def supplied_join_store(supplier: StoreSupplier) -> Store:
+def supplied_join_store(supplier: StoreSupplier, window: JoinWindow, record: RecordFormat) -> Store:
     """A join store given by a supplier: always logged, never with overrides."""
-    return Store(supplier.name, ChangelogKind.WINDOWED_DUPLICATES, base_ms=supplier.retention_ms)
+    in_memory = supplier.type is StoreType.IN_MEMORY
+    return Store(
+        supplier.name,
+        ChangelogKind.WINDOWED_DUPLICATES,
+        base_ms=supplier.retention_ms,
+        keeps=_keeps_join(window, record, in_memory=in_memory),
+    )
 
 
 def built_store(builder: StoreBuilder) -> Store:
@@ -112,6 +150,20 @@ def built_store(builder: StoreBuilder) -> Store:
         supplier.retention_ms if supplier.kind not in _UNTIMED else None,
         builder,
         from_builder=True,
+        keeps=_keeps_built(builder),
+    )
+
+
+def _keeps_built(builder: StoreBuilder) -> Keeps:
+    supplier = builder.supplier
+    return Keeps(
+        supplier.kind.value,
+        told(RecordFormat(), builder.serdes),
+        supplier.retention_ms,
+        supplier.window_size_ms,
+        retain_duplicates=supplier.retain_duplicates,
+        caching=builder.caching,
+        in_memory=supplier.type is StoreType.IN_MEMORY,
     )
 
 
@@ -183,6 +235,17 @@ def join_retention_ms(window: JoinWindow) -> int:
 
 def _logging(materialized: Materialized | None) -> Logging:
     return (materialized.logging if materialized is not None else None) or Logging()
+
+
+def _caching(materialized: Materialized | None) -> bool | None:
+    return materialized.caching if materialized is not None else None
+
+
+def _in_memory(materialized: Materialized | None) -> bool:
+    if materialized is None:
+        return False
+    of = materialized.supplier.type if materialized.supplier is not None else materialized.type
+    return of is StoreType.IN_MEMORY
 
 
 def _overrides(logging: Logging) -> Mapping[str, str]:

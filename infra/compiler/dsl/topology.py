@@ -7,6 +7,7 @@ import attrs
 from infra.compiler.dsl import topology_faults as faults
 from infra.compiler.dsl.stores import Store
 from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.model.behaviours import Behaviour, GlobalTableSource, Reads, Writes
 from infra.model.nodes import (
     ChangelogKind,
     Node,
@@ -23,6 +24,7 @@ from infra.model.problems import Location, Problem
 class _Processor:
     parents: tuple[str, ...]
     at: Location | None
+    behaviour: Behaviour | None = None
     stores: dict[str, None] = attrs.field(factory=dict)
 
 
@@ -52,7 +54,13 @@ class TopologyUnderConstruction:
     # nodes
 
     def add_source(
-        self, name: str, topics: tuple[str, ...], at: Location | None, *, is_global: bool = False
+        self,
+        name: str,
+        topics: tuple[str, ...],
+        at: Location | None,
+        reads: Reads | None = None,
+        *,
+        is_global: bool = False,
     ) -> None:
         if self._is_taken(name, at):
             return
@@ -60,16 +68,18 @@ class TopologyUnderConstruction:
             self.problems.append(faults.reads_no_topic(name, at))
         for topic in topics:
             self._register_topic(topic, name, at)
-        self._nodes[name] = SourceNode(name, topics, at=at)
+        self._nodes[name] = SourceNode(name, topics, at=at, reads=reads)
         if is_global:
             self._global_nodes.add(name)
             self._global_topics.update(topics)
 
-    def add_pattern_source(self, name: str, pattern: str, at: Location | None) -> None:
+    def add_pattern_source(
+        self, name: str, pattern: str, at: Location | None, reads: Reads | None = None
+    ) -> None:
         """A pattern that cannot be evaluated is told where patterns meet topics, in a later pass."""
         if self._is_taken(name, at):
             return
-        self._nodes[name] = SourceNode(name, pattern=pattern, at=at)
+        self._nodes[name] = SourceNode(name, pattern=pattern, at=at, reads=reads)
         try:
             compiled = JavaPattern(pattern)
         except UntranslatablePatternError:
@@ -82,12 +92,17 @@ class TopologyUnderConstruction:
         self._patterns.append((pattern, compiled))
 
     def add_processor(
-        self, name: str, parents: tuple[str, ...], at: Location | None, stores: Iterable[Store] = ()
+        self,
+        name: str,
+        parents: tuple[str, ...],
+        at: Location | None,
+        stores: Iterable[Store] = (),
+        behaviour: Behaviour | None = None,
     ) -> None:
         if self._is_taken(name, at):
             return
         self._check_parents(name, parents, at)
-        self._nodes[name] = _Processor(parents, at)
+        self._nodes[name] = _Processor(parents, at, behaviour)
         for store in stores:
             self.add_store(store, at, name)
 
@@ -99,11 +114,12 @@ class TopologyUnderConstruction:
         *,
         topic: str | None = None,
         extractor: str | None = None,
+        writes: Writes | None = None,
     ) -> None:
         if self._is_taken(name, at):
             return
         self._check_parents(name, parents, at)
-        self._nodes[name] = SinkNode(name, parents, topic, extractor, at)
+        self._nodes[name] = SinkNode(name, parents, topic, extractor, at, writes)
 
     def add_foreign_key_topic(self, topic: RepartitionTopic) -> None:
         self._internal[topic.name] = topic
@@ -150,13 +166,22 @@ class TopologyUnderConstruction:
         added.logged = False
 
     def add_global_store(
-        self, store: Store, topic: str, source: str, processor: str, at: Location | None
+        self,
+        store: Store,
+        topic: str,
+        source: str,
+        processor: str,
+        at: Location | None,
+        *,
+        processor_class: str | None = None,
+        reads: Reads | None = None,
     ) -> None:
         if source == processor:
             self.problems.append(faults.global_store_nodes_alike(store.name, source, at))
             return
-        self.add_source(source, (topic,), at, is_global=True)
-        self.add_processor(processor, (source,), at)
+        self.add_source(source, (topic,), at, reads, is_global=True)
+        behaviour = GlobalTableSource(store.name, processor_class)
+        self.add_processor(processor, (source,), at, behaviour=behaviour)
         self._global_nodes.add(processor)
         added = self._stores.get(store.name)
         if added is not None:
@@ -201,7 +226,7 @@ class TopologyUnderConstruction:
 
     def nodes(self) -> tuple[Node, ...]:
         return tuple(
-            ProcessorNode(name, node.parents, tuple(node.stores), node.at)
+            ProcessorNode(name, node.parents, tuple(node.stores), node.at, node.behaviour)
             if isinstance(node, _Processor)
             else node
             for name, node in self._nodes.items()
@@ -219,6 +244,7 @@ class TopologyUnderConstruction:
                 added.is_global,
                 tuple(map(frozenset, added.connections)) if len(added.connections) > 1 else (),
                 added.at,
+                added.store.keeps,
             )
             for name, added in self._stores.items()
         )

@@ -24,11 +24,13 @@ from infra.compiler.dsl.declarations import (
     WritesTableJoin,
     WritesTableSource,
 )
-from infra.compiler.dsl.graph import GraphNode
+from infra.compiler.dsl.graph import GraphNode, mark_kept_null_keys
 from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.settling import settled
 from infra.compiler.dsl.stores import Reserved, Store
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS
+from infra.model.behaviours import NonNullKeyFilter, PassThrough, Reads, TableJoinMerge, TableSource, Writes
 from infra.model.nodes import RepartitionTopic
 
 
@@ -39,6 +41,7 @@ def write(builder: Builder) -> TopologyUnderConstruction:
         topology.add_foreign_key_topic(topic)
     reuse = REUSE_SOURCE_TOPICS in builder.config.optimizations
     root = builder.graph.root
+    mark_kept_null_keys(root)
     waiting = {root: 0}
     queue: list[tuple[int, int, GraphNode]] = [(root.priority, root.birth, root)]
     while queue:
@@ -65,19 +68,26 @@ def _store(topology: TopologyUnderConstruction, node: GraphNode, declares: Write
 
 def _source(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSource) -> None:
     if declares.pattern is not None:
-        topology.add_pattern_source(node.name, declares.pattern, node.at)
+        topology.add_pattern_source(node.name, declares.pattern, node.at, declares.reads)
     else:
-        topology.add_source(node.name, declares.topics, node.at)
+        topology.add_source(node.name, declares.topics, node.at, declares.reads)
 
 
 def _table_source(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableSource) -> None:
     if declares.is_global:
         topology.add_global_store(
-            declares.reserved.store, declares.topic, declares.source, declares.processor, node.at
+            declares.reserved.store,
+            declares.topic,
+            declares.source,
+            declares.processor,
+            node.at,
+            reads=declares.reads,
         )
         return
-    topology.add_source(declares.source, (declares.topic,), node.at)
-    topology.add_processor(declares.processor, (declares.source,), node.at, _needed(declares.reserved))
+    topology.add_source(declares.source, (declares.topic,), node.at, declares.reads)
+    stores = _needed(declares.reserved)
+    behaviour = settled(TableSource(None), node, declares.changes, declares.reserved)
+    topology.add_processor(declares.processor, (declares.source,), node.at, stores, behaviour)
 
 
 def _reuse_source_topic(topology: TopologyUnderConstruction, declares: WritesTableSource) -> None:
@@ -86,12 +96,21 @@ def _reuse_source_topic(topology: TopologyUnderConstruction, declares: WritesTab
 
 
 def _global_store(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesGlobalStore) -> None:
-    topology.add_global_store(declares.store, declares.topic, declares.source, declares.processor, node.at)
+    topology.add_global_store(
+        declares.store,
+        declares.topic,
+        declares.source,
+        declares.processor,
+        node.at,
+        processor_class=declares.processor_class,
+        reads=declares.reads,
+    )
 
 
 def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesProcessor) -> None:
     stores = (*declares.stores, *_needed(declares.reserved))
-    topology.add_processor(declares.name, _parents(node), node.at, stores)
+    behaviour = settled(declares.behaviour, node, declares.changes, declares.reserved)
+    topology.add_processor(declares.name, _parents(node), node.at, stores, behaviour)
     if declares.connected:
         topology.connect(declares.name, declares.connected, node.at)
     if declares.demands_history_ms is not None:
@@ -118,13 +137,20 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
 
 
 def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSink) -> None:
-    topology.add_sink(node.name, _parents(node), node.at, topic=declares.topic, extractor=declares.extractor)
+    topology.add_sink(
+        node.name,
+        _parents(node),
+        node.at,
+        topic=declares.topic,
+        extractor=declares.extractor,
+        writes=declares.writes,
+    )
 
 
 def _internal_source(
     topology: TopologyUnderConstruction, node: GraphNode, declares: WritesInternalSource
 ) -> None:
-    topology.add_source(node.name, (declares.topic,), node.at)
+    topology.add_source(node.name, (declares.topic,), node.at, declares.reads)
 
 
 def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesRepartition) -> None:
@@ -133,32 +159,54 @@ def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares:
         return
     parents = _parents(node)
     if declares.filter is not None:
-        topology.add_processor(declares.filter, parents, node.at)
+        # a left or outer join downstream lets null keys pass (KIP-962)
+        behaviour = PassThrough() if node.keeps_null_keys else NonNullKeyFilter()
+        topology.add_processor(declares.filter, parents, node.at, behaviour=behaviour)
         parents = (declares.filter,)
-    topology.add_sink(declares.sink, parents, node.at, topic=declares.topic)
-    topology.add_source(declares.source, (declares.topic,), node.at)
+    writes = Writes(declares.record, declares.partitioner, carries_changes=declares.carries_changes)
+    reads = Reads(declares.record, carries_changes=declares.carries_changes)
+    topology.add_sink(declares.sink, parents, node.at, topic=declares.topic, writes=writes)
+    topology.add_source(declares.source, (declares.topic,), node.at, reads)
 
 
 def _stream_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesStreamJoin) -> None:
     shared = (declares.shared_store,) if declares.shared_store is not None else ()
     topology.add_processor(
-        declares.this_join, (declares.this_windowed,), node.at, (declares.other_store, *shared)
+        declares.this_join,
+        (declares.this_windowed,),
+        node.at,
+        (declares.other_store, *shared),
+        declares.this_behaviour,
     )
     topology.add_processor(
-        declares.other_join, (declares.other_windowed,), node.at, (declares.this_store, *shared)
+        declares.other_join,
+        (declares.other_windowed,),
+        node.at,
+        (declares.this_store, *shared),
+        declares.other_behaviour,
     )
-    topology.add_processor(declares.merge, (declares.this_join, declares.other_join), node.at)
+    sides = (declares.this_join, declares.other_join)
+    topology.add_processor(declares.merge, sides, node.at, behaviour=PassThrough())
 
 
 def _self_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSelfJoin) -> None:
-    topology.add_processor(declares.merge, (declares.windowed,), node.at, (declares.store,))
+    topology.add_processor(
+        declares.merge, (declares.windowed,), node.at, (declares.store,), declares.behaviour
+    )
 
 
 def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableJoin) -> None:
-    topology.add_processor(declares.this_join, (declares.this,), node.at)
-    topology.add_processor(declares.other_join, (declares.other,), node.at)
+    for join, table, behaviour in (
+        (declares.this_join, declares.this, declares.this_behaviour),
+        (declares.other_join, declares.other, declares.other_behaviour),
+    ):
+        side = settled(behaviour, node, declares.changes, side_of=table)
+        topology.add_processor(join, (table,), node.at, behaviour=side)
     own = (declares.store,) if declares.store is not None else ()
-    topology.add_processor(declares.merge, (declares.this_join, declares.other_join), node.at, own)
+    merged = TableJoinMerge(declares.store.name if declares.store is not None else None)
+    merge = settled(merged, node, declares.changes)
+    sides = (declares.this_join, declares.other_join)
+    topology.add_processor(declares.merge, sides, node.at, own, merge)
     topology.connect(declares.this_join, declares.other_stores, node.at)
     topology.connect(declares.other_join, declares.this_stores, node.at)
 

@@ -2,7 +2,9 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.formats import counted, told_by_store, windowed
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import GroupedStream, Handle, Table, View, WindowedStream
 from infra.compiler.dsl.stores import (
@@ -14,9 +16,11 @@ from infra.compiler.dsl.stores import (
     windowed_store,
 )
 from infra.model import operators as op
+from infra.model.behaviours import Aggregation as Functions
+from infra.model.behaviours import AggregationKind, RecordFormat, StreamAggregate
 from infra.model.windows import SlidingWindow
 
-Aggregation = op.Count | op.Reduce | op.Aggregate
+AnyAggregation = op.Count | op.Reduce | op.Aggregate
 
 REDUCE = "KSTREAM-REDUCE-"
 AGGREGATE = "KSTREAM-AGGREGATE-"
@@ -55,38 +59,61 @@ def _burn_for_unnamed_count(builder: Builder, call: op.Count) -> None:
         builder.names.burn()
 
 
-def _plain(builder: Builder, on: GroupedStream, call: Aggregation, prefix: str) -> Table:
+def _plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: str) -> Table:
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-    store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized)
+    record = aggregated(on.record, call)
+    store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized, record)
     name = builder.named(call.name, prefix)
     parent, sources = _parent(builder, on, call, store)
-    versioned = is_versioned(call.materialized)
-    node = builder.add(name, WritesProcessor(name, (store,)), parent, versioned=versioned)
-    return Table(name, sources, node, View((store.name,)))
+    changes = Changes()
+    behaviour = StreamAggregate(store.name, functions_of(call))
+    declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
+    node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
+    return Table(name, sources, node, View.of(store.name), changes, record)
 
 
-def _windowed(builder: Builder, on: WindowedStream, call: Aggregation, prefix: str) -> Table:
+def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix: str) -> Table:
     store_name = builder.store_name(call.materialized, prefix)
     name = builder.named(call.name, prefix)
     retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
-    store = windowed_store(store_name, call.materialized, retention)
+    record = aggregated(on.grouped.record, call)
+    store = windowed_store(store_name, call.materialized, on.window, retention, record)
     parent, sources = _parent(builder, on.grouped, call, store)
     grace = close_grace_ms(on.window)
-    node = builder.add(name, WritesProcessor(name, (store,)), parent, versioned=False, grace_ms=grace)
-    return Table(name, sources, node, View((store.name,)))
+    changes = Changes()
+    behaviour = StreamAggregate(store.name, functions_of(call), on.window, emit_on_close=on.emit_on_close)
+    declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
+    node = builder.add(name, declares, parent, versioned=False, grace_ms=grace)
+    return Table(name, sources, node, View.of(store.name), changes, windowed(record, on.window))
+
+
+def aggregated(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
+    """The formats of the store, and but for windows of the result: a count is a long."""
+    return told_by_store(counted(record) if isinstance(call, op.Count) else record, call.materialized)
+
+
+def functions_of(call: AnyAggregation) -> Functions:
+    """The expressions of a call, and of a grouped table's."""
+    if isinstance(call, op.Count):
+        return Functions(AggregationKind.COUNT)
+    if isinstance(call, op.Reduce):
+        return Functions(AggregationKind.REDUCE, add=call.add, remove=call.remove)
+    return Functions(
+        AggregationKind.AGGREGATE, init=call.init, add=call.add, remove=call.remove, merge=call.merge
+    )
 
 
 def _parent(
-    builder: Builder, on: GroupedStream, call: Aggregation, store: Store
+    builder: Builder, on: GroupedStream, call: AnyAggregation, store: Store
 ) -> tuple[GraphNode, frozenset[str]]:
     """What the aggregation reads: all aggregations of a named group share one repartition."""
     if not on.rekeyed:
         return on.node, on.sources
     named = call.materialized is not None and call.materialized.store_name is not None
     if on.group is None:
-        made = builder.repartition(store.name, named_by_user=named)
+        made = builder.repartition(store.name, on.record, named_by_user=named)
         return builder.attach(made, on.node), frozenset({made.name})
-    made = builder.repartition(on.group, named_by_user=True)
+    made = builder.repartition(on.group, on.record, named_by_user=True)
     shared = builder.group_repartitions.setdefault(on, made)
     builder.read_instead(made.name, shared)
     return builder.attach(shared, on.node), frozenset({made.name})

@@ -3,7 +3,9 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.grouping import check_window
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.formats import told_by_store, windowed
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import (
     CogroupedStream,
@@ -23,7 +25,9 @@ from infra.compiler.dsl.stores import (
     windowed_store,
 )
 from infra.model import operators as op
+from infra.model.behaviours import Aggregation, AggregationKind, PassThrough, RecordFormat, StreamAggregate
 from infra.model.problems import Problem
+from infra.model.windows import Window
 
 AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
 MERGE = "COGROUPKSTREAM-MERGE-"
@@ -38,12 +42,12 @@ def cogroup(
                 _wrong_form(builder, "The first `cogroup` starts with its own input alone", call)
             )
         cogrouped = CogroupedStream(on)
-        builder.cogroup_inputs[cogrouped] = {on: None}
+        builder.cogroup_inputs[cogrouped] = {on: call.value}
         builder.cogroup_repartitions[cogrouped] = {}
         return cogrouped
     if not isinstance(other, GroupedStream):
         return builder.refuse(_wrong_form(builder, "A cogrouped stream takes one more grouped stream", call))
-    builder.cogroup_inputs[on].setdefault(other, None)
+    builder.cogroup_inputs[on][other] = call.value
     return on
 
 
@@ -73,15 +77,21 @@ def windowed_by(builder: Builder, on: CogroupedStream, call: op.WindowedBy) -> H
 
 def aggregate(builder: Builder, on: CogroupedStream, call: op.Aggregate) -> Handle:
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-    store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized)
+    record = _record(on, call)
+    store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized, record)
     return _table(builder, on, call, store, versioned=is_versioned(call.materialized))
 
 
 def windowed_aggregate(builder: Builder, on: WindowedCogroupedStream, call: op.Aggregate) -> Handle:
     store_name = builder.store_name(call.materialized, AGGREGATE)
     retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
-    store = windowed_store(store_name, call.materialized, retention)
-    return _table(builder, on.cogrouped, call, store, grace_ms=close_grace_ms(on.window))
+    record = _record(on.cogrouped, call)
+    store = windowed_store(store_name, call.materialized, on.window, retention, record)
+    return _table(builder, on.cogrouped, call, store, on.window)
+
+
+def _record(on: CogroupedStream, call: op.Aggregate) -> RecordFormat:
+    return told_by_store(on.first.record, call.materialized)
 
 
 def _table(
@@ -89,22 +99,29 @@ def _table(
     on: CogroupedStream,
     call: op.Aggregate,
     store: Store,
+    window: Window | None = None,
     *,
     versioned: bool | None = None,
-    grace_ms: int | None = None,
 ) -> Table:
     """`CogroupedStreamAggregateBuilder#build`: one processor for each input and one that merges them."""
     parents = _parents(builder, on, call, store)
+    grace_ms = close_grace_ms(window) if window is not None else None
+    changes = Changes()
     processors = []
-    for position, parent in enumerate(parents.values()):
+    for position, (grouped, parent) in enumerate(parents.items()):
         name = builder.suffixed(call.name, f"-cogroup-agg-{position}", AGGREGATE)
-        declares = WritesProcessor(name, (store,))
+        add = builder.cogroup_inputs[on][grouped]
+        functions = Aggregation(AggregationKind.AGGREGATE, init=call.init, add=add, merge=call.merge)
+        behaviour = StreamAggregate(store.name, functions, window)
+        declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
         processors.append(builder.add(name, declares, parent, versioned=versioned, grace_ms=grace_ms))
     merge = builder.suffixed(call.name, "-cogroup-merge", MERGE)
-    node = builder.add(merge, WritesProcessor(merge), *processors)
+    node = builder.add(merge, WritesProcessor(merge, behaviour=PassThrough()), *processors)
     read = [{parent.name} if grouped.rekeyed else grouped.sources for grouped, parent in parents.items()]
     builder.lose(merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read))
-    return Table(merge, frozenset({merge}), node, View((store.name,)))
+    record = _record(on, call)
+    result = windowed(record, window) if window is not None else record
+    return Table(merge, frozenset({merge}), node, View.of(store.name), changes, result)
 
 
 def _parents(
@@ -117,7 +134,7 @@ def _parents(
         if not grouped.rekeyed:
             continue
         prefix = grouped.group if grouped.group is not None else store.name
-        made = builder.repartition(prefix, named_by_user=grouped.group is not None or named)
+        made = builder.repartition(prefix, grouped.record, named_by_user=grouped.group is not None or named)
         if grouped not in builder.cogroup_repartitions[on]:
             builder.cogroup_repartitions[on][grouped] = builder.attach(made, grouped.node)
     group = builder.copartition(source for grouped in inputs for source in grouped.sources)

@@ -2,9 +2,11 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.formats import rekeyed, told
 from infra.compiler.dsl.handles import GroupedStream, Handle, Stream, WindowedStream
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.model import operators as op
+from infra.model.behaviours import MapRecord
 from infra.model.windows import (
     HoppingWindow,
     SessionWindow,
@@ -16,14 +18,16 @@ from infra.model.windows import (
 
 
 def group_by_key(_builder: Builder, on: Stream, call: op.GroupByKey) -> Handle:
-    return GroupedStream(on.name, on.sources, on.node, on.rekeyed, call.name)
+    return GroupedStream(on.name, on.sources, on.node, on.rekeyed, call.name, told(on.record, call.serdes))
 
 
 def group_by(builder: Builder, on: Stream, call: op.GroupBy) -> Handle:
     """The name of `Grouped` becomes the name of the key selector, too."""
     name = builder.named(call.name, "KSTREAM-KEY-SELECT-")
-    node = builder.add(name, WritesProcessor(name), on.node, changes_key=True)
-    return GroupedStream(name, on.sources, node, rekeyed=True, group=call.name)
+    declares = WritesProcessor(name, behaviour=MapRecord(call.key, keeps_value=True))
+    record = rekeyed(on.record, call.serdes)
+    node = builder.add(name, declares, on.node, changes_key=True)
+    return GroupedStream(name, on.sources, node, rekeyed=True, group=call.name, record=record)
 
 
 def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Handle:
@@ -39,7 +43,7 @@ def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Han
                 fix="Remove `emit`, or choose a window that ends.",
             )
         )
-    return WindowedStream(on, call.window)
+    return WindowedStream(on, call.window, call.emit_on_close)
 
 
 def check_window(builder: Builder, window: Window) -> None:

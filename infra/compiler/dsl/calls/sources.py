@@ -2,11 +2,14 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_builders, check_materialized
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesGlobalStore, WritesSource, WritesStore, WritesTableSource
+from infra.compiler.dsl.formats import told, told_by_store
 from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Table, View
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Reserved, built_store, is_versioned, key_value_store
 from infra.model import operators as op
+from infra.model.behaviours import Reads, RecordFormat
 
 SOURCE = "KSTREAM-SOURCE-"
 TABLE_SOURCE = "KTABLE-SOURCE-"
@@ -14,8 +17,16 @@ TABLE_SOURCE = "KTABLE-SOURCE-"
 
 def stream(builder: Builder, call: op.ReadStream) -> Handle:
     name = builder.named(call.name, SOURCE)
-    node = builder.add(name, WritesSource(call.topics.names, call.topics.pattern, call.offset_reset))
-    return Stream(name, frozenset({name}), node)
+    reads = reads_of(call)
+    declares = WritesSource(call.topics.names, call.topics.pattern, call.offset_reset, reads)
+    node = builder.add(name, declares)
+    return Stream(name, frozenset({name}), node, record=reads.format)
+
+
+def reads_of(call: op.ReadStream | op.ReadTable) -> Reads:
+    materialized = call.materialized if isinstance(call, op.ReadTable) else None
+    record = told(told_by_store(RecordFormat(), materialized), call.serdes)
+    return Reads(record, call.offset_reset, call.timestamp)
 
 
 def table(builder: Builder, call: op.ReadTable) -> Handle:
@@ -23,20 +34,20 @@ def table(builder: Builder, call: op.ReadTable) -> Handle:
     store_name = builder.store_name(call.materialized, call.topic + "-")
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    reserved = reserve(store_name, call)
-    node = builder.add(
-        processor,
-        WritesTableSource(call.topic, source, processor, reserved),
-        versioned=is_versioned(call.materialized),
-    )
-    return Table(processor, frozenset({source}), node, View((store_name,), reserved))
+    reads = reads_of(call)
+    reserved = reserve(store_name, call, reads.format)
+    changes = Changes(source=reserved)
+    declares = WritesTableSource(call.topic, source, processor, reserved, reads=reads, changes=changes)
+    node = builder.add(processor, declares, versioned=is_versioned(call.materialized))
+    view = View.of(store_name, reserved)
+    return Table(processor, frozenset({source}), node, view, changes, reads.format)
 
 
-def reserve(store_name: str, call: op.ReadTable | op.GlobalTable | op.ToTable | op.Join) -> Reserved:
+def reserve(store_name: str, call: op.ReadTable | op.ToTable | op.Join, record: RecordFormat) -> Reserved:
     """A store that exists if the user named it, or once something needs it (facts 2.3)."""
     materialized = call.materialized
     is_named = materialized is not None and materialized.store_name is not None
-    return Reserved(key_value_store(store_name, materialized), is_named)
+    return Reserved(key_value_store(store_name, materialized, record), is_named)
 
 
 def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
@@ -55,9 +66,12 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
         )
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    reserved = Reserved(key_value_store(store_name, None), needed=True)
-    builder.add(processor, WritesTableSource(call.topic, source, processor, reserved, is_global=True))
-    return GlobalTable(store_name)
+    record = told(told_by_store(RecordFormat(), call.materialized), call.serdes)
+    reserved = Reserved(key_value_store(store_name, None, record), needed=True)
+    reads = Reads(record)
+    declares = WritesTableSource(call.topic, source, processor, reserved, is_global=True, reads=reads)
+    builder.add(processor, declares)
+    return GlobalTable(store_name, record)
 
 
 def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
@@ -92,5 +106,8 @@ def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    builder.add(processor, WritesGlobalStore(call.topic, source, processor, built_store(call.store)))
+    reads = Reads(told(told(RecordFormat(), call.store.serdes), call.serdes))
+    store = built_store(call.store)
+    declares = WritesGlobalStore(call.topic, source, processor, store, call.processor_class, reads)
+    builder.add(processor, declares)
     return Nothing("addGlobalStore")

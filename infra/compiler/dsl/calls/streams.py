@@ -1,13 +1,15 @@
 """Calls on a `KStream` that neither group, join nor repartition it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_builders
 from infra.compiler.dsl.declarations import WritesProcessor, WritesSink
+from infra.compiler.dsl.formats import rekeyed, told
 from infra.compiler.dsl.handles import Branches, Handle, Nothing, Stream
 from infra.compiler.dsl.refusals import unfit
 from infra.compiler.dsl.stores import built_store
+from infra.model import behaviours as does
 from infra.model import operators as op
 from infra.model.operators import TransformKind
 
@@ -42,14 +44,29 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
     name = builder.named(call.name, _PREFIXES[call.kind])
     node = builder.add(
         name,
-        WritesProcessor(name),
+        WritesProcessor(name, behaviour=_BEHAVIOURS[call.kind](call)),
         on.node,
         changes_key=changes_key,
         changes_value=call.kind in _CHANGE_VALUE,
     )
     if call.kind in _END:
         return Nothing(call.kind.value)
-    return Stream(name, on.sources, node, on.rekeyed or changes_key)
+    record = rekeyed(on.record, call.serdes) if changes_key else told(on.record, call.serdes)
+    return Stream(name, on.sources, node, on.rekeyed or changes_key, record)
+
+
+_BEHAVIOURS: Mapping[TransformKind, Callable[[op.Transform], does.Behaviour]] = {
+    TransformKind.FILTER: lambda call: does.Filter(call.where),
+    TransformKind.FILTER_NOT: lambda call: does.Filter(call.where, negate=True),
+    TransformKind.MAP: lambda call: does.MapRecord(call.key, call.value),
+    TransformKind.MAP_VALUES: lambda call: does.MapValues(call.value),
+    TransformKind.FLAT_MAP: lambda call: does.FlatMap(call.each),
+    TransformKind.FLAT_MAP_VALUES: lambda call: does.FlatMapValues(call.each),
+    TransformKind.SELECT_KEY: lambda call: does.MapRecord(call.key, keeps_value=True),
+    TransformKind.PEEK: lambda call: does.Peek("peek", call.each),
+    TransformKind.FOREACH: lambda call: does.Peek("foreach", call.each),
+    TransformKind.PRINT: lambda call: does.Peek("print", call.each),
+}
 
 
 def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
@@ -59,12 +76,17 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        WritesProcessor(name, stores, call.stores),
+        WritesProcessor(name, stores, call.stores, behaviour=_runs(call)),
         on.node,
         changes_key=fixed,
         changes_value=fixed,
     )
-    return Stream(name, on.sources, node, rekeyed=True)
+    return Stream(name, on.sources, node, rekeyed=True, record=rekeyed(on.record, call.serdes))
+
+
+def _runs(call: op.Process | op.ProcessValues) -> does.RunProcessor:
+    stores = (*(store.name for store in call.connected), *call.stores)
+    return does.RunProcessor(call.processor_class, stores, values_only=isinstance(call, op.ProcessValues))
 
 
 def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Handle:
@@ -73,11 +95,11 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        WritesProcessor(name, stores, call.stores),
+        WritesProcessor(name, stores, call.stores, behaviour=_runs(call)),
         on.node,
         changes_value=builder.config.process_changes_key,
     )
-    return Stream(name, on.sources, node, on.rekeyed)
+    return Stream(name, on.sources, node, on.rekeyed, told(on.record, call.serdes))
 
 
 def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle:
@@ -91,25 +113,36 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
             )
         )
     name = builder.named(call.name, "KSTREAM-MERGE-")
-    node = builder.add(name, WritesProcessor(name), on.node, other.node, is_merge=True)
-    return Stream(name, on.sources | other.sources, node, on.rekeyed or other.rekeyed)
+    node = builder.add(
+        name, WritesProcessor(name, behaviour=does.PassThrough()), on.node, other.node, is_merge=True
+    )
+    return Stream(name, on.sources | other.sources, node, on.rekeyed or other.rekeyed, on.record)
 
 
 def to(builder: Builder, on: Stream, call: op.To) -> Handle:
     name = builder.named(call.name, "KSTREAM-SINK-")
-    builder.add(name, WritesSink(call.topic, call.extractor), on.node)
+    writes = does.Writes(told(on.record, call.serdes), call.partitioner, call.extractor)
+    builder.add(name, WritesSink(call.topic, call.extractor, writes), on.node)
     return Nothing("to")
 
 
 def split(builder: Builder, on: Stream, call: op.Split, then: Callable[[op.Branch, Stream], None]) -> Handle:
     """`then` makes a branch's own calls and registers its handle; it runs before the next branch is made."""
     splitter = builder.named(call.name, "KSTREAM-BRANCH-")
-    node = builder.add(splitter, WritesProcessor(splitter), on.node)
     positions = enumerate(call.branches, start=1)
     branches = [*positions, *([(0, call.default)] if call.default is not None else [])]
-    for position, branch in branches:
-        name = splitter + (branch.name if branch.name is not None else str(position))
+    names = [
+        splitter + (branch.name if branch.name is not None else str(position))
+        for position, branch in branches
+    ]
+    behaviour = does.Branch(
+        tuple(branch.where for branch in call.branches),
+        tuple(names[: len(call.branches)]),
+        names[-1] if call.default is not None else None,
+    )
+    node = builder.add(splitter, WritesProcessor(splitter, behaviour=behaviour), on.node)
+    for name, (_, branch) in zip(names, branches, strict=True):
         builder.names.burn()
-        child = builder.add(name, WritesProcessor(name), node)
-        then(branch, Stream(name, on.sources, child, on.rekeyed))
+        child = builder.add(name, WritesProcessor(name, behaviour=does.PassThrough()), node)
+        then(branch, Stream(name, on.sources, child, on.rekeyed, on.record))
     return Branches()

@@ -1,12 +1,14 @@
 """`suppress`."""
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.refusals import refused, unfit
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
+from infra.model.behaviours import Keeps, SuppressedView, TableSuppress
 from infra.model.nodes import ChangelogKind
 from infra.model.operators.grouping import SuppressUntil
 from infra.model.problems import Problem
@@ -33,11 +35,30 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
         if logging.enabled:
             builder.unnamed.changelogs.append(store_name + "-changelog")
     overrides = logging.overrides if logging.enabled else {}
-    store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides)
+    keeps = Keeps("suppress", on.record)
+    store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides, keeps=keeps)
     on.view.materialize()
-    node = builder.add(name, WritesProcessor(name, (store,)), on.node, versioned=False)
+    changes = Changes.derived(on.changes)
+    changes.send_old()
+    declares = WritesProcessor(name, (store,), behaviour=_behaviour(on, call, store_name))
+    node = builder.add(name, declares, on.node, versioned=False)
     builder.lose(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
-    return Table(name, frozenset({on.name}), node, View((store_name, *on.view.stores)))
+    view = View((store_name, *on.view.stores), SuppressedView(on.view.values, store_name))
+    return Table(name, frozenset({on.name}), node, view, changes, on.record)
+
+
+def _behaviour(on: Table, call: op.Suppress, store: str) -> TableSuppress:
+    until_close = call.until is SuppressUntil.WINDOW_CLOSES
+    waits = on.node.window_grace_ms if until_close else call.time_limit_ms
+    return TableSuppress(
+        store,
+        on.view.values,
+        until_close,
+        waits or 0,
+        call.max_records,
+        call.max_bytes,
+        call.shut_down_when_full,
+    )
 
 
 def _versioned(builder: Builder, on: Table) -> Problem:

@@ -1,15 +1,20 @@
 """Calls on a `KTable` that neither join nor suppress it."""
 
+import attrs
+
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.formats import rekeyed, told, told_by_store
 from infra.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
 from infra.compiler.dsl.refusals import lint
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
+from infra.model import behaviours as does
 from infra.model import operators as op
+from infra.model.behaviours import RecordFormat, TableView
 from infra.model.operators import TransformKind
 from infra.model.problems import Problem, ProblemCode
-from infra.model.stores import Materialized
 
 _PREFIXES = {
     TransformKind.FILTER: "KTABLE-FILTER-",
@@ -19,23 +24,66 @@ _PREFIXES = {
 TRANSFORM_VALUES = "KTABLE-TRANSFORMVALUES-"
 
 
+@attrs.frozen
+class _Made:
+    """What a table made from another one has: formats, its own store if any, who tells old values."""
+
+    record: RecordFormat
+    store: Store | None
+    changes: Changes
+
+    @classmethod
+    def of(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Made":
+        """Only a store with a name is made; a `Materialized` without one changes nothing but the counter."""
+        check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
+        record = told(told_by_store(on.record, call.materialized), call.serdes)
+        name = call.materialized.store_name if call.materialized is not None else None
+        if name is None:
+            return cls(record, None, Changes.derived(on.changes))
+        return cls(record, key_value_store(name, call.materialized, record), Changes())
+
+    @property
+    def store_name(self) -> str | None:
+        return self.store.name if self.store is not None else None
+
+    def declare(
+        self, name: str, behaviour: does.Behaviour, connected: tuple[str, ...] = ()
+    ) -> WritesProcessor:
+        stores = () if self.store is None else (self.store,)
+        return WritesProcessor(name, stores, connected, behaviour=behaviour, changes=self.changes)
+
+
 def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     prefix = _PREFIXES[call.kind]
     if call.materialized is not None and call.materialized.store_name is None:
         builder.names.burn()
-    store = _own_store(builder, call.materialized)
+    made = _Made.of(builder, on, call)
     name = builder.named(call.name, prefix)
-    declares = WritesProcessor(name, () if store is None else (store,))
-    return _derived(builder, on, declares, call.materialized, store)
+    parent = on.view.values
+    behaviour: does.Behaviour
+    values: TableView
+    if call.kind is TransformKind.MAP_VALUES:
+        behaviour = does.TableMapValues(call.value, parent, made.store_name)
+        values = does.MappedView(parent, call.value)
+    else:
+        negate = call.kind is TransformKind.FILTER_NOT
+        behaviour = does.TableFilter(call.where, negate, parent, made.store_name)
+        values = does.FilteredView(parent, call.where, negate)
+        # asks for old values where that costs nothing, so as to keep needless tombstones back
+        on.changes.send_old(only_if_kept=True)
+        made.changes.sends_old = on.changes.sends_old
+    return _derived(builder, on, call, made, made.declare(name, behaviour), values)
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
-    store = _own_store(builder, call.materialized)
+    made = _Made.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
         builder.refuse(_ignored(builder, name, call))
-    declares = WritesProcessor(name, () if store is None else (store,), call.stores)
-    return _derived(builder, on, declares, call.materialized, store)
+    parent = on.view.values
+    behaviour = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
+    declares = made.declare(name, behaviour, call.stores)
+    return _derived(builder, on, call, made, declares, does.TransformedView(parent, name))
 
 
 def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
@@ -52,41 +100,35 @@ def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
     )
 
 
-def _own_store(builder: Builder, materialized: Materialized | None) -> Store | None:
-    """Only a store with a name is made; a `Materialized` without one changes nothing but the counter."""
-    check_materialized(builder, materialized, KEY_VALUE_KINDS)
-    name = materialized.store_name if materialized is not None else None
-    return key_value_store(name, materialized) if name is not None else None
-
-
-def _derived(
+def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
     builder: Builder,
     on: Table,
+    call: op.Transform | op.TransformValues,
+    made: _Made,
     declares: WritesProcessor,
-    materialized: Materialized | None,
-    store: Store | None,
+    values: TableView,
 ) -> Table:
-    node = builder.add(
-        declares.name,
-        declares,
-        on.node,
-        versioned=is_versioned(materialized) if materialized is not None else None,
-    )
-    return Table(declares.name, on.sources, node, on.view if store is None else View((store.name,)))
+    versioned = is_versioned(call.materialized) if call.materialized is not None else None
+    node = builder.add(declares.name, declares, on.node, versioned=versioned)
+    view = on.view.through(values) if made.store is None else View.of(made.store.name)
+    return Table(declares.name, on.sources, node, view, made.changes, made.record)
 
 
 def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
     name = builder.named(call.name, "KTABLE-TOSTREAM-")
-    node = builder.add(name, WritesProcessor(name), on.node)
+    node = builder.add(name, WritesProcessor(name, behaviour=does.TableToStream()), on.node)
     if not call.selects_key:
-        return Stream(name, on.sources, node)
+        return Stream(name, on.sources, node, record=on.record)
     selector = builder.names.processor("KSTREAM-KEY-SELECT-")
-    selected = builder.add(selector, WritesProcessor(selector), node, changes_key=True)
-    return Stream(selector, on.sources, selected, rekeyed=True)
+    declares = WritesProcessor(selector, behaviour=does.MapRecord(call.key, keeps_value=True))
+    selected = builder.add(selector, declares, node, changes_key=True)
+    return Stream(selector, on.sources, selected, rekeyed=True, record=rekeyed(on.record, None))
 
 
 def group_by(builder: Builder, on: Table, call: op.GroupBy) -> Handle:
     name = builder.named(call.name, "KTABLE-SELECT-")
-    node = builder.add(name, WritesProcessor(name), on.node)
+    behaviour = does.TableRepartitionMap(call.key, call.value, on.view.values)
+    node = builder.add(name, WritesProcessor(name, behaviour=behaviour), on.node)
     on.view.materialize()
-    return GroupedTable(name, node, call.name)
+    on.changes.send_old()
+    return GroupedTable(name, node, call.name, rekeyed(on.record, call.serdes))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesRepartition
-from infra.compiler.dsl.graph import GraphNode, reachable
+from infra.compiler.dsl.graph import reachable
 from infra.compiler.dsl.refusals import lint
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model.problems import Problem, ProblemCode, Severity
@@ -12,10 +12,9 @@ from infra.model.problems import Problem, ProblemCode, Severity
 
 def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """An explicit repartition filters null keys unless a join that takes them lies below (facts 2.2)."""
-    relaxed = _with_relaxed_join_below(builder.graph.root)
     for node in reachable(builder.graph.root):
         declares = node.declares
-        if isinstance(declares, WritesRepartition) and declares.explicit and node not in relaxed:
+        if isinstance(declares, WritesRepartition) and declares.explicit and not node.keeps_null_keys:
             yield lint(
                 ProblemCode.NULL_KEYS_DROPPED,
                 f"`repartition` drops records without a key ({declares.topic}).",
@@ -29,15 +28,3 @@ def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) ->
                 fix="Give such records a key before, if they matter.",
                 severity=Severity.INFO,
             )
-
-
-def _with_relaxed_join_below(root: GraphNode) -> set[GraphNode]:
-    """Nodes with a join below that takes null keys."""
-    above: set[GraphNode] = set()
-    pending = [parent for node in reachable(root) if node.relaxes_null_keys for parent in node.parents]
-    while pending:
-        node = pending.pop()
-        if node not in above:
-            above.add(node)
-            pending.extend(node.parents)
-    return above

@@ -85,7 +85,7 @@ def _repartition_below(
     """The new repartition: topic of the first one, evaluated in the key changer's turn."""
     first = next(iter(repartitions))
     assert isinstance(first.declares, WritesRepartition)  # noqa: S101 - only repartitions are noted as mergeable
-    node = builder.repartition(first.declares.topic, named_by_user=True)
+    node = builder.repartition(first.declares.topic, first.declares.record, named_by_user=True)
     node.at = first.at
     node.priority = node.birth = changer.priority
     return node

@@ -2,13 +2,22 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.handles import GlobalTable, Handle, Stream
 from infra.model import operators as op
+from infra.model.behaviours import JoinKind, StreamGlobalJoin
 from infra.model.operators import JoinType
 
 
-def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, _table: GlobalTable) -> Handle:
+def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, table: GlobalTable) -> Handle:
     """Inner and left joins have the same prefix."""
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-")
-    node = builder.add(name, WritesProcessor(name), on.node, relaxes_null_keys=call.type is JoinType.LEFT)
-    return Stream(name, on.sources, node, on.rekeyed)
+    kind: JoinKind = "left" if call.type is JoinType.LEFT else "inner"
+    behaviour = StreamGlobalJoin(kind, call.key, call.value, table.store)
+    node = builder.add(
+        name,
+        WritesProcessor(name, behaviour=behaviour),
+        on.node,
+        relaxes_null_keys=call.type is JoinType.LEFT,
+    )
+    return Stream(name, on.sources, node, on.rekeyed, told(on.record, call.serdes))

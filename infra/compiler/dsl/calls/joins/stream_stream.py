@@ -1,13 +1,17 @@
 """Stream-stream joins (facts 1.4, 1.6)."""
 
+import attrs
+
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.joins.window_faults import faults_of_window
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
 from infra.compiler.dsl.declarations import WritesProcessor, WritesStreamJoin
+from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.handles import Handle, Stream
 from infra.compiler.dsl.refusals import unfit
 from infra.compiler.dsl.stores import Store, join_store, shared_join_store, supplied_join_store
 from infra.model import operators as op
+from infra.model.behaviours import JoinKind, JoinWindowed, RecordFormat, StreamStreamJoin
 from infra.model.operators import JoinType
 from infra.model.stores import StoreSupplier
 from infra.model.windows import JoinWindow
@@ -48,24 +52,52 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     merge = builder.suffixed(call.name, "-merge", "KSTREAM-MERGE-")
 
     # default store names follow the generated names of the joins, also when the join has a name
-    base, same_join = call.store_name, object()
+    base = call.store_name
     this_default = this_generated if base is None else base + this_suffix
     other_default = other_generated if base is None else base + other_suffix
-    this_store = _store(call, call.this_supplier, this_default, window, same_join)
-    other_store = _store(call, call.other_supplier, other_default, window, same_join)
-    shared = shared_join_store(_shared_name(call, this_generated), call.logging) if left else None
+    stores = _Stores(call, window, object())
+    this_store = stores.make(call.this_supplier, this_default, this.record)
+    other_store = stores.make(call.other_supplier, other_default, that.record)
+    shared = None
+    if left:
+        shared_name = _shared_name(call, this_generated)
+        shared = shared_join_store(shared_name, call.logging, this.record, that.record)
     if base is None:
         for store in (this_store, other_store, *([shared] if shared is not None else [])):
             builder.list_unnamed_store(store.name, logged=store.logged)
 
-    builder.add(this_windowed, WritesProcessor(this_windowed, (this_store,)), this.node)
-    other_node = builder.add(other_windowed, WritesProcessor(other_windowed, (other_store,)), that.node)
+    builder.add(this_windowed, _windows(this_windowed, this_store), this.node)
+    other_node = builder.add(other_windowed, _windows(other_windowed, other_store), that.node)
+    kind: JoinKind = "outer" if outer else "left" if left else "inner"
+    waiting = shared.name if shared is not None else None
+    left_side = StreamStreamJoin(
+        kind,
+        is_left=True,
+        window=window,
+        value=call.value,
+        own_store=this_store.name,
+        other_store=other_store.name,
+        shared=waiting,
+    )
     declares = WritesStreamJoin(
-        this_windowed, other_windowed, this_join, other_join, merge, this_store, other_store, shared
+        this_windowed,
+        other_windowed,
+        this_join,
+        other_join,
+        merge,
+        this_store,
+        other_store,
+        shared,
+        left_side,
+        attrs.evolve(left_side, is_left=False, own_store=other_store.name, other_store=this_store.name),
     )
     node = builder.add(merge, declares, this.node, that.node, relaxes_null_keys=left)
     builder.other_windowed[node] = other_node
-    return Stream(merge, this.sources | that.sources, node)
+    return Stream(merge, this.sources | that.sources, node, record=told(this.record, call.serdes))
+
+
+def _windows(name: str, store: Store) -> WritesProcessor:
+    return WritesProcessor(name, (store,), behaviour=JoinWindowed(store.name))
 
 
 def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:
@@ -83,12 +115,18 @@ def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -
     return this, that
 
 
-def _store(
-    call: op.Join, supplier: StoreSupplier | None, name: str, window: JoinWindow, same_join: object
-) -> Store:
-    if supplier is not None:
-        return supplied_join_store(supplier)
-    return join_store(f"{name}-store", window, call.logging, same_join)
+@attrs.frozen
+class _Stores:
+    """Makes both window stores of a join: as supplied, or by default of one builder (`same_as`)."""
+
+    call: op.Join
+    window: JoinWindow
+    same_as: object
+
+    def make(self, supplier: StoreSupplier | None, name: str, record: RecordFormat) -> Store:
+        if supplier is not None:
+            return supplied_join_store(supplier, self.window, record)
+        return join_store(f"{name}-store", self.window, self.call.logging, self.same_as, record)
 
 
 def _shared_name(call: op.Join, this_generated: str) -> str:

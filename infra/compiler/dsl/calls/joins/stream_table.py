@@ -3,10 +3,12 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
 from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.handles import Handle, Stream, Table
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
+from infra.model.behaviours import Keeps, RecordFormat, StreamTableJoin
 from infra.model.nodes import ChangelogKind
 from infra.model.operators import JoinType
 
@@ -19,14 +21,25 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     sources = builder.copartition(this.sources | table.sources)
     left = call.type is JoinType.LEFT
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
-    buffer = _buffer(builder, call, name, table)
+    buffer = _buffer(builder, call, name, table, this.record)
+    behaviour = StreamTableJoin(
+        "left" if left else "inner",
+        call.value,
+        table.view.values,
+        call.grace_ms,
+        buffer[0].name if buffer else None,
+    )
     history = call.grace_ms if table.node.versioned is not False else None
-    declares = WritesProcessor(name, buffer, table.view.materialize(), demands_history_ms=history)
+    declares = WritesProcessor(
+        name, buffer, table.view.materialize(), demands_history_ms=history, behaviour=behaviour
+    )
     node = builder.add(name, declares, this.node, relaxes_null_keys=left)
-    return Stream(name, sources, node)
+    return Stream(name, sources, node, record=told(this.record, call.serdes))
 
 
-def _buffer(builder: Builder, call: op.Join, name: str, table: Table) -> tuple[Store, ...]:
+def _buffer(
+    builder: Builder, call: op.Join, name: str, table: Table, record: RecordFormat
+) -> tuple[Store, ...]:
     """With a grace period the stream waits in a buffer, which is always logged."""
     if call.grace_ms is None:
         return ()
@@ -42,7 +55,7 @@ def _buffer(builder: Builder, call: op.Join, name: str, table: Table) -> tuple[S
                 fix="Give the table a supplier of a versionedKeyValue store, or drop `grace`.",
             )
         )
-    store = Store(f"{name}-Buffer", ChangelogKind.KEY_VALUE)
+    store = Store(f"{name}-Buffer", ChangelogKind.KEY_VALUE, keeps=Keeps("joinBuffer", record, call.grace_ms))
     if call.name is None:
         builder.list_unnamed_store(store.name, logged=True)
     return (store,)

@@ -2,33 +2,62 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
+from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesTableJoin
+from infra.compiler.dsl.formats import told, told_by_store
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
 from infra.compiler.java_collections import string_order_from
 from infra.model import operators as op
+from infra.model.behaviours import JoinedView, JoinKind, TableTableJoin
+from infra.model.operators import JoinType
 
 MERGE = "KTABLE-MERGE-"
+_KINDS: dict[JoinType, JoinKind] = {
+    JoinType.INNER: "inner",
+    JoinType.LEFT: "left",
+    JoinType.OUTER: "outer",
+}
 
 
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
     """The result has its own store iff a `Materialized` is passed; else it is read through both parents."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
+    record = told(told_by_store(on.record, call.materialized), call.serdes)
     store = None
     if call.materialized is not None:
-        store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized)
+        store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized, record)
     merge = builder.named(call.name, MERGE)
     sources = builder.copartition(on.sources | other.sources)
     this_join = builder.suffixed(call.name, "-join-this", "KTABLE-JOINTHIS-")
     other_join = builder.suffixed(call.name, "-join-other", "KTABLE-JOINOTHER-")
     this_stores, other_stores = on.view.materialize(), other.view.materialize()
+    kind = _KINDS[call.type]
+    if call.type is not JoinType.INNER:
+        on.changes.send_old()
+    if call.type is JoinType.OUTER:
+        other.changes.send_old()
+    changes = Changes((on.changes, other.changes))
+    left, right = on.view.values, other.view.values
     declares = WritesTableJoin(
-        on.name, other.name, this_join, other_join, merge, this_stores, other_stores, store
+        on.name,
+        other.name,
+        this_join,
+        other_join,
+        merge,
+        this_stores,
+        other_stores,
+        store,
+        TableTableJoin(kind, is_left=True, value=call.value, own=left, other=right),
+        TableTableJoin(kind, is_left=False, value=call.value, own=right, other=left),
+        changes,
     )
     node = builder.add(merge, declares, on.node, other.node, versioned=is_versioned(call.materialized))
     if store is not None:
-        return Table(merge, sources, node, View((store.name,)))
-    return Table(merge, sources, node, View(_seen_through(this_stores, other_stores)))
+        return Table(merge, sources, node, View.of(store.name), changes, record)
+    values = JoinedView(kind, left, right, call.value)
+    view = View(_seen_through(this_stores, other_stores), values)
+    return Table(merge, sources, node, view, changes, record)
 
 
 def _seen_through(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -> tuple[str, ...]:
