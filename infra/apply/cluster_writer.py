@@ -18,7 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 
 from infra.apply.registration import Repair
+from infra.model.acls import Acl
 from infra.observe import Connection
+from infra.observe.acl_bindings import acl_binding
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -27,7 +29,7 @@ _TIMEOUT_SECONDS = 60
 
 
 class ClusterWriter(Protocol):
-    """Changes topics."""
+    """Changes topics and ACLs."""
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         """Do all of it; raises `pulumi.RunError` naming every topic that could not be repaired."""
@@ -36,7 +38,7 @@ class ClusterWriter(Protocol):
 
 @attrs.frozen
 class KafkaClusterWriter:
-    """Repairs by the Kafka admin client, in three batched calls whatever the number of topics."""
+    """Repairs by the Kafka admin client, in four batched calls whatever the number of topics."""
 
     connection: Connection
 
@@ -49,6 +51,7 @@ class KafkaClusterWriter:
             *_failures(_create(admin, [repair for repair in repairs if repair.create])),
             *_failures(_expand(admin, [r for r in repairs if r.partitions and not r.create])),
             *_failures(_configure(admin, [r for r in repairs if r.config and not r.create])),
+            *_failures(_grant(admin, [repair.acl for repair in repairs if repair.acl is not None])),
         ]
         if failures:
             raise pulumi.RunError("could not repair " + "; ".join(failures))
@@ -84,6 +87,12 @@ def _configure(admin: AdminClient, repairs: Iterable[Repair]) -> Mapping[str, "F
     if not resources:
         return {}
     return {resource.name: future for resource, future in admin.incremental_alter_configs(resources).items()}
+
+
+def _grant(admin: AdminClient, acls: Iterable[Acl]) -> Mapping[str, "Future[Any]"]:
+    bindings = {acl_binding(acl): acl.text for acl in acls}
+    futures = admin.create_acls(list(bindings)) if bindings else {}
+    return {bindings[binding]: future for binding, future in futures.items()}
 
 
 def _entry(key: str, value: str | None) -> ConfigEntry:

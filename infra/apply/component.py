@@ -9,6 +9,7 @@ import pulumi
 from pulumi.runtime.rpc import UNKNOWN
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
+from infra.apply.acl_registration import with_acls
 from infra.apply.cluster_writer import ClusterWriter
 from infra.apply.engine import TopicParent
 from infra.apply.registration import register
@@ -38,9 +39,9 @@ class Target:
 
 
 class InternalTopics(pulumi.ComponentResource):
-    """The topics of one application as its plan wants them.
+    """The topics and ACLs of one application as its plan wants them.
 
-    The constructor registers the component alone; `infra.apply.register_all` registers the topics of all
+    The constructor registers the component alone; `infra.apply.register_all` registers the resources of all
     applications in the plan's order and then records the setups. Outputs: `topics` (name → id, partitions,
     whether it is a sink), `initialProcessors`, `generatedNames`, `origins` (generated name → what its
     records descend from), `clusterId`.
@@ -54,7 +55,7 @@ class InternalTopics(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         self.planned = planned
-        self.registration = register(planned.actions, target.state)
+        self.registration = with_acls(register(planned.actions, target.state), planned, target.state)
         self._target = target
         self._guard = guard
         name = planned.application_id

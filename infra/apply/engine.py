@@ -1,7 +1,7 @@
-"""Topics go to Pulumi's engine as messages of its protocol, not as `Resource` objects.
+"""Topics and ACLs go to Pulumi's engine as messages of its protocol, not as `Resource` objects.
 
 For each resource object the Python SDK makes ten tasks, a stack trace and four blocking debug messages: with
-thousands of topics that is most of a preview's time. No topic's outputs are used here: none of it is needed.
+thousands of topics that is most of a preview's time. Their outputs are not used here: none of it is needed.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import get_monitor, handle_grpc_error
 
-from infra.apply.registration import TopicResource
-from infra.apply.stack_state import TOPIC_TYPE
+from infra.apply.registration import AclResource, TopicResource
+from infra.apply.stack_state import ACL_TYPE, TOPIC_TYPE
 
 
 @attrs.frozen
@@ -25,35 +25,46 @@ class TopicParent:
     provider: str
     hook: str
 
-    async def register(self, topic: TopicResource) -> bool:
-        """Register one topic; when the engine has carried it out, return whether it succeeded.
+    async def register(self, resource: TopicResource | AclResource) -> bool:
+        """Register one resource; when the engine has carried it out, return whether it succeeded.
 
         Raises what the SDK raises when the engine gives up: `pulumi.RunError` or `Exception` with its text.
         """
         monitor: Any = get_monitor()
         try:
-            answer = await asyncio.to_thread(monitor.RegisterResource, self._request(topic))
+            answer = await asyncio.to_thread(monitor.RegisterResource, self._request(resource))
         except grpc.RpcError as error:
             handle_grpc_error(error)
         return bool(answer.result == resource_pb2.Result.SUCCESS)
 
-    def _request(self, topic: TopicResource) -> resource_pb2.RegisterResourceRequest:
+    def _request(self, resource: TopicResource | AclResource) -> resource_pb2.RegisterResourceRequest:
         inputs = struct_pb2.Struct()
-        inputs.update(topic.inputs)
-        hooks = [self.hook] if topic.guarded else []
+        inputs.update(resource.inputs)
+        own = self._of_topic(resource) if isinstance(resource, TopicResource) else _of_acl(resource)
         return resource_pb2.RegisterResourceRequest(
-            type=TOPIC_TYPE,
-            name=topic.name,
+            name=resource.name,
             parent=self.urn,
             custom=True,
             object=inputs,
             provider=self.provider,
-            protect=topic.protect,
-            retainOnDelete=topic.retain,
-            importId=topic.name if topic.is_live else "",
-            ignoreChanges=topic.ignored,
-            hooks=resource_pb2.RegisterResourceRequest.ResourceHooksBinding(before_delete=hooks),
+            retainOnDelete=resource.retain,
             acceptSecrets=True,
             supportsPartialValues=True,
             supportsResultReporting=True,
+            **own,
         )
+
+    def _of_topic(self, topic: TopicResource) -> dict[str, Any]:
+        hooks = [self.hook] if topic.guarded else []
+        return {
+            "type": TOPIC_TYPE,
+            "protect": topic.protect,
+            "importId": topic.name if topic.is_live else "",
+            "ignoreChanges": topic.ignored,
+            "hooks": resource_pb2.RegisterResourceRequest.ResourceHooksBinding(before_delete=hooks),
+        }
+
+
+def _of_acl(acl: AclResource) -> dict[str, Any]:
+    aliases = [acl.alias] if acl.alias is not None else []
+    return {"type": ACL_TYPE, "importId": acl.import_id, "aliasURNs": aliases}

@@ -29,6 +29,7 @@ def tell_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair
     is_quiet = not application.notes and not any(
         action.is_change or action.drift or action.note for action in application.actions
     )
+    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
     if is_quiet:
         return
     lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()

@@ -16,36 +16,34 @@ import pulumi
 
 from infra.apply.component import InternalTopics
 from infra.apply.engine import TopicParent
-from infra.apply.registration import TopicResource
+from infra.apply.registration import AclResource, TopicResource
 
 _AT_A_TIME = 64
 
 
 async def register_all(components: Sequence[InternalTopics]) -> None:
-    """Register the topics of all applications, after their repairs, and then record the setups.
+    """Register topics and ACLs of all applications, after their repairs, and then record the setups.
 
-    Raises `pulumi.RunError` if a topic could not be set up.
+    Raises `pulumi.RunError` if one could not be set up.
     """
     parents = [await component.engine_parent() for component in components]
-    topics = iter(
-        sorted(
-            (
-                (parent, topic)
-                for component, parent in zip(components, parents, strict=True)
-                for topic in component.registration.topics
-            ),
-            key=lambda pair: pair[1].wave,
-        )
-    )
-    await _register(islice(topics, 1))
-    for _, wave in groupby(topics, key=lambda pair: pair[1].wave):
+    pairs: list[tuple[TopicParent, TopicResource | AclResource]] = [
+        (parent, resource)
+        for component, parent in zip(components, parents, strict=True)
+        for resource in component.registration.resources
+    ]
+    resources = iter(sorted(pairs, key=lambda pair: pair[1].wave))
+    await _register(islice(resources, 1))
+    for _, wave in groupby(resources, key=lambda pair: pair[1].wave):
         await asyncio.gather(*(_register(wave) for _ in range(_AT_A_TIME)))
     for component in components:
         await component.record()
 
 
-async def _register(topics: Iterator[tuple[TopicParent, TopicResource]]) -> None:
-    """Register one topic after the other until there are no more; several do so from the same iterator."""
-    for parent, topic in topics:
-        if not await parent.register(topic):
-            raise pulumi.RunError(f"{topic.name} could not be set up; what comes after it is left as it is")
+async def _register(resources: Iterator[tuple[TopicParent, TopicResource | AclResource]]) -> None:
+    """Register one after the other until there are no more; several do so from the same iterator."""
+    for parent, resource in resources:
+        if not await parent.register(resource):
+            raise pulumi.RunError(
+                f"{resource.name} could not be set up; what comes after it is left as it is"
+            )

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from infra.apply.stack_state import StackState, TopicInState
+from infra.model.acls import Acl
 from infra.planner import ActionKind, TopicAction
 
 _ALL = ("partitions", "replicationFactor", "config")
@@ -35,10 +36,27 @@ class TopicResource:
 
 
 @attrs.frozen(kw_only=True)
+class AclResource:
+    """How an ACL is registered: nothing protects it, for to drop it is to revoke it.
+
+    `import_id` is how the provider finds one that exists, empty to make one; `retain` makes its deletion
+    leave the ACL alone; `alias` is the URN that it has in the state, if that changes.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    import_id: str = ""
+    retain: bool = False
+    alias: str | None = None
+    wave: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class Repair:
     """A change of the cluster alone. `partitions` and `config` say what to reach; config values None = unset.
 
-    With `create` the topic is made anew, else `partitions` None = as they are.
+    With `create` the topic is made anew, else `partitions` None = as they are. With `acl` it is no topic that
+    is repaired: the ACL is granted again.
     """
 
     name: str
@@ -46,16 +64,22 @@ class Repair:
     partitions: int | None = None
     replication_factor: int = -1
     config: Mapping[str, str | None] = attrs.field(factory=dict)
+    acl: Acl | None = None
     text: str
 
 
 @attrs.frozen
 class Registration:
-    """All topics of one application. `released` are those in the state that the run leaves unprotected."""
+    """All of one application. `released` are topics in the state that the run leaves unprotected."""
 
     topics: tuple[TopicResource, ...]
     repairs: tuple[Repair, ...]
     released: frozenset[str]
+    acls: tuple[AclResource, ...] = ()
+
+    @property
+    def resources(self) -> tuple[TopicResource | AclResource, ...]:
+        return (*self.topics, *self.acls)
 
 
 def register(actions: Iterable[TopicAction], state: StackState) -> Registration:

@@ -5,11 +5,13 @@ from typing import Any
 
 import attrs
 
+from infra.model.acls import Acl, Operation, Pattern, ResourceKind, Right
 from infra.model.record import RecordedTopic, SetupRecord
 
 COMPONENT_TYPE = "headwater:kafka:InternalTopics"
 SETUP_TYPE = "headwater:kafka:Setup"
 TOPIC_TYPE = "kafka:index/topic:Topic"
+ACL_TYPE = "kafka:index/acl:Acl"
 
 Properties = Mapping[str, Any]
 
@@ -34,24 +36,26 @@ class Repaired:
 class StackState:
     """`topics` are those in the state by name; of these `released` lost their protection in an earlier run.
 
-    `records` and `repairs` are by application id.
+    `records` and `repairs` are by application id. `acls` are those in the state with their URNs.
     """
 
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
     topics: Mapping[str, TopicInState] = attrs.field(factory=dict)
     released: frozenset[str] = frozenset()
     repairs: Mapping[str, Repaired] = attrs.field(factory=dict)
+    acls: Mapping[Acl, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, resources: Mapping[str, Properties]) -> "StackState":
         """Read the answer of `readStackResourceOutputs`: URN → `type` and `outputs`."""
         finished = dict(_outputs(resources, COMPONENT_TYPE))
         begun = dict(_outputs(resources, SETUP_TYPE))
+        acls = dict(_acls(resources))
         return cls(
             records={
                 id_: record
                 for id_ in {**finished, **begun}
-                if (record := _record(id_, finished.get(id_, {}), begun.get(id_, {}))) is not None
+                if (record := _record(id_, finished.get(id_, {}), begun.get(id_, {}), acls)) is not None
             },
             topics={
                 name: TopicInState(int(outputs.get("partitions") or 0), dict(outputs.get("config") or {}))
@@ -64,6 +68,7 @@ class StackState:
                 id_: Repaired(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
                 for id_, outputs in begun.items()
             },
+            acls={acl: urn for acl, (_, urn) in acls.items()},
         )
 
 
@@ -99,7 +104,47 @@ def _outputs(
                 yield name, resource.get("outputs") or {}
 
 
-def _record(id_: str, finished: Properties, begun: Properties) -> SetupRecord | None:
+def acl_name(application_id: str, acl: Acl) -> str:
+    """Return the name of an ACL's resource; the application's id stands before the slash."""
+    return f"{application_id}/{acl.text}"
+
+
+def acl_inputs(acl: Acl) -> dict[str, str]:
+    """Return what the provider is told of an ACL."""
+    return {
+        "aclPrincipal": acl.principal,
+        "aclHost": acl.host,
+        "aclOperation": acl.right.operation.value,
+        "aclPermissionType": "Allow",
+        "aclResourceType": acl.right.kind.value,
+        "aclResourceName": acl.right.name,
+        "resourcePatternTypeFilter": acl.right.pattern.value,
+    }
+
+
+def _acls(resources: Mapping[str, Properties]) -> Iterator[tuple[Acl, tuple[str, str]]]:
+    """Yield each ACL in the state with its application's id and its URN."""
+    for urn, resource in resources.items():
+        if resource["type"] == ACL_TYPE:
+            _, _, qualified_type, name = urn.split("::", maxsplit=3)
+            outputs = resource.get("outputs") or {}
+            if qualified_type.endswith(f"{COMPONENT_TYPE}${ACL_TYPE}") and outputs:
+                yield _acl(outputs), (name.partition("/")[0], urn)
+
+
+def _acl(outputs: Properties) -> Acl:
+    right = Right(
+        kind=ResourceKind(outputs["aclResourceType"]),
+        name=outputs["aclResourceName"],
+        operation=Operation(outputs["aclOperation"]),
+        pattern=Pattern(outputs["resourcePatternTypeFilter"]),
+    )
+    return Acl(outputs["aclPrincipal"], outputs["aclHost"], right)
+
+
+def _record(
+    id_: str, finished: Properties, begun: Properties, acls: Mapping[Acl, tuple[str, str]]
+) -> SetupRecord | None:
     if finished and "topics" not in finished:
         return None
     return SetupRecord(
@@ -111,6 +156,7 @@ def _record(id_: str, finished: Properties, begun: Properties) -> SetupRecord | 
         cluster_id=str(finished.get("clusterId") or ""),
         retired=bool(finished.get("retired")),
         unfinished=not finished,
+        acls=frozenset(acl for acl, (owner, _) in acls.items() if owner == id_),
     )
 
 

@@ -18,7 +18,7 @@ from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
 from infra.model.compiled import CompiledApplication
-from infra.model.nodes import NodeTopology
+from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.topology import TopologyDocument
 
 
@@ -98,4 +98,7 @@ def compile_nodes(
         copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
         sinks=sinks,
         problems=located((*compilation.problems, *sink_problems), compilation),
+        extractor_sinks=tuple(
+            node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
+        ),
     )

@@ -10,6 +10,9 @@ ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 """All characters that a topic name may have."""
 
 _MOST_EXPRESSIONS = 20_000
+_MOST_BRANCHES = 8
+_LONGEST_NAME = 249
+_MOST_BEGINNINGS = 20
 
 _CHARS, _CAT, _ALT, _AND, _NOT, _STAR = range(6)
 _Key = tuple[int, object]
@@ -101,6 +104,29 @@ class Algebra:
         for character in text:
             part = self._derive(part, character)
         return self._nullable[part]
+
+    def beginnings(self, part: int) -> set[tuple[str, bool]]:
+        """Texts that the matching ones are (True) or begin with (False).
+
+        A beginning goes on while few characters may follow and none of it repeats; when it branches too often
+        for the whole to be a short list, it ends where the branches do.
+        """
+        return self._beginnings(part, "", frozenset(), _MOST_BEGINNINGS) or {("", False)}
+
+    def _beginnings(
+        self, part: int, text: str, before: frozenset[int], room: int
+    ) -> set[tuple[str, bool]] | None:
+        """None when there are more than `room`."""
+        following = {c: after for c in sorted(ALPHABET) if (after := self._derive(part, c)) != self.nothing}
+        is_long = len(text) >= _LONGEST_NAME
+        if len(following) > min(room, _MOST_BRANCHES) or part in before or is_long:
+            return {(text, False)}
+        found = {(text, True)} if self._nullable[part] else set()
+        for character, after in following.items():
+            inner = self._beginnings(after, text + character, before | {part}, room - len(found))
+            if inner is None or len(found := found | inner) > room:
+                return {(text, False)} if room == _MOST_BEGINNINGS else None
+        return found
 
     def _flat(self, kind: int, parts: Iterable[int]) -> frozenset[int]:
         flat: set[int] = set()

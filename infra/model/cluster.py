@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from infra.model.acls import LiveAcls
+
 
 @attrs.frozen
 class LiveTopic:
@@ -54,6 +56,8 @@ class ClusterSnapshot:
     default_replication_factor: int | None = None
     default_min_insync_replicas: int | None = None
     topic_defaults: Mapping[str, str] = attrs.field(factory=dict)
+    acls: LiveAcls | None = None
+    """None = not asked: nobody declares or holds any."""
 
     @property
     def partitions(self) -> Mapping[str, int]:

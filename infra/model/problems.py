@@ -61,6 +61,8 @@ class ProblemCode(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     AUTHENTICATION_REFUSED = "AuthenticationRefused"
     NOT_AUTHORIZED = "NotAuthorized"
+    NO_AUTHORIZER = "NoAuthorizer"
+    ACLS_INCOMPLETE = "AclsIncomplete"
 
     # lints: what Kafka Streams would silently do wrong
     UNCHECKED_COPARTITIONING = "UncheckedCopartitioning"

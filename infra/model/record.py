@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from infra.model.acls import Acl
+
 
 @attrs.frozen
 class RecordedTopic:
@@ -41,3 +43,5 @@ class SetupRecord:
     """The first of the two steps to deletion is done: without its document the internal topics go."""
     unfinished: bool = False
     """The first run was interrupted: what exists now was made by it, what is missing is still to be made."""
+    acls: frozenset[Acl] = frozenset()
+    """Those that the stack holds for the application."""

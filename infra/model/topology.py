@@ -5,6 +5,7 @@ from enum import Enum, StrEnum
 
 import attrs
 
+from infra.model.acls import AclDeclaration
 from infra.model.nodes import NodeTopology
 from infra.model.operators import Operator
 from infra.model.observed import ObservedTopology
@@ -102,6 +103,8 @@ class Application:
     lifecycle: Lifecycle = Lifecycle.ACTIVE
     setup: Setup = Setup()
     renamed_from: str | None = None
+    acls: AclDeclaration | None = None
+    """Whom it runs as; None = its rights are somebody else's business."""
 
 
 @attrs.frozen

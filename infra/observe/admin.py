@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from threading import Lock
@@ -13,6 +13,7 @@ from warnings import catch_warnings, simplefilter
 import attrs
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBinding,
     AdminClient,
     ClusterMetadata,
     ConfigEntry,
@@ -26,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 
 from infra.model.problems import Problem, ProblemsError
+from infra.observe.acl_bindings import filter_for
 from infra.observe.asking import Asked, in_background
 from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
@@ -127,6 +129,15 @@ class Admin:
             return {resource.name: future for resource, future in futures.items()}
 
         return self._ask(names, send)
+
+    def ask_acls(self, principals: Collection[str]) -> "Future[list[AclBinding]]":
+        """Send the question for the ACLs of one principal, or of all: a filter names no several."""
+        self._count()
+        only = next(iter(principals)) if len(principals) == 1 else None
+        return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
+
+    def acls(self, asked: "Future[list[AclBinding]]") -> list[AclBinding] | KafkaError:
+        return self._answer(asked)
 
     def ask_end_offsets(
         self, partitions: Sequence[TopicPartition]

@@ -24,6 +24,10 @@ class SnapshotRequest:
     """Those of `groups` that may be groups of the streams protocol (KIP-1071)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
+    sources: frozenset[str] = frozenset()
+    """Topics that are only read: nobody needs their settings, nor the right to see them."""
+    acl_principals: frozenset[str] = frozenset()
+    """Whose ACLs to read; none = nobody's."""
     with_ids: bool = True
     """Whether anybody compares ids: without them one request less is needed. Recorded topics have theirs."""
 

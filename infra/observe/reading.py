@@ -15,8 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     TopicDescription,
 )
 
+from infra.model.acls import LiveAcls, Operation
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.problems import Problem, ProblemsError
+from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
 from infra.observe.reader import SnapshotRequest
 from infra.observe.refusals import is_denial, not_authorized, unexpected
@@ -50,7 +52,10 @@ class Reading:
         self._groups = admin.ask_groups(request.groups) if request.groups else None
         self._broker = admin.ask_configs(ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]])
         self._descriptions = admin.ask_topics(sorted({*described, *unseen}))
-        self._configs = admin.ask_configs(ResourceType.TOPIC, wanted)
+        self._configs = admin.ask_configs(
+            ResourceType.TOPIC, [name for name in wanted if name not in request.sources]
+        )
+        self._acls = admin.ask_acls(request.acl_principals) if request.acl_principals else None
 
     def snapshot(self) -> ClusterSnapshot:
         """Return what was asked for, once; raises `ProblemsError` as `ClusterReader` says."""
@@ -58,6 +63,7 @@ class Reading:
         settings = self._settings(denied)
         described = self._described(settings.own, denied)
         groups = self._live_groups(denied)
+        acls = self._live_acls(denied)
         if denied:
             raise ProblemsError(denied)
         topics = {
@@ -78,6 +84,7 @@ class Reading:
             default_replication_factor=_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
             topic_defaults=settings.defaults,
+            acls=acls,
         )
 
     def _described(self, present: Container[str], denied: list[Problem]) -> dict[str, LiveTopic]:
@@ -86,11 +93,14 @@ class Reading:
         found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
         if self._request.with_ids:
             return found
-        return {name: topic for name, topic in self._listed.items() if name in present} | found
+        listed = self._listed.items()
+        sources = self._request.sources
+        return {name: topic for name, topic in listed if name in present or name in sources} | found
 
     def _settings(self, denied: list[Problem]) -> "_Settings":
         settings, answers = _Settings(), self._admin.answers(self._configs)
-        for name, config in successes(answers, "read the settings of topic", denied):
+        what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
+        for name, config in successes(answers, what, denied, right):
             settings.add(name, config)
         return settings
 
@@ -112,6 +122,21 @@ class Reading:
         hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
         return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
 
+    def _live_acls(self, denied: list[Problem]) -> LiveAcls | None:
+        """Whoever may read ACLs may read all of them: that is no right to single ones."""
+        if self._acls is None:
+            return None
+        answer = self._admin.acls(self._acls)
+        if isinstance(answer, KafkaError):
+            if answer.code() == KafkaError.SECURITY_DISABLED:
+                return LiveAcls(has_authorizer=False)
+            if not is_denial(answer):
+                raise ProblemsError([unexpected(answer, "list", "ACLs")])
+            denied.append(not_authorized(answer, "list the ACLs of", "the cluster"))
+            return None
+        allowed = (acl_of(binding) for binding in answer)
+        return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
+
     def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
         """Ask, for topics that are not the recorded ones, whether anything was ever written to them."""
         replaced = [
@@ -130,14 +155,17 @@ class Reading:
 
 
 def successes(
-    answers: Iterable[tuple[str, T | KafkaError]], what: str, denied: list[Problem]
+    answers: Iterable[tuple[str, T | KafkaError]],
+    what: str,
+    denied: list[Problem],
+    operation: Operation = Operation.DESCRIBE,
 ) -> Iterator[tuple[str, T]]:
     """Yield the answers that came; what does not exist is left out, denials are collected."""
     for name, answer in answers:
         if not isinstance(answer, KafkaError):
             yield name, answer
         elif is_denial(answer):
-            denied.append(not_authorized(answer, what, name))
+            denied.append(not_authorized(answer, what, name, operation))
         elif answer.code() not in _ABSENT:
             raise ProblemsError([unexpected(answer, what, name)])
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 from confluent_kafka import KafkaError
 
+from infra.model.acls import Operation
 from infra.model.problems import Problem, ProblemCode
 
 # librdkafka's own codes begin with an underscore.
@@ -14,8 +15,8 @@ NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, ALL_BROKERS_DOWN)  # 
 _UNAUTHENTICATED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)  # noqa: SLF001
 
 _DENIED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topics",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "consumer groups",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic {}",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group {}",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the cluster",
 }
 _CLIENT_CERTIFICATE = re.compile(
@@ -25,6 +26,7 @@ _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
+_UNSEEN = "What may not be seen looks as if it did not exist: nothing can be planned on that ground."
 _WHY = "Without the cluster's present state nothing can be planned."
 
 
@@ -132,17 +134,23 @@ def is_denial(error: KafkaError) -> bool:
     return error.code() in _DENIED
 
 
-def not_authorized(error: KafkaError, what: str, name: str) -> Problem:
-    """Return the problem for a request that the brokers deny: to do `what` (see topic) with `name`."""
+def not_authorized(
+    error: KafkaError, what: str, name: str, operation: Operation = Operation.DESCRIBE, why: str = _UNSEEN
+) -> Problem:
+    """Return the problem for a request that the brokers deny: to do `what` (see topic) with `name`.
+
+    `operation` is what a right is needed for.
+    """
+    right = f"{operation} on {_DENIED[error.code()].format(name)}"
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED,
         summary=f"The Kafka brokers do not let this user {what} {name}.",
         topic=name if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else None,
-        expected=f"the ACLs to read {_DENIED[error.code()]}",
+        expected=f"the right {right}",
         found=error.name(),
-        why="What may not be seen looks as if it did not exist: nothing can be planned on that ground.",
-        fix="Grant the user Describe and DescribeConfigs on the application's topics (prefixed with its id), "
-        "Describe on its source topics, and Describe on its consumer group.",
+        why=why,
+        fix=f"Grant the user {right}. `headwater acls FILES --self --principal User:NAME` prints all rights "
+        "that Headwater needs.",
     )
 
 

@@ -39,7 +39,17 @@ def snapshot_request(
             | (records.keys() - {application.id for application in applications})
         ),
         recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
+        sources=frozenset(sources - sinks - recorded.keys()),
+        acl_principals=frozenset(_principals(applications, records)),
     )
+
+
+def _principals(applications: Iterable[Application], records: Mapping[str, SetupRecord]) -> Iterator[str]:
+    """Yield those of the ACLs that documents declare or the stack holds."""
+    for application in applications:
+        yield from application.acls.principals if application.acls else ()
+    for record in records.values():
+        yield from (acl.principal for acl in record.acls)
 
 
 def _prefixes(application: Application) -> Iterable[str]:

@@ -9,6 +9,8 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
+from infra.planner.acls.action import AclAction
+from infra.planner.acls.decide import acl_actions, acls_after
 from infra.planner.actions import ActionKind, TopicAction
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
@@ -49,7 +51,11 @@ def plan(
     run = Run(
         ordered, active, snapshot, records, policy, tuple(action for part in actions for action in part)
     )
-    applications = (*_active_plans(active, actions), *_ending_plans(run))
+    acls = acl_actions(run)
+    applications = (
+        _with_acls(part, acls.get(part.application_id, ()))
+        for part in (*_active_plans(active, actions), *_ending_plans(run))
+    )
     return Plan(
         applications=tuple(sorted(applications, key=lambda application: application.application_id)),
         problems=tuple(_problems(run)),
@@ -85,6 +91,11 @@ def _active_plans(
             recorded=situation.record,
             notes=tuple(_notes(situation, part)),
         )
+
+
+def _with_acls(part: ApplicationPlan, actions: tuple[AclAction, ...]) -> ApplicationPlan:
+    record = attrs.evolve(part.record, acls=acls_after(actions)) if part.record else None
+    return attrs.evolve(part, acls=actions, record=record)
 
 
 def _notes(situation: Situation, actions: Sequence[TopicAction]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import attrs
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, errors
 from infra.model.record import SetupRecord
+from infra.planner.acls.action import AclAction
 from infra.planner.actions import TopicAction
 
 
@@ -37,6 +38,7 @@ class ApplicationPlan:
     record: SetupRecord | None
     recorded: SetupRecord | None = None
     notes: tuple[str, ...] = ()
+    acls: tuple[AclAction, ...] = ()
 
     @property
     def has_changes(self) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from infra.model.acls import AclDeclaration, InternalTopicAcls
 from infra.model.operators import Branch, Split
 from infra.model.problems import Location, Problem
 from infra.model.topology import (
@@ -24,7 +25,7 @@ from infra.spec.places import PathPart, Place, RawDocument, pointer
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
     """The typed document, None when its described text cannot be read."""
     data: dict[str, Any] = raw.data
-    application = _application(raw, data["application"])
+    application = _application(raw, data["application"], _acls(raw, data.get("acls")))
     sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
     if "topology" in data:
         steps = _Steps(raw.file).steps(data["topology"], raw.place.child("topology"), ("topology",))
@@ -38,7 +39,7 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
     return TopologyDocument(application, described=described, sinks=sinks), problems
 
 
-def _application(raw: RawDocument, options: Options) -> Application:
+def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None) -> Application:
     return Application(
         id=options["id"],
         at=raw.location(("application", "id")) or Location(raw.file),
@@ -47,6 +48,22 @@ def _application(raw: RawDocument, options: Options) -> Application:
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),
+        acls=acls,
+    )
+
+
+def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
+    if options is None:
+        return None
+    at = raw.location(("acls",), at_key=True) or Location(raw.file)
+    default = AclDeclaration((), at)
+    return AclDeclaration(
+        principals=tuple(options["principals"]),
+        at=at,
+        hosts=tuple(options.get("hosts", default.hosts)),
+        internal_topics=InternalTopicAcls(options.get("internalTopics", default.internal_topics)),
+        reads=tuple(options.get("reads", ())),
+        writes=tuple(options.get("writes", ())),
     )
 
 

@@ -20,9 +20,10 @@ GROUPS = {
 _SHARED = (
     "duration", "signedDuration", "joinWindow", "materialized", "storeBuilder", "storeSupplier",
     "joinStoreSupplier", "logging", "caching", "serdes", "expression", "handle", "name",
-    "topicName", "applicationId", "offsetReset", "partitioner", "pythonClass", "configValue", "topicConfig",
+    "topicName", "topicNames", "principal", "applicationId", "offsetReset", "partitioner", "pythonClass",
+    "configValue", "topicConfig",
 )  # fmt: skip
-_LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application"}
+_LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application", "acls"}
 _NAME_OR_BUILDER = "storeOrName"
 
 
@@ -52,6 +53,7 @@ _PARTS = {
     "config": "### config",
     "setup": "### setup",
     "sink": "## topics",
+    "acls": "## acls",
     "describe": "## describe",
     "observed": "## observed",
     "observedTopic": "### observedTopic",

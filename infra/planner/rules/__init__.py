@@ -7,6 +7,7 @@ the texts.
 from collections.abc import Callable, Iterable
 
 from infra.model.problems import Problem
+from infra.planner.rules.acls_incomplete import acls_incomplete
 from infra.planner.rules.already_set_up import already_set_up
 from infra.planner.rules.application_removed import application_removed
 from infra.planner.rules.blast_radius import blast_radius
@@ -15,6 +16,7 @@ from infra.planner.rules.incomplete_setup import incomplete_setup
 from infra.planner.rules.lost_topics import lost_topics
 from infra.planner.rules.misconfigured import misconfigured
 from infra.planner.rules.missing_source import missing_source
+from infra.planner.rules.no_authorizer import no_authorizer
 from infra.planner.rules.over_partitioned import over_partitioned
 from infra.planner.rules.reinitialize_stays_on import reinitialize_stays_on
 from infra.planner.rules.renumbered import renumbered
@@ -45,6 +47,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     replication,
     reinitialize_stays_on,
     timeout,
+    acls_incomplete,
 )
 
 RUN_RULES: tuple[RunRule, ...] = (
@@ -53,4 +56,5 @@ RUN_RULES: tuple[RunRule, ...] = (
     group_active,
     twice_managed,
     blast_radius,
+    no_authorizer,
 )

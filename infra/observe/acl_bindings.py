@@ -1,0 +1,78 @@
+"""Our ACLs in the words of the admin client, and back."""
+
+from typing import Any, cast
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from infra.model.acls import Acl, Operation, Pattern, ResourceKind, Right
+
+_KINDS = {
+    ResourceKind.TOPIC: ResourceType.TOPIC,
+    ResourceKind.GROUP: ResourceType.GROUP,
+    ResourceKind.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    ResourceKind.CLUSTER: ResourceType.BROKER,  # librdkafka's word for the cluster
+}
+_PATTERNS = {
+    Pattern.LITERAL: ResourcePatternType.LITERAL,
+    Pattern.PREFIXED: ResourcePatternType.PREFIXED,
+}
+_OPERATIONS = {
+    Operation.READ: AclOperation.READ,
+    Operation.WRITE: AclOperation.WRITE,
+    Operation.CREATE: AclOperation.CREATE,
+    Operation.DELETE: AclOperation.DELETE,
+    Operation.ALTER: AclOperation.ALTER,
+    Operation.DESCRIBE: AclOperation.DESCRIBE,
+    Operation.ALTER_CONFIGS: AclOperation.ALTER_CONFIGS,
+    Operation.DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
+}
+_OUR_KINDS = {theirs: ours for ours, theirs in _KINDS.items()}
+_OUR_PATTERNS = {theirs: ours for ours, theirs in _PATTERNS.items()}
+_OUR_OPERATIONS = {theirs: ours for ours, theirs in _OPERATIONS.items()}
+
+
+def acl_binding(acl: Acl) -> AclBinding:
+    right = acl.right
+    return AclBinding(
+        _KINDS[right.kind],
+        right.name,
+        _PATTERNS[right.pattern],
+        acl.principal,
+        acl.host,
+        _OPERATIONS[right.operation],
+        AclPermissionType.ALLOW,
+    )
+
+
+def acl_of(binding: AclBinding) -> Acl | None:
+    """Return what a binding allows, None if it forbids or is of a kind that nobody here grants."""
+    # The library annotates names and numbers, which it takes, beside the enums, which it returns.
+    kind = _OUR_KINDS.get(cast("ResourceType", binding.restype))
+    pattern = _OUR_PATTERNS.get(cast("ResourcePatternType", binding.resource_pattern_type))
+    operation = _OUR_OPERATIONS.get(cast("AclOperation", binding.operation))
+    if kind is None or pattern is None or operation is None:
+        return None
+    if binding.permission_type is not AclPermissionType.ALLOW:
+        return None
+    return Acl(binding.principal, binding.host, Right(kind, binding.name, operation, pattern))
+
+
+def filter_for(principal: str | None) -> AclBindingFilter:
+    """Return the filter for all ACLs of a principal, None for those of all."""
+    any_: Any = None  # annotated as a text, which is what it is not
+    return AclBindingFilter(
+        ResourceType.ANY,
+        any_,
+        ResourcePatternType.ANY,
+        principal or any_,
+        any_,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )

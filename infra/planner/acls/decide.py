@@ -1,0 +1,71 @@
+"""What a run does about each ACL of each application."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from infra.model.acls import Acl, LiveAcls
+from infra.model.record import SetupRecord
+from infra.planner.acls.action import AclAction, AclActionKind
+from infra.planner.acls.application import application_needs
+from infra.planner.acls.needs import acls_of
+from infra.planner.run import Run
+
+
+def acl_actions(run: Run) -> Mapping[str, tuple[AclAction, ...]]:
+    """Return application id → actions; an ACL that several applications need is looked after by one of them.
+
+    That is the one that has it, so that nothing moves; else the first that needs it.
+    """
+    holders = {acl: record.application_id for record in run.records.values() for acl in record.acls}
+    owners: dict[Acl, tuple[str, str]] = {}
+    for id_, acl, reason in _wanted(run):
+        if acl not in owners or holders.get(acl) == id_:
+            owners[acl] = (id_, reason)
+    actions: dict[str, list[AclAction]] = {}
+    for acl, (id_, reason) in owners.items():
+        kind = _kind(acl, run.snapshot.acls, is_held=acl in holders)
+        if kind is not None:
+            actions.setdefault(id_, []).append(AclAction(kind, acl, reason))
+    for record, kind in _unwanted(run):
+        left = sorted(record.acls - owners.keys(), key=lambda acl: acl.text)
+        actions.setdefault(record.application_id, []).extend(AclAction(kind, acl) for acl in left)
+    return {id_: tuple(part) for id_, part in actions.items()}
+
+
+def acls_after(actions: Sequence[AclAction]) -> frozenset[Acl]:
+    """Return the ACLs that the stack holds for an application after the run."""
+    gone = (AclActionKind.REVOKE, AclActionKind.RELEASE)
+    return frozenset(action.acl for action in actions if action.kind not in gone)
+
+
+def _wanted(run: Run) -> Iterator[tuple[str, Acl, str]]:
+    for situation in run.active:
+        declared = situation.compiled.application.acls
+        if declared is not None:
+            needs = application_needs(situation.compiled, declared)
+            reasons = {need.right: need.reason for need in needs}
+            for acl in acls_of(needs, declared.principals, declared.hosts):
+                yield situation.id, acl, reasons[acl.right]
+
+
+def _kind(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | None:
+    """Without an authorizer nothing can be granted; what was granted before is left as it is."""
+    if live is None or not live.has_authorizer:
+        unheld = AclActionKind.GRANT if live is None else None
+        return AclActionKind.KEEP if is_held else unheld
+    if acl in live.allowed:
+        return AclActionKind.KEEP if is_held else AclActionKind.ADOPT
+    return AclActionKind.RESTORE if is_held else AclActionKind.GRANT
+
+
+def _unwanted(run: Run) -> Iterator[tuple[SetupRecord, AclActionKind]]:
+    live = run.snapshot.acls
+    revoke = AclActionKind.REVOKE if live is None or live.has_authorizer else AclActionKind.KEEP
+    for situation in run.active:
+        if situation.record is not None:
+            yield situation.record, revoke
+    for record in run.released:
+        yield record, AclActionKind.RELEASE
+    for record in run.retiring:
+        yield record, AclActionKind.KEEP
+    for record in run.deleted:
+        yield record, revoke

@@ -1,0 +1,97 @@
+"""The least rights that Headwater itself needs, by what it is used for."""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from infra.compiler import StreamsConfig
+from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, ResourceKind, Right
+from infra.model.compiled import CompiledApplication
+from infra.planner.acls.application import internal_prefix, pattern_names, source_topics
+from infra.planner.acls.needs import Need, least, named, topic
+
+AGENT_PREFIX = "headwater-agent-"
+"""What the names of the agent's own topics and groups begin with."""
+
+
+class Purpose(StrEnum):
+    """PLAN reads (`plan`, `drift`), UP changes, RETIRE deletes too; AGENT expands while applications run."""
+
+    PLAN = "plan"
+    UP = "up"
+    RETIRE = "retire"
+    AGENT = "agent"
+
+
+def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = ()) -> tuple[Need, ...]:
+    """Return what Headwater needs for these applications, without any for those of a whole cluster."""
+    needs: list[Need] = []
+    for application in compiled or (None,):
+        kept = _kept(application)
+        needs += _reading(application, kept)
+        if purpose in (Purpose.UP, Purpose.RETIRE):
+            needs += _changing(application, kept)
+        if purpose is Purpose.RETIRE:
+            for name in kept[:1]:
+                needs += topic(name, Operation.DELETE, reason="delete topics of retired applications")
+        if purpose is Purpose.AGENT:
+            for name in kept:
+                needs += topic(name, Operation.ALTER, reason="add partitions")
+    if purpose is Purpose.AGENT:
+        needs += _coordination()
+    return least(needs)
+
+
+def _kept(application: CompiledApplication | None) -> Sequence[str]:
+    """Return the names of the topics that Headwater keeps: internal ones first, then managed sinks."""
+    if application is None:
+        return [ANY_NAME]
+    return [f"{internal_prefix(application)}{ANY_NAME}", *(sink.topic for sink in application.sinks)]
+
+
+def _reading(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
+    for name in _sources(application):
+        yield from topic(name, Operation.DESCRIBE, reason="count the partitions of source topics")
+    for name in kept:
+        yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
+        yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
+    group = application.application.id if application else ANY_NAME
+    yield Need(Right(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application runs")
+    if application is None or application.application.acls is not None:
+        yield _cluster(Operation.DESCRIBE, "see which ACLs exist")
+
+
+def _changing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
+    for name in kept:
+        yield from topic(name, Operation.CREATE, reason="create topics")
+        yield from topic(name, Operation.ALTER, reason="add partitions")
+        yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
+    if application is None or _leaves_replicas_to_brokers(application):
+        yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
+    if application is None or application.application.acls is not None:
+        yield _cluster(Operation.ALTER, "grant and revoke ACLs")
+
+
+def _sources(application: CompiledApplication | None) -> Sequence[str]:
+    """Without a beginning to go by, a pattern needs all topics to be seen."""
+    if application is None:
+        return [ANY_NAME]
+    patterns = [pattern_names(pattern) or [ANY_NAME] for pattern in application.source_patterns]
+    return [*source_topics(application), *(name for names in patterns for name in names)]
+
+
+def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
+    internal = any(part.repartition_topics or part.changelog_topics for part in application.subtopologies)
+    is_open = StreamsConfig.of(application.application).replication_factor < 1
+    return (internal and is_open) or any(sink.replication_factor is None for sink in application.sinks)
+
+
+def _coordination() -> Iterator[Need]:
+    own = f"{AGENT_PREFIX}{ANY_NAME}"
+    yield from topic(
+        own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
+    )
+    yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
+
+
+def _cluster(operation: Operation, reason: str) -> Need:
+    return Need(Right(ResourceKind.CLUSTER, CLUSTER_NAME, operation), reason)

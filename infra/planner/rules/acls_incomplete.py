@@ -1,0 +1,14 @@
+"""What an application may need beyond what its topology tells."""
+
+from collections.abc import Iterator
+
+from infra.model.problems import Problem
+from infra.planner.acls.application import incomplete_needs
+from infra.planner.situation import Situation
+
+
+def acls_incomplete(situation: Situation) -> Iterator[Problem]:
+    """Told only where ACLs are declared: otherwise they are somebody else's business."""
+    declared = situation.compiled.application.acls
+    if declared is not None:
+        yield from incomplete_needs(situation.compiled, declared)
