@@ -1,23 +1,24 @@
 """`headwater drift`: is the cluster still as declared?"""
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from infra.cli import cluster
-from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument, output_option
-from infra.compiler import compile_documents
 from infra.model.problems import ProblemsError
 from infra.model.record import SetupRecord
-from infra.observe import Connection
-from infra.planner.drift import Drift, find_drift
-from infra.spec import Documents, load_documents
+from infra.model.topology import TopologyDocument
+from infra.observe import KafkaClusterReader
+
+if TYPE_CHECKING:
+    from infra.planner.drift import Drift
 
 _FORMATS = ("text", "json", "markdown", "html", "junit")
 
@@ -69,15 +70,9 @@ def drift(
     """
     if stack is not None and stack_state is not None:
         raise click.UsageError("--stack and --stack-state both name the recorded set-ups: give one of them.")
-    loaded = load_documents(files)
-    if exit_for(loaded.problems):
-        print_problems(loaded.problems)
-        context.exit(ExitCode.PROBLEMS)
     try:
-        connection = cluster.connection(bootstrap_server, command_config) or Connection.from_environment(
-            os.environ
-        )
-        found = _drift(loaded, _records(stack, project, stack_state), connection)
+        loaded, reader = cluster.opened(files, bootstrap_server, command_config)
+        found = _drift(loaded.documents, _records(stack, project, stack_state), reader)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     print_problems(loaded.problems)
@@ -88,9 +83,15 @@ def drift(
     context.exit(_exit_code(found))
 
 
-def _drift(loaded: Documents, records: Mapping[str, SetupRecord] | None, connection: Connection) -> Drift:
-    snapshot = cluster.read(loaded.documents, records or {}, connection)
-    return find_drift(compile_documents(loaded.documents, snapshot.partitions), snapshot, records)
+def _drift(
+    documents: Sequence[TopologyDocument],
+    records: Mapping[str, SetupRecord] | None,
+    reader: KafkaClusterReader,
+) -> "Drift":
+    compiled, snapshot = cluster.compiled(documents, records or {}, reader)
+    from infra.planner.drift import find_drift  # noqa: PLC0415 - likewise
+
+    return find_drift(compiled, snapshot, records)
 
 
 def _records(stack: str | None, project: Path, stack_state: Path | None) -> Mapping[str, SetupRecord] | None:
@@ -112,13 +113,13 @@ def _text(path: Path) -> str:
         raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None
 
 
-def _exit_code(found: Drift) -> ExitCode:
+def _exit_code(found: "Drift") -> ExitCode:
     if found.problems:
         return ExitCode.REFUSED
     return ExitCode.DONE if found.is_clean else ExitCode.DRIFT
 
 
-def _print(found: Drift) -> None:
+def _print(found: "Drift") -> None:
     from rich.console import Console  # noqa: PLC0415 - each form loads what it needs
 
     from infra.report.drift.text import drift_rich  # noqa: PLC0415
@@ -126,7 +127,7 @@ def _print(found: Drift) -> None:
     Console(highlight=False, soft_wrap=True).print(drift_rich(found))
 
 
-def _rendered(form: str, found: Drift) -> str:
+def _rendered(form: str, found: "Drift") -> str:
     # Each form loads what it needs and no more.
     match form:
         case "json":

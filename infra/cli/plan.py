@@ -1,22 +1,23 @@
 """`headwater plan`: the plan for a cluster, without Pulumi."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from infra import planner
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument
-from infra.compiler import compile_documents
 from infra.model.problems import ProblemsError
 from infra.model.record import SetupRecord
-from infra.observe import Connection
-from infra.spec import Documents, load_documents
+from infra.model.topology import TopologyDocument
+from infra.observe import KafkaClusterReader
+
+if TYPE_CHECKING:
+    from infra.planner import Plan
 
 
 @click.command()
@@ -53,14 +54,9 @@ def plan(
       headwater plan topologies/ --bootstrap-server localhost:9092
       headwater plan topologies/ --command-config client.properties --stack production
     """
-    loaded = load_documents(files)
-    if exit_for(loaded.problems):
-        print_problems(loaded.problems)
-        context.exit(ExitCode.PROBLEMS)
     try:
-        made = _plan(
-            loaded, _records(stack, project), _connection(bootstrap_server, command_config), _milliseconds()
-        )
+        loaded, reader = cluster.opened(files, bootstrap_server, command_config)
+        made = _plan(loaded.documents, _records(stack, project), reader)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     _print(made)
@@ -69,15 +65,15 @@ def plan(
 
 
 def _plan(
-    loaded: Documents, records: Mapping[str, SetupRecord], connection: Connection, start_ms: int
-) -> planner.Plan:
-    snapshot = cluster.read(loaded.documents, records, connection)
-    compiled = compile_documents(loaded.documents, snapshot.partitions)
+    documents: Sequence[TopologyDocument],
+    records: Mapping[str, SetupRecord],
+    reader: KafkaClusterReader,
+) -> "Plan":
+    start_ms = _milliseconds()
+    compiled, snapshot = cluster.compiled(documents, records, reader)
+    from infra import planner  # noqa: PLC0415 - likewise
+
     return planner.plan(compiled, snapshot, records, planner.PlanPolicy(), _milliseconds() - start_ms)
-
-
-def _connection(bootstrap_server: str | None, command_config: Path | None) -> Connection:
-    return cluster.connection(bootstrap_server, command_config) or Connection.from_environment(os.environ)
 
 
 def _records(stack: str | None, project: Path) -> Mapping[str, SetupRecord]:
@@ -88,7 +84,7 @@ def _records(stack: str | None, project: Path) -> Mapping[str, SetupRecord]:
     return recorded_setups(stack, project)
 
 
-def _print(made: planner.Plan) -> None:
+def _print(made: "Plan") -> None:
     from rich.console import Console  # noqa: PLC0415 - after the slow part
 
     from infra.report.plan_text import plan_rich  # noqa: PLC0415 - likewise

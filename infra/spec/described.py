@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 
-from infra.describe import read_description
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, config, duration
@@ -31,6 +30,8 @@ def described_topology(
         text, file = content, str(found)
     elif not file.endswith(".json"):  # so that lines are counted from the file's beginning
         text = "\n" * at.line + text
+    from infra.describe import read_description  # noqa: PLC0415 - brings the compiler; most documents hold calls
+
     nodes, problems = read_description(text, file)
     described = DescribedTopology(
         nodes,
