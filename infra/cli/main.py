@@ -1,9 +1,9 @@
 """The `headwater` command: its list of commands, and what becomes of errors."""
 
 import errno
+import gc
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ from infra.cli.exit_codes import ExitCode
 from infra.cli.lazy import Lazy, LazyGroup
 
 _COMMANDS: Mapping[str, Lazy] = {
-    "validate": Lazy("infra.cli.validate", "validate", "Check topology documents, offline."),
-    "compile": Lazy("infra.cli.compile", "compile_", "Show the internal topics that documents need."),
-    "plan": Lazy("infra.cli.plan", "plan", "Show what `pulumi up` would do to a cluster."),
-    "drift": Lazy("infra.cli.drift", "drift", "Tell whether a cluster still is as declared."),
+    "validate": Lazy("infra.cli.validate", "validate", "Check topology documents, offline.", is_brief=True),
+    "compile": Lazy(
+        "infra.cli.compile", "compile_", "Show the internal topics that documents need.", is_brief=True
+    ),
+    "plan": Lazy("infra.cli.plan", "plan", "Show what `pulumi up` would do to a cluster.", is_brief=True),
+    "drift": Lazy("infra.cli.drift", "drift", "Tell whether a cluster still is as declared.", is_brief=True),
     "plan-comment": Lazy(
         "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
     ),
@@ -31,6 +33,13 @@ _ON = ("1", "true", "yes", "on")
 
 class _Headwater(LazyGroup):
     """Turns every error into a short text on standard error and an exit code; shows no traceback unasked."""
+
+    def __call__(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run as the process's only command: at its end nothing has to be searched for garbage any more."""
+        try:
+            return self.main(*args, **extra)
+        finally:
+            gc.freeze()
 
     def main(
         self,
@@ -50,6 +59,8 @@ class _Headwater(LazyGroup):
             code = _told(error, sys.argv[1:] if args is None else args)
         except KeyboardInterrupt:
             code = _told(click.Abort(), ())
+        finally:
+            gc.enable()
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -95,6 +106,8 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
             _discard_output()
             code = ExitCode.DONE
         case _ if _is_debugging(arguments, os.environ):
+            import traceback  # noqa: PLC0415 - only after an error
+
             traceback.print_exception(error)
         case _:
             click.echo(_unexpected(error), err=True)
@@ -102,6 +115,8 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _unexpected(error: Exception) -> str:
+    import traceback  # noqa: PLC0415 - likewise
+
     last = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"Error in Headwater itself: {type(error).__name__}: {error}\n"
