@@ -1,4 +1,4 @@
-"""`headwater import`: a document from a running application."""
+"""`headwater import`: documents from running applications."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,14 @@ from typing import Any
 
 import attrs
 import click
+from click.core import ParameterSource
 
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
+from infra.cli.exit_codes import ExitCode
+from infra.cli.import_all import Order, import_all
 from infra.cli.imported import Imported, store_options, told_of_group
-from infra.cli.options import Count, Setting, StoreDetails, cluster_options, output_option
+from infra.cli.options import Count, Setting, StoreDetails, cluster_options
 from infra.compiler import compile_documents
 from infra.compiler.described import complete_from_cluster
 from infra.describe import read_descriptions, write_description
@@ -26,14 +29,20 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 
 
 @click.command("import")
+@click.option("--all", "everything", is_flag=True, help="Import every application that the cluster shows.")
 @click.option(
     "--describe",
     "description",
-    required=True,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="The text that Topology#describe() printed, also with log lines around it; - is standard input.",
 )
-@click.option("--application-id", required=True, metavar="ID", help="The application.id of the application.")
+@click.option(
+    "--application-id",
+    "ids",
+    multiple=True,
+    metavar="ID",
+    help="The application.id of the application. With --all, one whose group is gone; may be repeated.",
+)
 @click.option("--topology", metavar="NAME", help="Which one, if the text describes several named topologies.")
 @click.option(
     "--repartition", "repartitions", multiple=True, type=Count(), help="An explicit count, by topic."
@@ -50,13 +59,20 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     "--config", "config", multiple=True, type=Setting(), help="A config of the application, KEY=VALUE."
 )
 @cluster_options
-@output_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True, path_type=Path),
+    help="Write to this file, with --all into this folder, instead of standard output.",
+)
+@click.option("--force", is_flag=True, help="With --all: overwrite files that exist.")
 @click.pass_context
 def import_(
     context: click.Context,
     *,
-    description: Path,
-    application_id: str,
+    everything: bool,
+    description: Path | None,
+    ids: Sequence[str],
     topology: str | None,
     repartitions: Sequence[tuple[str, int]],
     stores: Sequence[tuple[str, Mapping[str, Any]]],
@@ -64,20 +80,47 @@ def import_(
     bootstrap_server: str | None,
     command_config: Path | None,
     output: Path | None,
+    force: bool,
 ) -> None:
-    """Make a document from a running application.
+    """Make documents from running applications.
 
     The text of `Topology#describe()` does not say everything: explicit partition counts, retention of
     windowed stores, stores without changelog. What is missing and needed is asked for by name (exit code 1,
     and noted in the document), or read from the live topics of the application when a cluster is named. The
     state of its group there is noted in the document, and the group's protocol declared.
 
+    With --all no text is needed: applications are found by their groups and the names of their internal
+    topics. What a cluster does not show, the topology, stays an open question in each document; until it is
+    answered partition counts stay as they are. Nothing is changed on the cluster, and no file is overwritten
+    unless --force says so.
+
     \b
     Examples:
+      headwater import --all --bootstrap-server kafka:9092 -o topologies/
       headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
+    if everything:
+        _refuse("--all", "--describe", "--topology", "--repartition", "--store", context=context)
+        context.exit(
+            _all(
+                Order(
+                    bootstrap_server=bootstrap_server,
+                    command_config=command_config,
+                    named=ids,
+                    config=dict(config),
+                    folder=None if output is None or str(output) == "-" else output,
+                    force=force,
+                )
+            )
+        )
+    if description is None or len(ids) != 1:
+        raise click.UsageError("Name a text by --describe and its --application-id, or --all.")
+    _refuse("--describe", "--force", context=context)
+    if output is not None and output.is_dir():
+        raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
+    (application_id,) = ids
     nodes, problems = _chosen(
         read_descriptions(_read(description), "" if _is_stdin(description) else str(description)), topology
     )
@@ -99,6 +142,23 @@ def import_(
         problems = (*problems, *found)
     print_problems(problems)
     context.exit(exit_for(problems))
+
+
+def _all(order: Order) -> ExitCode:
+    if order.folder is not None and order.folder.exists() and not order.folder.is_dir():
+        raise click.BadParameter(f"'{order.folder}' is a file; --all writes a folder.", param_hint="--output")
+    try:
+        return ExitCode.DONE if import_all(order) else ExitCode.PROBLEMS
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+
+
+def _refuse(beside: str, *options: str, context: click.Context) -> None:
+    """Refuse options that mean nothing beside another one."""
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and set(parameter.opts) & set(options):
+            raise click.UsageError(f"{parameter.opts[0]} means nothing beside {beside}.")
 
 
 def _is_stdin(description: Path) -> bool:

@@ -24,7 +24,7 @@ _COMMANDS: Mapping[str, Lazy] = {
         "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
     ),
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
-    "import": Lazy("infra.cli.import_", "import_", "Make a document from a running application."),
+    "import": Lazy("infra.cli.import_", "import_", "Make documents from running applications."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),
     "demo": Lazy("infra.cli.demo.command", "demo", "Tell the whole story on a real Kafka broker."),
 }

@@ -88,14 +88,17 @@ def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconf
 
 
 def _cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
-    unwanted = settings.policies() - _policies(topic.config["cleanup.policy"])
+    wanted = topic.config.get("cleanup.policy")
+    if wanted is None:
+        return
+    unwanted = settings.policies() - _policies(wanted)
     if "delete" in unwanted:
         why = "Kafka deletes old segments, and with them state that a moved task then cannot restore."
     elif "compact" in unwanted and topic.kind is not TopicKind.CHANGELOG:
         why = "Kafka drops all but the newest record of a key, even those that were not processed yet."
     else:
         return
-    yield _wrong(topic, settings, "cleanup.policy", topic.config["cleanup.policy"], why)
+    yield _wrong(topic, settings, "cleanup.policy", wanted, why)
 
 
 def _retention(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:

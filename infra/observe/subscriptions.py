@@ -1,0 +1,23 @@
+"""What members of a classic group subscribe to, in the bytes of their join requests."""
+
+import struct
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str]:
+    """Read the topics of a `ConsumerProtocolSubscription`: version, then an array of names (Kafka protocol).
+
+    Bytes that are of another protocol yield nothing.
+    """
+    try:
+        (count,) = struct.unpack_from(">i", metadata, 2)
+        offset, topics = 6, []
+        for _ in range(count):
+            (length,) = struct.unpack_from(">h", metadata, offset)
+            name = metadata[offset + 2 : offset + 2 + length]
+            if length < 0 or len(name) < length:
+                return frozenset()
+            topics.append(name.decode())
+            offset += 2 + length
+    except (struct.error, UnicodeDecodeError):
+        return frozenset()
+    return frozenset(topics)

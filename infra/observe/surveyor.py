@@ -1,0 +1,56 @@
+"""Survey a cluster for applications that nobody declared: its topics by their names, all its groups."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from infra.model.problems import Problem, ProblemsError
+from infra.model.survey import GroupFacts, GroupType, Survey
+from infra.observe.connection import Connection
+from infra.observe.group_admin import GroupAdmin, ListedGroup
+from infra.observe.kafka_reader import KafkaClusterReader
+from infra.observe.reader import SnapshotRequest
+from infra.observe.reading import successes
+from infra.observe.subscriptions import subscribed_topics
+
+
+def survey(
+    connection: Connection, patterns: Sequence[str], named: Sequence[str] = (), timeout_seconds: float = 15.0
+) -> Survey:
+    """Return all topics, with settings where names match `patterns` (Python `re`), and all groups.
+
+    Offsets are asked of the groups in whose names such a topic's name begins, a request each; everything else
+    is a handful of requests. `named` are groups that must be visible if they exist. Raises `ProblemsError`
+    (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
+    """
+    request = SnapshotRequest(patterns=tuple(patterns), groups=tuple(named), with_ids=False)
+    snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
+    admin = GroupAdmin(connection, timeout_seconds)
+    groups = {group.id: _facts(group) for group in admin.listed_groups()}
+    asked = sorted(groups.keys() & set(_beginnings(snapshot.described)))
+    denied: list[Problem] = []
+    committed = admin.answers(admin.ask_committed(asked))
+    for id_, offsets in successes(committed, "read the offsets of consumer group", denied):
+        topics = (offset.topic for offset in offsets.topic_partitions or () if offset.offset >= 0)
+        groups[id_] = attrs.evolve(groups[id_], committed=frozenset(topics))
+    if denied:
+        raise ProblemsError(denied)
+    return Survey(snapshot.cluster_id, snapshot.topics, groups)
+
+
+def _facts(group: ListedGroup) -> GroupFacts:
+    return GroupFacts(
+        id=group.id,
+        type=group.type,
+        state="Unknown" if group.type is GroupType.STREAMS else group.state,
+        protocol_type=group.protocol_type,
+        assignor=group.assignor,
+        members=len(group.members),
+        subscribed=frozenset().union(*map(subscribed_topics, group.members)),
+    )
+
+
+def _beginnings(names: Iterable[str]) -> Iterator[str]:
+    """Everything that stands before a hyphen."""
+    for name in names:
+        yield from (name[:index] for index, character in enumerate(name) if character == "-" and index)

@@ -1,0 +1,117 @@
+"""From a survey to applications: which topic belongs to which application id.
+
+Kafka Streams names an internal topic `<application id>-<store or operator>-<ending>`, and its group by the
+application id. Both parts may hold hyphens, so a name alone does not tell where the id ends: the groups do.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+
+import attrs
+
+from infra.model.cluster import LiveTopic
+from infra.model.survey import GroupFacts, Survey
+from infra.planner.adoption.candidates import Certainty, candidates, internal_to, is_internal_to, why_not
+from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognised
+from infra.planner.drift.orphans import looks_internal
+from infra.planner.wording import listed
+
+INTERNAL_NAMES = (
+    r".+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)",
+    r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d+-topic",
+)
+"""How names of internal topics end: what a survey has to look at closely."""
+_SIGNATURE = frozenset({"cleanup.policy", "message.timestamp.type"})
+"""Settings that Kafka Streams puts on each internal topic, and hardly anybody on a topic of his own."""
+_GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
+
+
+def recognise(survey: Survey, named: Collection[str] = ()) -> Recognised:
+    """Find the applications. `named` are ids of applications whose group is gone.
+
+    Only topics that Kafka Streams certainly made are taken: those that the application's own group reads, and
+    those that bear the settings which Kafka Streams gives.
+    """
+    known = candidates(survey.groups, named)
+    owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
+    doubts: defaultdict[str, list[str]] = defaultdict(list)
+    passed_over = []
+    for topic in _internal_looking(survey):
+        ids = _possible(topic.name, known)
+        owner = _owner(topic.name, ids, known, survey.groups)
+        if owner is None or not _is_made_by_streams(topic, survey.groups.get(owner)):
+            passed_over.append(PassedOver(topic.name, _reason(topic.name, owner, known, survey.groups)))
+            continue
+        owners[owner].append(topic)
+        others = [id_ for id_ in ids if id_ != owner]
+        if others and not _reads(survey.groups.get(owner), topic.name):
+            doubts[owner].append(f"{topic.name} could belong to {listed(others)}, too.")
+    applications = tuple(
+        attrs.evolve(
+            _application(id_, topics, survey),
+            shorter=tuple(sorted(other for other in owners if id_.startswith(f"{other}-"))),
+            doubts=tuple(doubts[id_]),
+        )
+        for id_, topics in sorted(owners.items())
+    )
+    stateless = sorted(
+        id_ for id_, certainty in known.items() if certainty is Certainty.CERTAIN and id_ not in owners
+    )
+    return Recognised(applications, tuple(passed_over), tuple(stateless))
+
+
+def _internal_looking(survey: Survey) -> Iterator[LiveTopic]:
+    return (topic for name, topic in sorted(survey.topics.items()) if looks_internal(name))
+
+
+def _possible(topic: str, known: Collection[str]) -> list[str]:
+    """The ids that the name may begin with."""
+    beginnings = (topic[:end] for end in _hyphens(topic))
+    return [id_ for id_ in beginnings if id_ in known and is_internal_to(id_, topic)]
+
+
+def _owner(
+    topic: str, ids: Collection[str], known: Mapping[str, Certainty], groups: Mapping[str, GroupFacts]
+) -> str | None:
+    """The id that a topic belongs to: one whose group reads it, else the surest, else the longest."""
+    return max(
+        ids,
+        key=lambda id_: (_reads(groups.get(id_), topic), known[id_], len(id_)),
+        default=None,
+    )
+
+
+def _hyphens(text: str) -> Iterator[int]:
+    return (index for index, character in enumerate(text) if character == "-" and index)
+
+
+def _is_made_by_streams(topic: LiveTopic, group: GroupFacts | None) -> bool:
+    return topic.config.keys() >= _SIGNATURE or _reads(group, topic.name)
+
+
+def _reads(group: GroupFacts | None, topic: str) -> bool:
+    return group is not None and topic in group.read
+
+
+def _reason(topic: str, owner: str | None, known: Collection[str], groups: Mapping[str, GroupFacts]) -> str:
+    if owner is not None:
+        return f"it lacks the settings that Kafka Streams gives to the internal topics of {owner}"
+    others = [topic[:end] for end in _hyphens(topic) if topic[:end] in groups and topic[:end] not in known]
+    if others:
+        return why_not(groups[max(others, key=len)])
+    generated = _GENERATED.fullmatch(topic)
+    hint = f"; by its name it is one of {generated['id']}" if generated else ""
+    return f"no group has the id of its application{hint}"
+
+
+def _application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundApplication:
+    group = survey.groups.get(id_)
+    read = group.read - internal_to(id_, group.read) if group else frozenset()
+    return FoundApplication(
+        id=id_,
+        group=group,
+        topics=tuple(topics),
+        sources={name: survey.topics[name].partitions for name in sorted(read & survey.topics.keys())},
+        vanished=tuple(sorted(read - survey.topics.keys())),
+    )

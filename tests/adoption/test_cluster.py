@@ -1,0 +1,214 @@
+"""Real applications of either protocol, beside things that look like them, imported and taken over."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+from confluent_kafka import Consumer
+
+from tests.oracle.kafka_streams import KafkaStreams
+from tests.oracle.running_application import running_application
+from tests.pulumi.cluster import Cluster
+from tests.pulumi.driver import Stack
+from toolchain import PulumiToolchain
+from toolchain.broker import Broker, Settings
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow]
+
+_STREAMS_PROTOCOL = {
+    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+    "unstable.feature.versions.enable": "true",
+    "unstable.api.versions.enable": "true",
+}
+_MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+_SECONDS = 60
+
+
+def document(id_: str, **config: str) -> dict[str, Any]:
+    return {
+        "application": {"id": id_, "config": {"auto.offset.reset": "earliest", **config}},
+        "topology": [
+            {"stream": {"topic": "in"}},
+            {"groupBy": {"name": "by-key"}},
+            {"windowedBy": {"tumbling": {"size": "1h"}}},
+            {"count": {"materialized": "counts"}},
+            {"table": {"topic": "facts", "materialized": "facts"}},
+        ],
+    }
+
+
+def internal_topics(id_: str) -> list[str]:
+    return [f"{id_}-by-key-repartition", f"{id_}-counts-changelog", f"{id_}-facts-changelog"]
+
+
+@attrs.frozen
+class World:
+    """A cluster on which `orders` has run and `orders-eu` (of the streams protocol) runs."""
+
+    cluster: Cluster
+    folder: Path
+
+    def headwater(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "infra.cli", *map(str, arguments)],
+            cwd=self.folder,
+            env={"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "120"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def import_all(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
+        return self.headwater(
+            "import", "--all", "--bootstrap-server", self.cluster.bootstrap_servers, *arguments
+        )
+
+    def facts(self) -> dict[str, object]:
+        """All that adoption could have changed on the cluster."""
+        names = [*internal_topics("orders"), *internal_topics("orders-eu"), "in", "facts"]
+        return {
+            name: (self.cluster.topic_id(name), self.cluster.partitions(name), self.cluster.config(name))
+            for name in names
+        }
+
+
+@pytest.fixture(scope="module")
+def cluster(own_broker: Callable[..., Broker]) -> Iterator[Cluster]:
+    with own_broker(Settings(overrides=_STREAMS_PROTOCOL)) as broker:
+        cluster = Cluster(broker.bootstrap_servers)
+        for name, partitions in {"in": 3, "facts": 4}.items():
+            cluster.create(name, partitions)
+            cluster.produce(name)
+        cluster.create("orders-cdc-changelog", 1, {"cleanup.policy": "compact"})
+        cluster.create("gone-x-changelog", 2, _MARKS)
+        cluster.create("cdc-a-changelog", 1, _MARKS)
+        cluster.create("_schemas", 1, _MARKS)
+        reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "cdc"})
+        reader.subscribe(["cdc-a-changelog"])
+        until(lambda: reader.poll(0.1) is None and bool(reader.assignment()), _SECONDS)
+        with running_application(broker.bootstrap_servers, document("orders")):
+            assert until(lambda: "in" in sources(cluster, "orders"), _SECONDS)
+        with running_application(
+            broker.bootstrap_servers, document("orders-eu", **{"group.protocol": "streams"})
+        ):
+            assert until(lambda: sources(cluster, "orders-eu") == {"in", "facts"}, _SECONDS)
+            yield cluster
+        reader.close()
+
+
+def sources(cluster: Cluster, id_: str) -> set[str]:
+    """What the import says that an application reads."""
+    done = World(cluster, Path.cwd()).import_all()
+    documents = {each["application"]["id"]: each for each in yaml.safe_load_all(done.stdout) if each}
+    return set(documents[id_]["observed"].get("sources", ())) if id_ in documents else set()
+
+
+@pytest.fixture
+def world(cluster: Cluster, tmp_path: Path) -> World:
+    return World(cluster, tmp_path)
+
+
+def documents(folder: Path) -> Mapping[str, Any]:
+    return {file.stem: yaml.safe_load(file.read_text()) for file in sorted(folder.iterdir())}
+
+
+def test_each_application_gets_its_document(world: World) -> None:
+    done = world.import_all("-o", "found")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Found 2 applications with 6 internal topics." in done.stdout
+    for name in ("orders-cdc-changelog", "gone-x-changelog", "cdc-a-changelog"):
+        assert f"Passed over {name}: " in done.stdout
+    assert "_schemas" not in done.stdout
+    written = documents(world.folder / "found")
+    assert sorted(written) == ["orders", "orders-eu"]
+    for id_, each in written.items():
+        assert [f"{id_}-{name}" for name in each["observed"]["topics"]] == internal_topics(id_)
+        assert each["observed"]["sources"] == {"facts": 4, "in": 3}
+        assert each["observed"]["unknown"] == ["subtopologies"]
+    assert written["orders-eu"]["application"]["protocol"] == "streams"
+    assert "protocol" not in written["orders"]["application"]
+
+
+def test_the_documents_compile_to_exactly_the_topics_that_exist(world: World) -> None:
+    world.import_all("-o", "found")
+    done = world.headwater("compile", "found", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    compiled = {
+        topic["name"]: (topic["partitions"], topic["config"])
+        for application in json.loads(done.stdout)["applications"]
+        for topic in application["internalTopics"]
+    }
+    assert compiled == {
+        name: (world.cluster.partitions(name), world.cluster.config(name)) for name in compiled
+    }
+    assert sorted(compiled) == sorted([*internal_topics("orders"), *internal_topics("orders-eu")])
+
+
+def test_nothing_is_overwritten_unasked(world: World) -> None:
+    folder = world.folder / "found"
+    folder.mkdir()
+    mine = folder / "mine.yaml"
+    mine.write_text(yaml.safe_dump(document("orders")))
+    (folder / "orders-eu.yaml").write_text(yaml.safe_dump(document("another")))
+    done = world.import_all("-o", folder)
+    assert done.returncode == 1
+    assert f"declared already in {mine}" in done.stdout
+    assert "orders-eu.yaml declares another" in done.stdout
+    assert sorted(documents(folder)) == ["mine", "orders-eu"]
+    assert world.import_all("-o", folder, "--force").returncode == 1
+    (folder / "orders-eu.yaml").write_text("# nothing yet\n")
+    refused = world.import_all("-o", folder)
+    assert (refused.returncode, "UnreadableDocument" in refused.stderr) == (1, True)
+    declared = document("orders-eu")
+    declared["application"]["setup"] = {"allowIdOverlap": True}
+    (folder / "orders-eu.yaml").write_text(yaml.safe_dump(declared))
+    assert "declared already in" in world.import_all("-o", folder).stdout
+    assert world.import_all("-o", folder, "--force").returncode == 0
+    assert "observed" in documents(folder)["orders-eu"]
+    assert "topology" in documents(folder)["mine"]
+
+
+def test_an_application_whose_group_is_gone_is_imported_by_name(world: World) -> None:
+    done = world.import_all("--application-id", "gone", "-o", "found")
+    assert done.returncode == 0, done.stderr
+    assert documents(world.folder / "found")["gone"]["observed"]["unknown"] == [
+        "subtopologies",
+        "sources",
+        "protocol",
+    ]
+
+
+@pytest.mark.pulumi
+@pytest.mark.parametrize("mode", ["automatic", "manual"])
+def test_the_first_up_adopts_everything_and_changes_nothing(
+    world: World, pulumi_toolchain: PulumiToolchain, kafka_streams: KafkaStreams, mode: str
+) -> None:
+    stack = Stack.create(
+        world.folder / "stack", pulumi_toolchain, {"bootstrapServers": world.cluster.bootstrap_servers}
+    )
+    folder = stack.folder / "documents"
+    assert world.import_all("--config", f"internal.topics.setup={mode}", "-o", folder).returncode == 0
+    before = world.facts()
+    outcome = stack.up()
+    assert outcome.succeeded, str(outcome)
+    assert len(stack.topics()) == 6
+    assert world.facts() == before
+    assert stack.preview("--expect-no-changes").succeeded
+    # The text that the application prints takes the place of what was observed: nothing changes either.
+    (world.folder / "orders.txt").write_text(kafka_streams.ask(document("orders")).describe or "")
+    done = world.headwater(
+        "import", "--describe", "orders.txt", "--application-id", "orders", "-o", folder / "orders.yaml",
+        "--bootstrap-server", world.cluster.bootstrap_servers, "--config", f"internal.topics.setup={mode}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    preview = stack.preview("--expect-no-changes")
+    assert preview.succeeded, str(preview)
+    assert stack.up().succeeded
+    assert world.facts() == before
