@@ -18,9 +18,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 
 from infra.apply.registration import Repair
+from infra.apply.rehearsal import denials
 from infra.model.acls import Acl
+from infra.model.problems import Problem
 from infra.observe import Connection
 from infra.observe.acl_bindings import acl_binding
+from infra.planner import Plan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,6 +33,10 @@ _TIMEOUT_SECONDS = 60
 
 class ClusterWriter(Protocol):
     """Changes topics and ACLs."""
+
+    def denials(self, plan: Plan) -> Sequence[Problem]:
+        """Return a problem (NotAuthorized) for each thing of the plan that the user may not do."""
+        ...
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         """Do all of it; raises `pulumi.RunError` naming every topic that could not be repaired."""
@@ -42,11 +49,11 @@ class KafkaClusterWriter:
 
     connection: Connection
 
+    def denials(self, plan: Plan) -> Sequence[Problem]:
+        return tuple(denials(self._admin(), plan)) if plan.has_changes else ()
+
     def repair(self, repairs: Sequence[Repair]) -> None:
-        # A logger outside the hierarchy: without one librdkafka writes to stderr, which Pulumi shows.
-        logger = logging.Logger("librdkafka")  # noqa: LOG001
-        logger.addHandler(logging.NullHandler())
-        admin = AdminClient(self.connection.confluent(), logger=logger)
+        admin = self._admin()
         failures = [
             *_failures(_create(admin, [repair for repair in repairs if repair.create])),
             *_failures(_expand(admin, [r for r in repairs if r.partitions and not r.create])),
@@ -55,6 +62,12 @@ class KafkaClusterWriter:
         ]
         if failures:
             raise pulumi.RunError("could not repair " + "; ".join(failures))
+
+    def _admin(self) -> AdminClient:
+        # A logger outside the hierarchy: without one librdkafka writes to stderr, which Pulumi shows.
+        logger = logging.Logger("librdkafka")  # noqa: LOG001
+        logger.addHandler(logging.NullHandler())
+        return AdminClient(self.connection.confluent(), logger=logger)
 
 
 def _create(admin: AdminClient, repairs: Iterable[Repair]) -> Mapping[str, "Future[Any]"]:

@@ -3,6 +3,7 @@
 A problem found after the first registration would come too late: with `--skip-preview` topics had changed.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -51,10 +52,16 @@ async def deploy(
     tell_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal(planned.problems))
+    writer = writer_for(settings.connection)
+    # Not in a preview: whoever reviews a change need not be allowed to make it.
+    denied = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(writer.denials, planned.plan)
+    if denied:
+        tell_problems(denied)
+        raise pulumi.RunError(_refusal(denied))
     target = Target(
         provider=kafka_provider(settings.connection),
         reader=reader_for(settings.connection),
-        writer=writer_for(settings.connection),
+        writer=writer,
         state=state,
     )
     components = _components(planned.plan, target, opts)

@@ -23,6 +23,9 @@ _COMMANDS: Mapping[str, Lazy] = {
     "plan-comment": Lazy(
         "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
     ),
+    "acls": Lazy(
+        "infra.cli.acls", "acls", "Show the least rights that applications need, or Headwater itself."
+    ),
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy("infra.cli.import_", "import_", "Make documents from running applications."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),

@@ -9,6 +9,7 @@ from infra.model.compiled import InternalTopic
 from infra.model.problems import errors
 from infra.model.topology import Sink
 from infra.planner import ActionKind, ApplicationPlan, ConfigChange, Plan, TopicAction
+from infra.planner.acls import AclAction, AclActionKind
 from infra.planner.wording import counted
 from infra.report.printable import printable
 
@@ -22,6 +23,13 @@ _COLOURS = {
     ActionKind.DELETE: "bold red",
     ActionKind.RELEASE: "magenta",
     ActionKind.KEEP: "dim",
+}
+_ACL_COLOURS = {
+    AclActionKind.GRANT: "green",
+    AclActionKind.RESTORE: "yellow",
+    AclActionKind.ADOPT: "cyan",
+    AclActionKind.REVOKE: "red",
+    AclActionKind.RELEASE: "magenta",
 }
 _KIND_WIDTH = max(len(kind.value) for kind in ActionKind)
 
@@ -45,6 +53,7 @@ def summary(plan: Plan) -> str:
     said = [f"{counts[kind]:,} to {kind.value}" for kind in ActionKind if counts[kind]]
     if added:
         said.append(f"{counted(added, 'partition')} to add")
+    said += _acl_counts(plan)
     said.append(f"{kept:,} unchanged")
     text = f"Plan for {counted(len(plan.applications), 'application')}: {', '.join(said)}."
     if not plan.is_applicable:
@@ -63,6 +72,24 @@ def _application(application: ApplicationPlan) -> Iterator[Text]:
         yield from _action(action, width)
     if untouched := len(application.actions) - len(shown):
         yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(untouched, 'topic')}")
+    changing = [action for action in application.acls if action.is_change]
+    for acl_action in changing:
+        yield _acl(acl_action)
+    if held := len(application.acls) - len(changing):
+        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(held, 'ACL')}")
+
+
+def _acl_counts(plan: Plan) -> Iterator[str]:
+    counts = Counter(action.kind for application in plan.applications for action in application.acls)
+    for kind in AclActionKind:
+        if counts[kind] and kind is not AclActionKind.KEEP:
+            yield f"{counted(counts[kind], 'ACL')} to {kind.value}"
+
+
+def _acl(action: AclAction) -> Text:
+    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _ACL_COLOURS[action.kind])
+    reason = f"  {printable(action.reason)}" if action.reason else ""
+    return Text.assemble("  ", kind, f"  ACL {printable(action.acl.text)}{reason}")
 
 
 def _is_worth_a_line(action: TopicAction) -> bool:

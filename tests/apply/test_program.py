@@ -14,7 +14,9 @@ from pulumi.runtime.sync_await import _sync_await
 
 from infra.apply import deploy, stack_settings
 from infra.apply.registration import Repair
+from infra.model.problems import Problem
 from infra.observe import Connection
+from infra.planner import Plan
 from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
 
 DOCUMENT = """
@@ -69,6 +71,9 @@ class Monitor(MockMonitor):
 class Writer:
     def __init__(self) -> None:
         self.repairs: list[Repair] = []
+
+    def denials(self, _: Plan) -> Sequence[Problem]:
+        return ()
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         self.repairs += repairs

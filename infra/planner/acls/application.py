@@ -120,10 +120,9 @@ def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) ->
         yield from topic(prefix, Operation.READ, Operation.WRITE, reason="internal topics")
     for name in repartition:
         yield from topic(name, Operation.READ, Operation.WRITE, reason="repartition topic")
-        yield from topic(name, Operation.DELETE, reason="repartition topic: deletes records that it has read")
+        yield from topic(name, Operation.DELETE, reason="deletes what it has read")
     for name in changelogs:
-        yield from topic(name, Operation.READ, reason="changelog, to restore")
-        yield from topic(name, Operation.WRITE, reason="changelog")
+        yield from topic(name, Operation.READ, Operation.WRITE, reason="changelog")
 
 
 def _coordination(compiled: CompiledApplication) -> Iterator[Need]:

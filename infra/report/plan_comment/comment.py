@@ -65,7 +65,9 @@ def _cut(head: str, texts: Sequence[str], limit: int) -> str:
 
 def _headline(preview: Preview) -> str:
     others = ((preview.recreated, "⚠️ {} of them anew after a loss"), (preview.rectified, "{} to rectify"))
+    acls = ((preview.granted_acls, "{} to grant"), (preview.revoked_acls, "{} to revoke"))
     said = [_counts(preview.steps), *(text.format(number) for number, text in others if number)]
+    said += [text.format(counted(number, "ACL")) for number, text in acls if number]
     if preview.errors:
         return f"🔴 Kafka topics: refused, {counted(len(preview.errors), 'error')}; nothing will be changed"
     changes = ", ".join(text for text in said if text)

@@ -10,6 +10,8 @@ import attrs
 from infra.model.problems import Severity
 
 _TOPIC = "kafka:index/topic:Topic"
+_ACL = "kafka:index/acl:Acl"
+_GRANTING, _REVOKING = ("create", "import"), ("delete",)
 _SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
 _ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
 """How a program that was refused ends, after everything that matters was said."""
@@ -46,6 +48,8 @@ class Preview:
     texts: Mapping[str, str]
     recreated: int = 0
     rectified: int = 0
+    granted_acls: int = 0
+    revoked_acls: int = 0
 
 
 def read_preview(text: str) -> Preview:
@@ -75,6 +79,8 @@ def read_preview(text: str) -> Preview:
             },
             recreated=_number(heads, "recreate"),
             rectified=_number(heads, "rectify"),
+            granted_acls=_acls(steps, _GRANTING),
+            revoked_acls=_acls(steps, _REVOKING),
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
@@ -83,7 +89,7 @@ def read_preview(text: str) -> Preview:
 def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
     for step in steps:
         urn = str(step["urn"])
-        if step["op"] == "same" or _parts(urn)[2].rpartition("$")[2] != _TOPIC:
+        if step["op"] == "same" or _kind(urn) != _TOPIC:
             continue
         old, new = step.get("oldState") or {}, step.get("newState") or {}
         yield Step(
@@ -93,6 +99,14 @@ def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
             before=_partitions(old, "outputs"),
             after=_partitions(new, "inputs"),
         )
+
+
+def _acls(steps: Sequence[Mapping[str, Any]], ops: Sequence[str]) -> int:
+    return sum(step["op"] in ops and _kind(str(step["urn"])) == _ACL for step in steps)
+
+
+def _kind(urn: str) -> str:
+    return _parts(urn)[2].rpartition("$")[2]
 
 
 def _of(said: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
