@@ -16,6 +16,7 @@ from infra.model.behaviours import Format
 from infra.model.nodes import ProcessorNode
 from spark_jobs.runtime.program_interface import EngineSettings, Program, Serde
 from spark_jobs.runtime.records import Ambient, Headers, Value
+from spark_jobs.runtime.stores.clock import Clock
 from spark_jobs.runtime.stores.interfaces import OrderedBytes
 
 Process = Callable[[Value, Value, int, Headers], None]
@@ -39,18 +40,6 @@ class PunctuationType(Enum):
 
     STREAM_TIME = "stream-time"
     WALL_CLOCK_TIME = "wall-clock-time"
-
-
-class Clock:
-    """A time that only moves on and outlives the batch: one of the task, of a store, of an operator.
-
-    -1 = nothing seen. All of a task's are kept by name in its metadata.
-    """
-
-    __slots__ = ("now",)
-
-    def __init__(self, now: int = -1) -> None:
-        self.now = now
 
 
 class Cancellable(Protocol):

@@ -12,12 +12,10 @@ from spark_jobs.runtime.records import Headers, Value, Windowed
 Pair = tuple[bytes, bytes]
 
 
-class OrderedBytes(Protocol):
+class SortedReads(Protocol):
     """Bytes by bytes, ordered as unsigned bytes."""
 
     def get(self, key: bytes) -> bytes | None: ...
-    def put(self, key: bytes, value: bytes) -> None: ...
-    def delete(self, key: bytes) -> None: ...
     def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
         """`start` inclusive, `end` exclusive; None = to the end."""
         ...
@@ -25,6 +23,13 @@ class OrderedBytes(Protocol):
     def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
         """The same from the end."""
         ...
+
+
+class OrderedBytes(SortedReads, Protocol):
+    """The same to write to."""
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+    def delete(self, key: bytes) -> None: ...
 
 
 class KeyValueStore(Protocol):
@@ -153,7 +158,10 @@ class SuppressBuffer(Protocol):
     @property
     def records(self) -> int: ...
     @property
-    def bytes(self) -> int: ...
+    def size(self) -> int:
+        """Bytes, as Kafka Streams estimates them for the limit."""
+        ...
+
     @property
     def min_time(self) -> int: ...
     def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None: ...

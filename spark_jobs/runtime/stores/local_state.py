@@ -1,0 +1,26 @@
+"""`TaskState` as the runtime opens it."""
+
+from pathlib import Path
+
+from spark_jobs.runtime.stores.backend import BatchedState
+from spark_jobs.runtime.stores.lmdb_backend import LmdbBackend
+from spark_jobs.runtime.stores.memory import MemoryBackend
+
+
+class LocalState(BatchedState):
+    """In a folder of the local disk: `<state.dir>/<application id>/<sub-topology>_<partition>`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lmdb = LmdbBackend(folder)
+        super().__init__(self._lmdb)
+
+    def release(self) -> None:
+        """Lets go without waiting for the disk, for the next process to open."""
+        self._lmdb.release()
+
+
+class MemoryState(BatchedState):
+    """Gone with the process."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryBackend())

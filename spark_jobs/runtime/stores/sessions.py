@@ -1,0 +1,101 @@
+"""Session stores (`RocksDBSessionStore`).
+
+A key in the store is `segment(8) ‖ key ‖ end(8) ‖ start(8)`, segments cut by the end; without the segment it
+is the changelog's.
+"""
+
+from collections.abc import Callable, Iterator
+
+from spark_jobs.runtime.program_interface import Serde
+from spark_jobs.runtime.records import Value, Windowed
+from spark_jobs.runtime.stores.clock import Clock
+from spark_jobs.runtime.stores.layers import Context, StoreBytes
+from spark_jobs.runtime.stores.segments import SEGMENT, Segments
+
+_TIME = 8
+_TAIL = 2 * _TIME
+_LAST_TIME = 2**63 - 1
+
+
+class SessionBytes:
+    """`SessionStore`. `observed` is the largest end ever put or removed."""
+
+    def __init__(
+        self,
+        below: StoreBytes,
+        key: Serde,
+        value: Serde,
+        context: Callable[[], Context],
+        *,
+        retention_ms: int,
+        observed: Clock,
+    ) -> None:
+        self.below = below
+        self.key_serde = key
+        self.value_serde = value
+        self.segments = Segments(retention_ms)
+        self.observed = observed
+        self._retention = retention_ms
+        self._context = context
+
+    def find_sessions(
+        self, key: Value, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Windowed, Value]]:
+        """By end, then start: those that end at or after the one and start at or before the other."""
+        plain = self.key_serde.serialize(key)
+        first = self._visible(earliest_end)
+        deserialize = self.value_serde.deserialize
+        length = SEGMENT + len(plain) + _TAIL
+        for segment in self.segments.between(first, _LAST_TIME, self.observed.now):
+            lead = segment + plain
+            high = lead + b"\xff" * (_TAIL + 1)
+            for place, value in self.below.overlay.range(lead + first.to_bytes(_TIME, "big"), high):
+                start = int.from_bytes(place[-_TIME:], "big")
+                if len(place) == length and place.startswith(lead) and start <= latest_start:
+                    end = int.from_bytes(place[-_TAIL:-_TIME], "big")
+                    yield Windowed(key, start, end), deserialize(value)
+
+    def fetch_session(self, key: Value, start: int, end: int) -> Value:
+        if end <= self.observed.now - self._retention:
+            return None
+        stored = self.below.overlay.get(self.place(self.key_serde.serialize(key), start, end))
+        return None if stored is None else self.value_serde.deserialize(stored)
+
+    def fetch(self, key: Value) -> Iterator[tuple[Windowed, Value]]:
+        return self.find_sessions(key, 0, _LAST_TIME)
+
+    def sessions_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed, Value]]:
+        """By end, start, key. Here whole segments expire: sessions show that `fetch` no longer does."""
+        first = max(earliest_end, self.segments.first_live(self.observed.now))
+        found = []
+        for place, value in self.below.overlay.range(*self.segments.bounds(first, latest_end)):
+            end = int.from_bytes(place[-_TAIL:-_TIME], "big")
+            if first <= end <= latest_end:
+                start = int.from_bytes(place[-_TIME:], "big")
+                found.append((end, start, place[SEGMENT:-_TAIL], value))
+        for end, start, key, value in sorted(found):
+            session = Windowed(self.key_serde.deserialize(key), start, end)
+            yield session, self.value_serde.deserialize(value)
+
+    def put(self, session: Windowed, value: Value, context: Context | None = None) -> None:
+        key, start, end = session
+        self.observed.now = max(self.observed.now, end)
+        stored = None if value is None else self.value_serde.serialize(value)
+        place = self.place(self.key_serde.serialize(key), start, end)
+        self.below.put(place, stored, context or self._context())
+
+    def remove(self, session: Windowed, context: Context | None = None) -> None:
+        self.put(session, None, context)
+
+    def expire(self) -> None:
+        """Takes the segments out that nothing can be seen of; at the end of a batch."""
+        self.segments.expire(self.below.overlay, self.observed.now)
+
+    def place(self, key: bytes, start: int, end: int) -> bytes:
+        """Where a session lies in the store."""
+        return b"".join(
+            (self.segments.id(end), key, end.to_bytes(_TIME, "big"), start.to_bytes(_TIME, "big"))
+        )
+
+    def _visible(self, first: int) -> int:
+        return max(first, self.observed.now - self._retention + 1, 0)

@@ -1,0 +1,183 @@
+"""Window stores, plain and timestamped, with or without duplicates (`RocksDBWindowStore`).
+
+A key in the store is `segment(8) ‖ key ‖ start(8) ‖ sequence(4)`; without the segment it is the changelog's.
+Segments make whole ranges of time expire at once and give iteration over several keys Kafka Streams' order:
+by segment, then key, then time.
+"""
+
+from collections.abc import Callable, Iterator
+
+from spark_jobs.runtime.program_interface import Serde
+from spark_jobs.runtime.records import Value, ValueAndTimestamp, Windowed
+from spark_jobs.runtime.stores.clock import Clock
+from spark_jobs.runtime.stores.layers import TIMESTAMP, Context, StoreBytes, read_timestamp, with_timestamp
+from spark_jobs.runtime.stores.segments import SEGMENT, Segments
+
+_START = 8
+_SEQUENCE = 4
+_TAIL = _START + _SEQUENCE
+_SEQUENCES = 0x7FFFFFFF
+_LAST_TIME = 2**63 - 1
+
+
+class WindowBytes:
+    """`WindowStore`; `size_ms` is the windows' length, which keys of iterations carry.
+
+    Args:
+        observed: The largest start ever put; `retention_ms` behind it nothing is seen.
+        sequence: Counts the entries of a store with duplicates; None = without.
+        emits_on_close: Kafka Streams then takes another store, which shows one millisecond more.
+    """
+
+    def __init__(
+        self,
+        below: StoreBytes,
+        key: Serde,
+        value: Serde,
+        context: Callable[[], Context],
+        *,
+        retention_ms: int,
+        size_ms: int,
+        observed: Clock,
+        sequence: Clock | None = None,
+        emits_on_close: bool = False,
+    ) -> None:
+        self.below = below
+        self.key_serde = key
+        self.value_serde = value
+        self.segments = Segments(retention_ms)
+        self.observed = observed
+        self._sequence = sequence
+        self._seen = retention_ms if emits_on_close else retention_ms - 1
+        self._size = size_ms
+        self._context = context
+
+    def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
+        """`context` is given by operators; users' puts take what is being worked on."""
+        stored = None if value is None else self._encode(value)
+        self.put_bytes(self.key_serde.serialize(key), stored, start, context or self._context())
+
+    def put_bytes(self, key: bytes, value: bytes | None, start: int, context: Context) -> None:
+        observed = self.observed
+        observed.now = max(observed.now, start)
+        sequence = 0
+        if self._sequence is not None:
+            if value is None:
+                return
+            sequence = self._sequence.now = (self._sequence.now + 1) & _SEQUENCES
+        place = self.place(key, start, sequence)
+        self.below.put(place, value, context)
+
+    def fetch(self, key: Value, start: int) -> Value:
+        stored = self.fetch_bytes(self.key_serde.serialize(key), start)
+        return None if stored is None else self._decode(stored)
+
+    def fetch_bytes(self, key: bytes, start: int) -> bytes | None:
+        if start < self.observed.now - self._seen:
+            return None
+        return self.below.overlay.get(self.place(key, start))
+
+    def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
+        decode = self._decode
+        return ((start, decode(value)) for start, value in self._of_key(key, first, last))
+
+    def backward_fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
+        decode = self._decode
+        return ((start, decode(value)) for start, value in self._of_key(key, first, last, forward=False))
+
+    def fetch_keys(
+        self,
+        first_key: Value,
+        last_key: Value,
+        first: int,
+        last: int,
+    ) -> Iterator[tuple[Windowed, Value]]:
+        low = b"" if first_key is None else self.key_serde.serialize(first_key)
+        high = None if last_key is None else self.key_serde.serialize(last_key)
+        return (
+            entry
+            for key, entry in self._of_times(first, last)
+            if key >= low and (high is None or key <= high)
+        )
+
+    def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
+        return (entry for _, entry in self._of_times(first, last))
+
+    def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
+        return (entry for _, entry in self._of_times(first, last, forward=False))
+
+    def closed(self, first: int, last: int) -> list[tuple[Windowed, Value]]:
+        """What emission on close sees: by start, then by the key's bytes."""
+        found = sorted(self._of_times(first, last), key=lambda item: (item[1][0].start, item[0]))
+        return [entry for _, entry in found]
+
+    def all(self) -> Iterator[tuple[Windowed, Value]]:
+        return self.fetch_all(0, _LAST_TIME)
+
+    def expire(self) -> None:
+        """Takes the segments out that nothing can be seen of; at the end of a batch."""
+        self.segments.expire(self.below.overlay, self.observed.now)
+
+    def place(self, key: bytes, start: int, sequence: int = 0) -> bytes:
+        """Where an entry lies in the store."""
+        segment = start // self.segments.interval
+        return b"".join((
+            segment.to_bytes(SEGMENT, "big"),
+            key,
+            start.to_bytes(_START, "big"),
+            sequence.to_bytes(_SEQUENCE, "big"),
+        ))  # fmt: skip
+
+    def _of_key(
+        self, key: Value, first: int, last: int, *, forward: bool = True
+    ) -> Iterator[tuple[int, bytes]]:
+        first, last = self._visible(first), min(last, _LAST_TIME)
+        plain = self.key_serde.serialize(key)
+        length = SEGMENT + len(plain) + _TAIL
+        overlay = self.below.overlay
+        read = overlay.range if forward else overlay.reverse_range
+        for segment in self.segments.between(first, last, self.observed.now, forward=forward):
+            lead = segment + plain
+            low = lead + first.to_bytes(_START, "big")
+            high = lead + last.to_bytes(_START, "big") + b"\xff" * (_SEQUENCE + 1)
+            for place, value in read(low, high):
+                if len(place) == length:
+                    yield int.from_bytes(place[-_TAIL:-_SEQUENCE], "big"), value
+
+    def _of_times(
+        self, first: int, last: int, *, forward: bool = True
+    ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
+        first, last = self._visible(first), min(last, _LAST_TIME)
+        overlay = self.below.overlay
+        read = overlay.range if forward else overlay.reverse_range
+        deserialize = self.key_serde.deserialize
+        bounds = self.segments.bounds(first, last)
+        for place, value in read(*bounds):
+            start = int.from_bytes(place[-_TAIL:-_SEQUENCE], "big")
+            if first <= start <= last:
+                key = place[SEGMENT:-_TAIL]
+                yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
+
+    def _visible(self, first: int) -> int:
+        return max(first, self.observed.now - self._seen, 0)
+
+    def _encode(self, value: Value) -> bytes:
+        return self.value_serde.serialize(value)
+
+    def _decode(self, stored: bytes) -> Value:
+        return self.value_serde.deserialize(stored)
+
+
+class TimestampedWindowBytes(WindowBytes):
+    """`TimestampedWindowStore`: values are (value, timestamp); a pair of (None, t) deletes."""
+
+    def put(
+        self, key: Value, value: tuple[Value, int] | None, start: int, context: Context | None = None
+    ) -> None:
+        super().put(key, None if value is None or value[0] is None else value, start, context)
+
+    def _encode(self, value: tuple[Value, int]) -> bytes:
+        return with_timestamp(self.value_serde.serialize(value[0]), value[1])
+
+    def _decode(self, stored: bytes) -> ValueAndTimestamp:
+        return ValueAndTimestamp(self.value_serde.deserialize(stored[TIMESTAMP:]), read_timestamp(stored))
