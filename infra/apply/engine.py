@@ -67,4 +67,5 @@ class TopicParent:
 
 def _of_acl(acl: AclResource) -> dict[str, Any]:
     aliases = [acl.alias] if acl.alias is not None else []
-    return {"type": ACL_TYPE, "importId": acl.import_id, "aliasURNs": aliases}
+    # Said, for otherwise the component's protection would be the ACL's.
+    return {"type": ACL_TYPE, "protect": False, "importId": acl.import_id, "aliasURNs": aliases}

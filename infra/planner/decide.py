@@ -11,6 +11,7 @@ from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.acls.action import AclAction
 from infra.planner.acls.decide import acl_actions, acls_after
+from infra.planner.acls.running import revoked_while_running
 from infra.planner.actions import ActionKind, TopicAction
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
@@ -58,7 +59,7 @@ def plan(
     )
     return Plan(
         applications=tuple(sorted(applications, key=lambda application: application.application_id)),
-        problems=tuple(_problems(run)),
+        problems=(*_problems(run), *revoked_while_running(run, acls)),
         cluster_id=snapshot.cluster_id,
     )
 

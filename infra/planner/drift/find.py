@@ -9,6 +9,7 @@ from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.decide import plan
+from infra.planner.drift.acls import lacking_acls
 from infra.planner.drift.applications import renamed
 from infra.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind
 from infra.planner.drift.orphans import declared_topics, orphaned, strays
@@ -77,7 +78,7 @@ def _findings(
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
-    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, snapshot))
+    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, snapshot), *lacking_acls(part))
     findings = [
         *([another] if another else ()),
         *renumbered(moved, part),

@@ -21,6 +21,7 @@ class FindingKind(StrEnum):
     REPLICATION_FACTOR = "replication-factor"
     CONFIG = "config"
     ORPHANED = "orphaned"
+    ACL = "acl"
 
 
 @attrs.frozen(kw_only=True)

@@ -18,6 +18,7 @@ _HEADLINES = {
     FindingKind.REPLICATION_FACTOR: "Another replication factor",
     FindingKind.CONFIG: "Other settings than declared",
     FindingKind.ORPHANED: "Declared nowhere",
+    FindingKind.ACL: "Not granted",
 }
 
 
@@ -48,8 +49,9 @@ class Group:
         """One sentence: that of the only finding, or one for all."""
         if len(self.findings) == 1:
             return self.findings[0].what
-        topics = {finding.topic for finding in self.findings}
-        return f"{_HEADLINES[self.kind]}: {counted(len(topics), 'topic')}."
+        topics = {finding.topic for finding in self.findings if finding.topic is not None}
+        number = counted(len(topics), "topic") if topics else counted(len(self.findings), "ACL")
+        return f"{_HEADLINES[self.kind]}: {number}."
 
 
 def groups(findings: Iterable[Finding]) -> Sequence[Group]:

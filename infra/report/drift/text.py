@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from infra.planner.drift import ApplicationDrift, Drift, Finding
+from infra.planner.drift import ApplicationDrift, Drift
 from infra.report.drift.groups import Group, groups
 from infra.report.drift.summary import standing, summary
 from infra.report.printable import printable
@@ -39,10 +39,10 @@ def _details(group: Group) -> Iterator[tuple[str, str]]:
     if not rest:
         yield from (("expected", first.expected), ("found", first.found))
     for number, finding in enumerate(group.findings if rest else ()):
-        yield "" if number else "topics", f"{_topic(finding)}: {finding.found}, expected {finding.expected}"
+        label, differs = (
+            "topics" if finding.topic else "ACLs",
+            f"{finding.found}, expected {finding.expected}",
+        )
+        yield "" if number else label, f"{finding.topic}: {differs}" if finding.topic else differs
     yield "why", group.why
     yield "fix", group.fix
-
-
-def _topic(finding: Finding) -> str:
-    return finding.topic or finding.application
