@@ -1,13 +1,12 @@
 """Previews of Headwater beside those of a plain pulumi-kafka program that registers the same topics."""
 
 import json
-import resource
-import statistics
-import time
+from functools import partial
 from pathlib import Path
 
 import attrs
 
+from tests.bench.timing import compared, take_turns
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Stack
@@ -74,25 +73,11 @@ def _stacks(
 
 
 def _compare(title: str, ours: Stack, plain: Stack, rounds: int, *flags: str) -> None:
-    """Take turns, so that whatever else the machine does hits both."""
-    taken: dict[str, list[tuple[float, float]]] = {"ours": [], "plain": []}
-    for _ in range(rounds):
-        for name, stack in (("ours", ours), ("plain", plain)):
-            taken[name].append(_preview(stack, *flags))
-    mine, theirs = (tuple(map(statistics.median, zip(*taken[name], strict=True))) for name in taken)
-    for what, ours_s, plain_s in zip(("", " of CPU"), mine, theirs, strict=True):
-        ratio = ours_s / plain_s
-        print(f"{title}: {ours_s:.1f} s{what}, plain {plain_s:.1f} s, ratio {ratio:.2f}")  # noqa: T201
+    sides = {"ours": partial(_preview, ours, *flags), "plain": partial(_preview, plain, *flags)}
+    taken = take_turns(sides, rounds)
+    print(compared(title, taken["ours"], taken["plain"], "plain"))  # noqa: T201
 
 
-def _preview(stack: Stack, *flags: str) -> tuple[float, float]:
-    """Return the seconds that passed, and those that the CLI and all its processes used."""
-    start, used = time.monotonic(), _cpu_seconds()
+def _preview(stack: Stack, *flags: str) -> None:
     outcome = stack.preview(*flags)
     assert outcome.succeeded, str(outcome)
-    return time.monotonic() - start, _cpu_seconds() - used
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
