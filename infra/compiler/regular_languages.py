@@ -118,7 +118,7 @@ class Algebra:
     ) -> set[tuple[str, bool]] | None:
         """None when there are more than `room`."""
         following = {c: after for c in sorted(ALPHABET) if (after := self._derive(part, c)) != self.nothing}
-        is_long = len(text) >= _LONGEST_NAME
+        is_long = bool(following) and len(text) >= _LONGEST_NAME
         if len(following) > min(room, _MOST_BRANCHES) or part in before or is_long:
             return {(text, False)}
         found = {(text, True)} if self._nullable[part] else set()

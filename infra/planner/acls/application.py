@@ -85,9 +85,9 @@ def pattern_names(pattern: str) -> Sequence[str]:
     try:
         found = JavaPattern(pattern).beginnings()
     except UntranslatablePatternError:
-        return ()
+        return []
     names = [name if is_whole else f"{name}{ANY_NAME}" for name, is_whole in found]
-    return () if ANY_NAME in names else [name for name in names if name]
+    return [] if ANY_NAME in names else [name for name in names if name]
 
 
 def _sources(compiled: CompiledApplication) -> Iterator[Need]:

@@ -1,0 +1,33 @@
+"""One secured broker, and one JVM for real Kafka Streams applications, for all tests here."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.acls.secured import Secured
+from tests.acls.streams import Streams
+from toolchain.broker import Broker, SaslUser, Settings
+
+APPLICATION = SaslUser("orders-app", "orders-secret")
+HEADWATER = SaslUser("headwater", "headwater-secret")
+STREAMS_PROTOCOL = {
+    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+    "unstable.api.versions.enable": "true",
+    "unstable.feature.versions.enable": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def secured(own_broker: Callable[..., Broker]) -> Iterator[Secured]:
+    settings = Settings(
+        sasl_users=(APPLICATION, HEADWATER), authorizer=True, overrides=STREAMS_PROTOCOL, heap_mb=384
+    )
+    with own_broker(settings) as broker:
+        yield Secured(broker)
+
+
+@pytest.fixture(scope="module")
+def streams() -> Iterator[Streams]:
+    streams = Streams()
+    yield streams
+    streams.close()

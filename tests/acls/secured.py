@@ -1,0 +1,138 @@
+"""A cluster that lets users do only what they were granted, and what it says when it does not."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBindingFilter,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+)
+
+from infra.model.acls import Acl, Operation, ResourceKind, Right
+from infra.observe import Connection
+from infra.observe.acl_bindings import acl_binding, acl_of, filter_for
+from toolchain.broker import Broker, SaslUser
+from toolchain.broker.readiness import until
+
+_SECONDS = 20
+_DENIAL = re.compile(
+    r"Principal = (?P<principal>\S+) is Denied operation = (?P<operation>\w+) .*?"
+    r"on resource = (?P<kind>\w+):LITERAL:(?P<name>\S+) for request"
+)
+_OPERATIONS = {operation.upper(): operation for operation in Operation} | {
+    "DESCRIBE_CONFIGS": Operation.DESCRIBE_CONFIGS,
+    "ALTER_CONFIGS": Operation.ALTER_CONFIGS,
+}
+_KINDS = {"TransactionalId": ResourceKind.TRANSACTIONAL_ID}
+
+
+@attrs.frozen
+class Secured:
+    """The cluster as its administrator sees it."""
+
+    broker: Broker
+    _admin: AdminClient = attrs.field(init=False)
+
+    @_admin.default
+    def _connect(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0})
+
+    def connection(self, user: SaslUser) -> Connection:
+        return Connection(
+            bootstrap_servers=(self.broker.address("SASL_PLAINTEXT"),),
+            protocol="SASL_PLAINTEXT",
+            mechanism="PLAIN",
+            username=user.name,
+            password=user.password,
+        )
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        new = [NewTopic(name, count, 1) for name, count in topics.items()]
+        for future in self._admin.create_topics(new).values():
+            future.result()
+        assert until(lambda: topics.keys() <= self.topics().keys(), _SECONDS)
+
+    def delete(self, names: Collection[str]) -> None:
+        for future in self._admin.delete_topics(list(names)).values():
+            future.result()
+        assert until(lambda: not self.topics().keys() & set(names), _SECONDS)
+
+    def topics(self) -> dict[str, int]:
+        found = self._admin.list_topics(timeout=_SECONDS).topics
+        return {name: len(topic.partitions) for name, topic in found.items()}
+
+    def forget_group(self, id_: str) -> None:
+        """Delete a group if there is one: groups of different protocols cannot have one id."""
+        with suppress(KafkaException):
+            self._admin.delete_consumer_groups([id_])[id_].result()
+
+    def acls(self, principal: str | None = None) -> frozenset[Acl]:
+        bindings = self._admin.describe_acls(filter_for(principal)).result()
+        return frozenset(acl for binding in bindings if (acl := acl_of(binding)) is not None)
+
+    def set_acls(self, principal: str, rights: Iterable[Right]) -> None:
+        """Leave a principal with these rights and no other."""
+        wanted = {Acl(principal, "*", right) for right in rights}
+        live = self.acls(principal)
+        if new := wanted - live:
+            for future in self._admin.create_acls([acl_binding(acl) for acl in new]).values():
+                future.result()
+        if old := live - wanted:
+            for future in self._admin.delete_acls([_exactly(acl) for acl in old]).values():
+                future.result()
+        assert until(lambda: self.acls(principal) == wanted, _SECONDS)
+
+    def produce(self, topic: str, count: int = 20) -> None:
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        for number in range(count):
+            producer.produce(topic, key=f"key-{number % 7}".encode(), value=f"value-{number}".encode())
+        assert producer.flush(_SECONDS) == 0
+
+    def begins(self, topic: str) -> int:
+        """Return how many offsets lie before the first records, those of all partitions together."""
+        return self._offsets(topic, OffsetSpec.earliest())
+
+    def ends(self, topic: str) -> int:
+        return self._offsets(topic, OffsetSpec.latest())
+
+    def denials(self, start: int) -> set[Right]:
+        """Return what the authorizer has denied since the log was `start` bytes long."""
+        text = self.broker.log.read_bytes()[start:].decode(errors="replace")
+        return {
+            Right(
+                _KINDS.get(match["kind"]) or ResourceKind(match["kind"]),
+                match["name"],
+                _OPERATIONS[match["operation"]],
+            )
+            for match in _DENIAL.finditer(text)
+            if match["operation"] in _OPERATIONS
+        }
+
+    @property
+    def log_length(self) -> int:
+        return Path(self.broker.log).stat().st_size
+
+    def _offsets(self, topic: str, spec: OffsetSpec) -> int:
+        partitions = [TopicPartition(topic, number) for number in range(self.topics()[topic])]
+        asked = self._admin.list_offsets(dict.fromkeys(partitions, spec))
+        return sum(future.result().offset for future in asked.values())
+
+
+def _exactly(acl: Acl) -> AclBindingFilter:
+    binding = acl_binding(acl)
+    return AclBindingFilter(
+        binding.restype,
+        binding.name,
+        binding.resource_pattern_type,
+        binding.principal,
+        binding.host,
+        binding.operation,
+        AclPermissionType.ALLOW,
+    )

@@ -1,0 +1,108 @@
+"""Real Kafka Streams applications that run one after the other in one JVM (`headwater.oracle.Runs`)."""
+
+import json
+import os
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from tests.oracle.kafka_streams import built_program
+
+_MAIN = "headwater.oracle.Runs"
+_SECONDS = 60.0
+_PAUSE_SECONDS = 0.05
+
+
+@attrs.define
+class Run:
+    """One run: the `failures` that Kafka Streams told so far, each with its causes."""
+
+    _lines: "queue.Queue[str | None]"
+    failures: list[str] = attrs.field(factory=list)
+    has_ended: bool = False
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition; raises `AssertionError` with what was told when it takes too long."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            self.listen()
+            if condition():
+                return
+            assert time.monotonic() < deadline, f"nothing came of it; told so far: {self.failures}"
+            time.sleep(_PAUSE_SECONDS)
+
+    def listen(self, seconds: float = 0.0) -> None:
+        """Take what has been told, waiting for the first of it."""
+        try:
+            while True:
+                line = self._lines.get(timeout=seconds) if seconds else self._lines.get_nowait()
+                self.has_ended = self.has_ended or line in (None, "ended")
+                if line is not None and line.startswith("failed: "):
+                    self.failures.append(line.removeprefix("failed: "))
+                seconds = 0.0
+        except queue.Empty:
+            return
+
+
+class Streams:
+    """Starts the JVM when first asked; `close` ends it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[str | None] = queue.Queue()
+
+    @contextmanager
+    def running(
+        self, document: Mapping[str, Any], properties: Mapping[str, str], **request: str
+    ) -> Iterator[Run]:
+        """Run the document's topology from scratch for as long as the context lasts."""
+        self._say(json.dumps({"document": document, "properties": properties, **request}))
+        run = Run(self._lines)
+        try:
+            yield run
+        finally:
+            self._say("")
+            while not run.has_ended:
+                run.listen(_SECONDS)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def _say(self, line: str) -> None:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        java, folder = built_program()
+        class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
+        self._process = subprocess.Popen(
+            [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        threading.Thread(target=self._pump, args=(self._process,), daemon=True).start()
+        return self._process
+
+    def _pump(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                self._lines.put(line.strip())
+        except ValueError:  # closed by `close`
+            pass
+        self._lines.put(None)

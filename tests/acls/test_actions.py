@@ -1,0 +1,248 @@
+"""What a run does about ACLs while documents, cluster and records change."""
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from infra.apply.acl_registration import with_acls
+from infra.apply.registration import AclResource, register
+from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
+from infra.model.acls import Acl, AclDeclaration, LiveAcls, Operation, ResourceKind, Right
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Location, ProblemCode, Severity
+from infra.model.topology import Lifecycle
+from infra.planner import Plan
+from infra.planner.acls import AclActionKind
+from infra.planner.drift import FindingKind, find_drift
+from infra.report import plan_text
+from tests.planner.world import World, application
+
+GRANT, KEEP, REVOKE = AclActionKind.GRANT, AclActionKind.KEEP, AclActionKind.REVOKE
+GROUP = Acl("User:orders", "*", Right(ResourceKind.GROUP, "orders", Operation.READ))
+SOURCE = Acl("User:orders", "*", Right(ResourceKind.TOPIC, "orders-in", Operation.READ))
+
+
+@attrs.define
+class Guarded(World):
+    """A world with an authorizer, or without."""
+
+    allowed: set[Acl] = attrs.field(factory=set)
+    has_authorizer: bool = True
+
+    @property
+    def snapshot(self) -> ClusterSnapshot:
+        live = LiveAcls(frozenset(self.allowed), self.has_authorizer)
+        return attrs.evolve(super().snapshot, acls=live)
+
+    def apply(self, planned: Plan) -> None:
+        super().apply(planned)
+        for part in planned.applications:
+            for action in part.acls:
+                if action.kind is REVOKE:
+                    self.allowed.discard(action.acl)
+                else:
+                    self.allowed.add(action.acl)
+
+
+def declaring(
+    *principals: str, id_: str = "orders", lifecycle: Lifecycle = Lifecycle.ACTIVE, stages: int = 1
+) -> CompiledApplication:
+    compiled = application(id_=id_, lifecycle=lifecycle, stages=stages)
+    declared = AclDeclaration(principals or ("User:orders",), Location(f"{id_}.yaml", 4, 1, "/acls"))
+    return attrs.evolve(compiled, application=attrs.evolve(compiled.application, acls=declared))
+
+
+def kinds(planned: Plan, id_: str = "orders") -> dict[Acl, AclActionKind]:
+    return {
+        action.acl: action.kind
+        for part in planned.applications
+        if part.application_id == id_
+        for action in part.acls
+    }
+
+
+def all_of(planned: Plan) -> set[AclActionKind]:
+    return {action.kind for part in planned.applications for action in part.acls}
+
+
+def test_applying_a_plan_leaves_nothing_to_do() -> None:
+    world = Guarded()
+    assert all_of(world.up(declaring())) == {GRANT}
+    again = world.plan(declaring())
+    assert all_of(again) == {KEEP}
+    assert not again.has_changes
+
+
+def test_an_acl_that_exists_is_adopted_and_one_that_vanished_restored() -> None:
+    world = Guarded(allowed={GROUP})
+    first = kinds(world.up(declaring()))
+    assert first.pop(GROUP) is AclActionKind.ADOPT
+    assert set(first.values()) == {GRANT}
+    world.allowed.remove(SOURCE)
+    later = kinds(world.plan(declaring()))
+    assert later.pop(SOURCE) is AclActionKind.RESTORE
+    assert set(later.values()) == {KEEP}
+
+
+def test_what_is_no_longer_needed_is_revoked() -> None:
+    world = Guarded()
+    world.up(declaring(stages=2))
+    planned = world.up(declaring(stages=1))
+    assert {acl.right.name for acl, kind in kinds(planned).items() if kind is REVOKE} == {
+        "orders-step2-repartition"
+    }
+    planned = world.up(application())
+    assert all_of(planned) == {REVOKE}
+    assert not world.allowed
+    assert not world.plan(application()).has_changes
+
+
+def test_a_principal_that_is_dropped_loses_everything() -> None:
+    world = Guarded()
+    world.up(declaring("User:orders", "User:old"))
+    planned = kinds(world.plan(declaring("User:orders")))
+    assert {acl.principal for acl, kind in planned.items() if kind is REVOKE} == {"User:old"}
+    assert {acl.principal for acl, kind in planned.items() if kind is KEEP} == {"User:orders"}
+
+
+def test_an_acl_that_two_applications_need_outlives_the_first_that_goes() -> None:
+    """Both read `orders-in` by one user."""
+    world = Guarded()
+    first, second = declaring(id_="orders"), declaring(id_="stock")
+    planned = world.up(first, second)
+    assert SOURCE in kinds(planned, "orders")
+    assert SOURCE not in kinds(planned, "stock")
+    planned = world.up(application(id_="orders"), second)
+    assert SOURCE not in kinds(planned, "orders")
+    assert kinds(planned, "stock")[SOURCE] is KEEP
+    assert SOURCE in world.allowed
+    assert kinds(world.plan(first, second), "stock")[SOURCE] is KEEP
+
+
+def test_releasing_leaves_rights_and_retiring_takes_them_in_the_second_step() -> None:
+    world = Guarded()
+    world.up(declaring())
+    released = attrs.evolve(world, records=dict(world.records)).plan(declaring(lifecycle=Lifecycle.RELEASED))
+    assert all_of(released) == {AclActionKind.RELEASE}
+    assert all_of(world.up(declaring(lifecycle=Lifecycle.RETIRED))) == {KEEP}
+    assert all_of(world.up()) == {REVOKE}
+    assert not world.allowed
+
+
+def test_without_an_authorizer_everything_is_left_as_it_is() -> None:
+    world = Guarded(has_authorizer=False)
+    planned = world.plan(declaring())
+    assert all_of(planned) == set()
+    [problem] = [problem for problem in planned.problems if problem.code is ProblemCode.NO_AUTHORIZER]
+    assert problem.severity is Severity.WARNING
+    assert planned.is_applicable
+    world.has_authorizer = True
+    world.up(declaring())
+    world.has_authorizer = False
+    assert all_of(world.plan(declaring(stages=2))) == {KEEP}
+    assert not [p for p in world.plan(application()).problems if p.code is ProblemCode.NO_AUTHORIZER]
+
+
+def test_revoking_from_an_application_that_runs_is_told() -> None:
+    world = Guarded()
+    world.up(declaring(stages=2))
+    world.run_group("orders")
+    [problem] = world.plan(declaring(stages=1)).problems
+    assert (problem.code, problem.severity) == (ProblemCode.GROUP_ACTIVE, Severity.WARNING)
+    assert "orders-step2-repartition" in (problem.found or "")
+    world.run_group("orders", members=0)
+    assert not world.plan(declaring(stages=1)).problems
+
+
+def test_lacking_acls_are_drift() -> None:
+    world = Guarded()
+    world.up(declaring())
+    assert find_drift([declaring()], world.snapshot, world.records).is_clean
+    world.allowed.discard(GROUP)
+    drift = find_drift([declaring()], world.snapshot, world.records)
+    [finding] = drift.findings
+    assert (finding.kind, finding.topic) == (FindingKind.ACL, None)
+    assert "User:orders Read Group orders" in finding.what
+    assert finding.found == "revoked since it was granted"
+    assert [f.found for f in find_drift([declaring()], world.snapshot).findings] == ["none"]
+
+
+def test_the_plan_says_each_change() -> None:
+    world = Guarded()
+    text = plan_text(world.up(declaring(stages=2)))
+    assert "10 ACLs to grant" in text
+    assert "  grant     ACL User:orders Read Topic orders-in  source" in text.splitlines()
+    world.allowed.discard(SOURCE)
+    lines = plan_text(world.plan(declaring())).splitlines()
+    assert "1 ACL to restore, 3 ACLs to revoke" in lines[0]
+    assert "  revoke    ACL User:orders Delete Topic orders-step2-repartition" in lines
+    assert "  keep      6 ACLs" in lines
+
+
+def state(held: Mapping[str, Acl]) -> StackState:
+    """A stack's state: application id → its ACL."""
+    return StackState.of(
+        {
+            f"urn:pulumi:dev::shop::{COMPONENT_TYPE}${ACL_TYPE}::{acl_name(id_, acl)}": {
+                "type": ACL_TYPE,
+                "outputs": acl_inputs(acl),
+            }
+            for id_, acl in held.items()
+        }
+        | {
+            f"urn:pulumi:dev::shop::{COMPONENT_TYPE}::{id_}": {
+                "type": COMPONENT_TYPE,
+                "outputs": {"topics": {}},
+            }
+            for id_ in held
+        }
+    )
+
+
+def registered(planned: Plan, id_: str, held: StackState) -> dict[str, AclResource]:
+    [part] = [part for part in planned.applications if part.application_id == id_]
+    return {acl.name: acl for acl in with_acls(register(part.actions, held), part, held).acls}
+
+
+@pytest.mark.parametrize("principal", ["User:orders", "User:CN=a::b/c,OU=x", "User:ü"])
+def test_the_state_gives_back_what_was_registered(principal: str) -> None:
+    acl = attrs.evolve(SOURCE, principal=principal)
+    held = state({"orders": acl})
+    assert set(held.acls) == {acl}
+    assert held.records["orders"].acls == {acl}
+
+
+def test_registration_follows_the_plan() -> None:
+    world = Guarded(allowed={GROUP})
+    planned = world.plan(declaring())
+    found = registered(planned, "orders", StackState())
+    adopted, granted = found[acl_name("orders", GROUP)], found[acl_name("orders", SOURCE)]
+    assert adopted.import_id == "User:orders|*|Read|Allow|Group|orders|Literal"
+    assert (granted.import_id, granted.retain, granted.alias) == ("", False, None)
+    world.apply(planned)
+    assert registered(world.plan(application()), "orders", StackState()) == {}
+    released = registered(
+        world.plan(declaring(lifecycle=Lifecycle.RELEASED)), "orders", state({"orders": SOURCE})
+    )
+    assert all(acl.retain for acl in released.values())
+
+
+def test_an_acl_that_another_application_takes_over_is_moved_not_made_anew() -> None:
+    world = Guarded()
+    world.up(declaring(id_="orders"), declaring(id_="stock"))
+    planned = world.plan(application(id_="orders"), declaring(id_="stock"))
+    held = state({"orders": SOURCE})
+    moved = registered(planned, "stock", held)[acl_name("stock", SOURCE)]
+    assert moved.alias == held.acls[SOURCE]
+    assert moved.import_id == ""
+
+
+def test_a_lost_acl_is_a_repair() -> None:
+    world = Guarded()
+    world.up(declaring())
+    world.allowed.discard(SOURCE)
+    [part] = world.plan(declaring()).applications
+    [repair] = with_acls(register(part.actions, StackState()), part, StackState()).repairs
+    assert (repair.acl, repair.text) == (SOURCE, "grant again")

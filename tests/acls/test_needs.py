@@ -1,0 +1,255 @@
+"""Which rights follow from a topology: all that are needed and none more."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.compiler import compile_document
+from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, ResourceKind, Right
+from infra.model.compiled import CompiledApplication
+from infra.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
+from infra.planner.acls.application import pattern_names
+from infra.planner.acls.needs import named
+from infra.spec import load_text
+
+APPLICATION = """
+application: {id: shop, config: {%s}}
+%s
+topology:
+  - globalTable: {topic: regions}
+  - stream: {topic: orders, as: orders}
+  - groupBy: {from: orders, key: value.customer, name: by-customer}
+  - reduce: {materialized: totals}
+  - toStream:
+  - to: {topic: out}
+"""
+RUNS = {
+    "Read Topic orders",
+    "Write Topic out",
+    "Read Topic regions",
+    "Read Topic shop-by-customer-repartition",
+    "Write Topic shop-by-customer-repartition",
+    "Delete Topic shop-by-customer-repartition",
+    "Read Topic shop-totals-changelog",
+    "Write Topic shop-totals-changelog",
+    "Read Group shop",
+}
+
+
+def compiled(text: str) -> CompiledApplication:
+    loaded = load_text(text, "shop.yaml")
+    assert not loaded.problems, loaded.problems
+    return compile_document(loaded.documents[0], {})
+
+
+def shop(config: str = "", acls: str = "") -> CompiledApplication:
+    return compiled(APPLICATION % (config, f"acls: {{principals: ['User:shop']{acls}}}"))
+
+
+def texts(application: CompiledApplication) -> set[str]:
+    return in_words(application_needs(application, application.application.acls))
+
+
+def in_words(needs: Iterable[Need]) -> set[str]:
+    return {need.right.text for need in needs}
+
+
+def test_an_application_reads_writes_restores_purges_and_commits() -> None:
+    assert texts(shop()) == RUNS
+
+
+def test_the_streams_protocol_needs_the_same() -> None:
+    assert texts(shop("group.protocol: streams")) == RUNS
+
+
+def test_transactions_need_their_ids_which_begin_with_the_applications() -> None:
+    assert texts(shop("processing.guarantee: exactly_once_v2")) == RUNS | {"Write TransactionalID shop-*"}
+
+
+def test_a_prefix_never_lets_changelogs_be_deleted() -> None:
+    prefixed = texts(shop(acls=", internalTopics: prefixed"))
+    assert {text for text in prefixed if "shop-" in text} == {
+        "Read Topic shop-*",
+        "Write Topic shop-*",
+        "Delete Topic shop-by-customer-repartition",
+    }
+
+
+def test_internal_topics_begin_as_the_config_says() -> None:
+    other = shop("__internal.override.topic.prefix__: mall", ", internalTopics: prefixed")
+    assert {"Read Topic mall-*", "Delete Topic mall-by-customer-repartition", "Read Group shop"} <= texts(
+        other
+    )
+
+
+def test_foreign_key_joins_purge_their_topics() -> None:
+    join = compiled("""
+application: {id: shop}
+topology:
+  - table: {topic: customers, as: customers}
+  - table: {topic: orders, as: orders}
+  - join: {from: orders, with: customers, foreignKey: value.customer, name: fk}
+""")
+    found = texts(join)
+    for topic in ("shop-fk-subscription-registration-topic", "shop-fk-subscription-response-topic"):
+        assert {f"{operation} Topic {topic}" for operation in ("Read", "Write", "Delete")} <= found
+    assert "Write Topic orders" not in found
+
+
+def test_a_source_that_serves_as_changelog_is_only_read() -> None:
+    reused = compiled("""
+application: {id: shop, config: {topology.optimization: all}}
+topology:
+  - table: {topic: customers, materialized: customers}
+""")
+    assert texts(reused) == {"Read Topic customers", "Read Group shop"}
+
+
+def test_a_global_table_alone_has_no_group() -> None:
+    assert texts(compiled("application: {id: shop}\ntopology: [{globalTable: {topic: regions}}]")) == {
+        "Read Topic regions"
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("orders-.*", ["orders-*"]),
+        ("orders-[0-9]+", ["orders-*"]),
+        ("(eu|us)-orders", ["eu-orders", "us-orders"]),
+        ("orders(-eu)?", ["orders", "orders-eu"]),
+        ("payments|orders-.+", ["orders-*", "payments"]),
+        ("[ab]+-orders", ["a-orders", "aa*", "ab*", "b-orders", "ba*", "bb*"]),
+        (".*-orders", []),
+        ("[a-z]+-orders", []),
+        ("(?!x).*", []),
+        (r"orders-(a)\1", []),
+        ("x{249}", ["x" * 249]),
+    ],
+)
+def test_a_pattern_becomes_names_and_their_beginnings(pattern: str, names: list[str]) -> None:
+    assert pattern_names(pattern) == names
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[ab]{1,3}-(x|y)+", "(a|ab)*c", "orders(-(eu|us))?(-v[0-9])?", "a?b?c?d?e?f.*"]
+)
+@given(data=st.data())
+def test_the_names_of_a_pattern_cover_whatever_it_matches(pattern: str, data: st.DataObject) -> None:
+    topic = data.draw(st.from_regex(pattern, fullmatch=True, alphabet=st.sampled_from("abcdefoprsuvxy-129")))
+    wanted = Right(ResourceKind.TOPIC, topic, Operation.READ)
+    granted = [named(ResourceKind.TOPIC, name, Operation.READ) for name in pattern_names(pattern) or ["*"]]
+    assert any(right.covers(wanted) for right in granted)
+
+
+def stream(pattern: str, acls: str = "") -> CompiledApplication:
+    return compiled(f"""
+application: {{id: shop}}
+acls: {{principals: ["User:shop"]{acls}}}
+topology: [{{stream: {{pattern: "{pattern}"}}}}, {{to: {{extractor: "value.topic"}}}}]
+""")
+
+
+def test_what_cannot_be_known_is_told_until_it_is_declared() -> None:
+    def told(application: CompiledApplication) -> list[str]:
+        assert application.application.acls is not None
+        return [problem.summary for problem in incomplete_needs(application, application.application.acls)]
+
+    sinks, pattern = told(stream(".*-orders"))
+    assert sinks.startswith("An extractor chooses")
+    assert ".*-orders" in pattern
+    assert told(stream("orders-.*", ", writes: ['out-*']")) == []
+    declared = stream(".*-orders", ", writes: ['out-*', audit], reads: [eu-orders]")
+    assert told(declared) == []
+    assert texts(declared) == {
+        "Write Topic out-*",
+        "Write Topic audit",
+        "Read Topic eu-orders",
+        "Read Group shop",
+    }
+
+
+def test_what_is_covered_is_left_out() -> None:
+    def need(operation: Operation, name: str, pattern: Pattern = Pattern.LITERAL) -> Need:
+        return Need(Right(ResourceKind.TOPIC, name, operation, pattern), "")
+
+    needs = [
+        need(Operation.DESCRIBE, "orders-eu"),
+        need(Operation.READ, "orders-eu"),
+        need(Operation.READ, "orders-", Pattern.PREFIXED),
+        need(Operation.WRITE, "orders-eu"),
+        need(Operation.WRITE, "orders-eu"),
+        need(Operation.DESCRIBE_CONFIGS, "orders"),
+        need(Operation.ALTER_CONFIGS, ANY_NAME),
+        need(Operation.READ, "order"),
+    ]
+    assert [each.right.text for each in least(needs)] == [
+        "AlterConfigs Topic *",
+        "Read Topic order",
+        "Read Topic orders-*",
+        "Write Topic orders-eu",
+    ]
+    assert least(least(needs)) == least(needs)
+
+
+READING = {
+    "Describe Topic orders",
+    "Describe Topic regions",
+    "Describe Topic shop-*",
+    "DescribeConfigs Topic shop-*",
+    "Describe Group shop",
+    f"Describe Cluster {CLUSTER_NAME}",
+}
+CHANGING = {
+    "Describe Topic orders",
+    "Describe Topic regions",
+    "Create Topic shop-*",
+    "Alter Topic shop-*",
+    "AlterConfigs Topic shop-*",
+    "Describe Group shop",
+    f"Alter Cluster {CLUSTER_NAME}",
+    f"DescribeConfigs Cluster {CLUSTER_NAME}",
+}
+AGENT = {
+    "Alter Topic shop-*",
+    "Read Topic headwater-agent-*",
+    "Write Topic headwater-agent-*",
+    "Create Topic headwater-agent-*",
+    "Read Group headwater-agent-*",
+}
+
+
+@pytest.mark.parametrize(
+    ("purpose", "rights"),
+    [
+        (Purpose.PLAN, READING),
+        (Purpose.UP, CHANGING),
+        (Purpose.RETIRE, CHANGING | {"Delete Topic shop-*"}),
+        (Purpose.AGENT, READING - {"Describe Topic shop-*"} | AGENT),
+    ],
+)
+def test_headwater_needs_what_it_is_used_for(purpose: Purpose, rights: set[str]) -> None:
+    assert in_words(headwater_needs(purpose, [shop()])) == rights
+
+
+def test_rights_about_acls_and_brokers_are_needed_only_by_who_asks_for_them() -> None:
+    plain = compiled(APPLICATION % ("replication.factor: 3", ""))
+    assert not [text for text in in_words(headwater_needs(Purpose.UP, [plain])) if "Cluster" in text]
+
+
+def test_managed_sinks_are_looked_after_by_name() -> None:
+    managed = compiled(APPLICATION % ("", "topics: {out: {partitions: 4}}"))
+    found = in_words(headwater_needs(Purpose.RETIRE, [managed]))
+    assert {"Create Topic out", "Alter Topic out", "AlterConfigs Topic out"} <= found
+    assert "Delete Topic out" not in found
+
+
+def test_without_documents_the_rights_are_on_everything() -> None:
+    assert in_words(headwater_needs(Purpose.PLAN)) == {
+        "Describe Topic *",
+        "DescribeConfigs Topic *",
+        "Describe Group *",
+        f"Describe Cluster {CLUSTER_NAME}",
+    }
