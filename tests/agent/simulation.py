@@ -1,0 +1,224 @@
+"""A cluster, a journal and an agent on them, in virtual time, with every fault at will."""
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from infra.compiler import compile_documents
+from infra.model.problems import Problem, ProblemCode
+from infra.model.topology import TopologyDocument
+from infra.planner.waves import waves as waves_of
+from infra.spec import load_text
+from spark_jobs.agent.decide import (
+    Action,
+    AgentPolicy,
+    Attempted,
+    Called,
+    Decision,
+    Expand,
+    Led,
+    Metadata,
+    Moment,
+    Notify,
+    NotWritten,
+    Observation,
+    Observe,
+    Record,
+    Recover,
+    Recovered,
+    Tick,
+    Unconfirmed,
+    Unreadable,
+    Written,
+    decide,
+)
+from spark_jobs.agent.events import AgentEvent
+from spark_jobs.agent.state import (
+    AgentState,
+    ApplicationState,
+    ExpansionEntry,
+    Outcome,
+    Stage,
+    TopicResult,
+)
+
+POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
+_MOST_ACTIONS = 1_000
+
+ORDERS = """
+application:
+  id: totals-app
+  config: {partition.autoscaling.enabled: true, static.partitioner.class: "tenants:ByTenant"}
+topics:
+  totals: {partitions: follow}
+topology:
+  - stream: {topics: [orders, returns]}
+  - groupBy: {key: value.customer, name: by-customer}
+  - count: {materialized: counts}
+  - toStream: {name: changes}
+  - to: {topic: totals}
+"""
+RANKS = """
+application:
+  id: ranks-app
+  config: {partition.autoscaling.enabled: true, static.partitioner.class: "tenants:ByTenant"}
+topology:
+  - table: {topic: totals, materialized: {store: latest}}
+  - toStream: {name: changes}
+  - to: {topic: ranks}
+"""
+
+
+def documents(*texts: str) -> tuple[TopologyDocument, ...]:
+    loaded = [load_text(text, f"document-{number}.yaml") for number, text in enumerate(texts)]
+    assert not [problem for one in loaded for problem in one.problems if problem.severity.value == "error"]
+    return tuple(document for one in loaded for document in one.documents)
+
+
+def set_up(documents: tuple[TopologyDocument, ...], sources: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of a cluster on which the applications were set up with these sources."""
+    compiled = compile_documents(documents, sources)
+    return {
+        **sources,
+        **{topic.name: topic.partitions for one in compiled for topic in one.internal_topics},
+        **{sink.topic: sink.partitions or 0 for one in compiled for sink in one.sinks},
+    }
+
+
+def unreachable() -> tuple[Problem, ...]:
+    return (Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached."),)
+
+
+@attrs.define
+class Simulation:
+    """`counts` is the cluster. Faults are fields that a test sets; all are off at first."""
+
+    documents: tuple[TopologyDocument, ...]
+    counts: dict[str, int]
+    policy: AgentPolicy = POLICY
+    state: AgentState = attrs.field(factory=AgentState)
+    monotonic_ms: int = 5_000
+    time_ms: int = 0
+    """True time, whatever the clock shows."""
+    term: int = 0
+    journal: list[ExpansionEntry] = attrs.field(factory=list)
+    events: list[AgentEvent] = attrs.field(factory=list)
+    actions: list[Action] = attrs.field(factory=list)
+    calls: list[tuple[str, int, int, int]] = attrs.field(factory=list)
+    """Application, number, old, new."""
+    decision: Decision | None = None
+
+    outcome: Callable[[str], Outcome | None] = lambda topic: None  # noqa: ARG005
+    """By topic: FAILED refuses, None lets it be expanded."""
+    is_answer_lost: bool = False
+    """Requests are done, and their answers do not come."""
+    is_unreadable: bool = False
+    is_journal_down: bool = False
+    is_unconfirmed: bool = False
+    stale: dict[str, int] | None = None
+    """What metadata shows instead."""
+    crash_after: int | None = None
+    """The agent dies after this many more actions."""
+
+    def lead(self) -> None:
+        """Become leader in a new term."""
+        self.term += 1
+        self.run(Led(self.term))
+
+    def run(self, observation: Observation) -> None:
+        """Decide and act until there is nothing to do for now."""
+        for _ in range(_MOST_ACTIONS):
+            self.decision = self._decide(observation)
+            if self.decision.action is None:
+                return
+            if self.crash_after == 0:
+                self.crash()
+                observation = Led(self.term)
+                continue
+            if self.crash_after is not None:
+                self.crash_after -= 1
+            observation = self._do(self.decision.action)
+        raise AssertionError(f"never comes to rest: {self.actions[-4:]}")
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let time pass: the agent wakes whenever it wants to."""
+        end = self.time_ms + milliseconds
+        while self.decision is not None and self.time_ms + self.decision.wake_ms <= end:
+            self._tick(max(1, self.decision.wake_ms))
+        if self.time_ms < end:
+            self._tick(end - self.time_ms)
+
+    def _tick(self, milliseconds: int) -> None:
+        self.time_ms += milliseconds
+        self.monotonic_ms += milliseconds
+        self.run(Tick())
+
+    def crash(self) -> None:
+        """SIGKILL, and another agent (or this one again) leads with nothing but cluster and journal."""
+        self.state = AgentState()
+        self.crash_after = None
+        self.term += 1
+
+    def app(self, id_: str = "totals-app") -> ApplicationState:
+        return self.state.applications[id_]
+
+    def told(self, kind: type) -> list[AgentEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def _decide(self, observation: Observation) -> Decision:
+        decision = decide(observation, self.state, Moment(self.monotonic_ms, self.time_ms, 0.5), self.policy)
+        self.state = decision.state
+        self.events += decision.events
+        return decision
+
+    def _do(self, action: Action) -> Observation:  # noqa: PLR0911 - an action each
+        self.actions.append(action)
+        match action:
+            case Observe():
+                if self.is_unreadable:
+                    return Unreadable(unreachable())
+                return Metadata(dict(self.counts if self.stale is None else self.stale), self.documents)
+            case Recover():
+                if self.is_journal_down:
+                    return NotWritten(unreachable())
+                return Recovered({entry.application: entry for entry in self.journal})
+            case Record(entries):
+                if self.is_journal_down:
+                    return NotWritten(unreachable())
+                self.journal += entries
+                return Written(entries)
+            case Notify(application, old, new):
+                if self.is_unconfirmed:
+                    return Unconfirmed(application)
+                expansion = self.app(application).expansion
+                assert expansion is not None
+                self.calls.append((application, expansion.number, old, new))
+                return Called(application)
+            case Expand():
+                return Attempted(self._expand(action))
+
+    def _expand(self, action: Expand) -> tuple[TopicResult, ...]:
+        wanted = [item for wave in action.waves for item in wave]
+        assert {item.topic: item.wanted for item in wanted}.keys() <= self.counts.keys()
+        order = [
+            waves_of(self.state.wanted.applications, {item.topic for item in wanted})[item.topic]
+            for item in wanted
+        ]
+        assert order == sorted(order)
+        results = []
+        for item in wanted:
+            outcome = self.outcome(item.topic)
+            if outcome is None:
+                outcome = Outcome.EXPANDED if self.counts[item.topic] < item.wanted else Outcome.ALREADY
+                self.counts[item.topic] = max(self.counts[item.topic], item.wanted)
+                if self.is_answer_lost:
+                    outcome = Outcome.FAILED
+            error = "_TIMED_OUT" if outcome is Outcome.FAILED else ""
+            results.append(TopicResult(item.topic, item.wanted, outcome, error))
+        return tuple(results)
+
+    def last_entries(self) -> dict[str, ExpansionEntry]:
+        return {entry.application: entry for entry in self.journal}
+
+    def stages(self, application: str = "totals-app") -> list[Stage]:
+        return [entry.stage for entry in self.journal if entry.application == application]
