@@ -1,0 +1,167 @@
+"""The journal: who expanded what, when and why, in the partition that the leader is assigned.
+
+Durable as the topic is: `acks=all`. Nothing is ever taken away, because no two records have the same key and
+the clean-up policy is compaction. Written twice (an answer was lost, a leader crashed and began again) a line
+still counts once, and lines that a deposed leader wrote too late do not count (`history_records.that_count`).
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import Connection
+from spark_jobs.agent.coordination_topic import PARTITION, client_settings
+from spark_jobs.agent.history_records import JournalLine, decode, encode, furthest, key_of
+from spark_jobs.agent.leadership import Standing
+from spark_jobs.agent.ports import NoLongerLeaderError
+from spark_jobs.agent.state import ExpansionEntry
+
+_WRITE_SECONDS = 15.0
+_READ_SECONDS = 30.0
+_LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
+
+
+class KafkaJournal:
+    """The journal of the agents that share `topic` (`ports.Journal`); used by one thread.
+
+    `standing` asks the cluster whether a term still holds (`KafkaLeadership.standing`).
+    """
+
+    def __init__(
+        self, connection: Connection, topic: str, client_id: str, standing: Callable[[int], Standing]
+    ) -> None:
+        self._connection = connection
+        self._topic = topic
+        self._client_id = client_id
+        self._standing = standing
+        self._host = socket.gethostname()
+        self._producer: Producer | None = None
+
+    def append(self, entry: ExpansionEntry, term: int) -> None:
+        """See `ports.Journal.append`.
+
+        The term is confirmed after the brokers have the line: no newer one began before it in the log then.
+        """
+        self._write(JournalLine.of(entry, term, self._host))
+        self._confirm(term)
+
+    def latest(self, term: int) -> Mapping[str, ExpansionEntry]:
+        """See `ports.Journal.latest`.
+
+        The line that begins the term closes the journal to every earlier term; what stands before it is all
+        there ever will be.
+        """
+        beginning = JournalLine(
+            term=term, client_id=self._client_id, host=self._host, wall_ms=time.time_ns() // 1_000_000
+        )
+        end = self._write(beginning) + 1
+        self._confirm(term)
+        return furthest(read_lines(self._connection, self._topic, self._client_id, end))
+
+    def close(self) -> None:
+        self._producer = None  # every line was waited for
+
+    def _confirm(self, term: int) -> None:
+        match self._standing(term):
+            case Standing.DEPOSED:
+                raise NoLongerLeaderError(f"term {term} is over")
+            case Standing.UNKNOWN:
+                raise ProblemsError([_no_answer(self._topic, "confirm the leadership for")])
+
+    def _write(self, line: JournalLine) -> int:
+        """Return the offset of the line when all in-sync replicas have it; raises `ProblemsError`."""
+        told: list[tuple[KafkaError | None, Message]] = []
+        producer = self._connected()
+        producer.produce(
+            self._topic,
+            partition=PARTITION,
+            key=key_of(line, uuid4().hex),
+            value=encode(line),
+            on_delivery=lambda error, message: told.append((error, message)),
+        )
+        producer.flush(_WRITE_SECONDS + 1)
+        if not told or told[0][0] is not None:
+            self._producer = None
+            reason = told[0][0].str() if told and told[0][0] else ""
+            raise ProblemsError([_no_answer(self._topic, "write to", reason)])
+        offset: int = told[0][1].offset()  # type: ignore[assignment]  # known once it is delivered
+        return offset
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            self._producer = Producer(
+                {
+                    **client_settings(self._connection, self._client_id),
+                    "acks": "all",
+                    "delivery.timeout.ms": int(_WRITE_SECONDS * 1_000),
+                    "linger.ms": 0,
+                    # A line tried again may stand there twice, but never after a later one.
+                    "max.in.flight.requests.per.connection": 1,
+                    "compression.type": "gzip",
+                    "message.max.bytes": _LARGEST_LINE,
+                }
+            )
+        return self._producer
+
+
+def read_lines(
+    connection: Connection, topic: str, client_id: str, end: int | None = None
+) -> Iterator[JournalLine]:
+    """Yield all lines in the order of the log, up to the offset `end` (default: the present end).
+
+    Records that are no lines are left out. Raises `ProblemsError` when the brokers do not answer in time.
+    """
+    consumer = Consumer(
+        {
+            **client_settings(connection, client_id),
+            "group.id": topic,  # never joined: the partition is assigned by hand
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+        }
+    )
+    try:
+        partition = TopicPartition(topic, PARTITION, 0)
+        first, last = consumer.get_watermark_offsets(partition, timeout=_READ_SECONDS)
+        consumer.assign([partition])
+        yield from _lines(consumer, last if end is None else end, is_empty=first == last)
+    except KafkaException as error:
+        raise ProblemsError([_no_answer(topic, "read", error.args[0].str())]) from None
+    finally:
+        consumer.close()
+
+
+def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalLine]:
+    deadline = time.monotonic() + _READ_SECONDS
+    offset = end if is_empty else 0
+    while offset < end:
+        if time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own code
+        for message in consumer.consume(500, timeout=0.5):
+            error = message.error()
+            if error is None:
+                offset = (message.offset() or 0) + 1
+                if offset <= end and (line := decode(message.value())) is not None:
+                    yield line
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - likewise
+                offset = message.offset() or 0
+            else:
+                raise KafkaException(error)
+
+
+def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary=f"The Kafka brokers gave no answer when asked to {what} the journal of expansions.",
+        topic=topic,
+        expected="an answer",
+        found=reason or "none in time",
+        why="Nothing is expanded that could not be recorded.",
+        fix="The agent tries again by itself. If it stays, check the brokers and the ACLs: the agent needs "
+        "Read, Write and Describe on this topic, and Read on the consumer group of the same name.",
+    )

@@ -1,0 +1,59 @@
+"""An agent in a process of its own: leads, begins an expansion, says so, and waits for what is done to it.
+
+    python -m tests.coordination.subject BOOTSTRAP_SERVERS NAME SESSION_MS
+
+Prints `leads TERM` when its first line is in the journal; on each line of standard input it tries to go on in
+that term and prints what came of it.
+"""
+
+import sys
+import time
+
+from infra.observe import Connection
+from spark_jobs.agent.coordination import Coordination
+from spark_jobs.agent.ports import NoLongerLeaderError
+from spark_jobs.agent.state import ExpansionEntry, Stage
+from spark_jobs.control.logs import configure
+
+
+def entry(client_id: str, stage: Stage, number: int = 1) -> ExpansionEntry:
+    return ExpansionEntry(
+        application="orders-app",
+        number=number,
+        stage=stage,
+        wall_ms=1_790_000_000_123,
+        client_id=client_id,
+        before={"orders-app-counts-changelog": 3},
+        after={"orders-app-counts-changelog": 6},
+        sources_before={"orders": 3},
+        sources_after={"orders": 6},
+        done=("orders-app-counts-changelog",) if stage is not Stage.STARTED else (),
+        reason="orders has 6 partitions",
+    )
+
+
+def main(bootstrap_servers: str, name: str, session_ms: int) -> None:
+    connection = Connection(bootstrap_servers=(bootstrap_servers,))
+    with Coordination.of(connection, name, "subject", session_ms) as agent:
+        while (term := agent.leadership.poll()) is None:
+            time.sleep(0.05)
+        agent.journal.latest(term)
+        agent.journal.append(entry("subject", Stage.STARTED), term)
+        _say(f"leads {term}")
+        for _ in sys.stdin:
+            _say(f"confirmed {agent.leadership.confirm(term)}")
+            try:
+                agent.journal.append(entry("subject", Stage.EXPANDED), term)
+                _say("appended")
+            except NoLongerLeaderError:
+                _say("deposed")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    configure()
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

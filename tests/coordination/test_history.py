@@ -1,0 +1,170 @@
+"""The journal: complete, in order, readable by others, and closed to leaders that were deposed."""
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+import pytest
+from confluent_kafka import Producer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.model.problems import ProblemsError
+from spark_jobs.agent.coordination_topic import coordination_topic
+from spark_jobs.agent.history import read_lines
+from spark_jobs.agent.history_records import JournalLine, decode, encode, furthest, key_of, that_count
+from spark_jobs.agent.state import ExpansionEntry, Stage
+from tests.coordination.conftest import Group
+from tests.coordination.subject import entry
+from toolchain.broker import Broker
+from toolchain.broker.local import LocalBroker
+
+MakeGroup = Callable[[str], Group]
+_NAMES = st.text(min_size=1, max_size=12)
+_COUNTS = st.dictionaries(_NAMES, st.integers(1, 10_000), max_size=3)
+_ENTRIES = st.builds(
+    ExpansionEntry,
+    application=_NAMES,
+    number=st.integers(1, 1_000),
+    stage=st.sampled_from(Stage),
+    wall_ms=st.integers(0, 4_000_000_000_000),
+    client_id=_NAMES,
+    before=_COUNTS,
+    after=_COUNTS,
+    sources_before=_COUNTS,
+    sources_after=_COUNTS,
+    done=st.lists(_NAMES, max_size=3).map(tuple),
+    reason=st.text(max_size=20),
+)
+
+
+@given(_ENTRIES, st.integers(1, 2_000_000_000))
+def test_what_is_written_is_read(written: ExpansionEntry, term: int) -> None:
+    line = JournalLine.of(written, term, "a-host")
+    assert decode(encode(line)) == line
+    assert line.entry() == written
+
+
+def test_a_line_can_be_read_by_people_and_other_programs() -> None:
+    assert json.loads(encode(JournalLine.of(entry("agent-1", Stage.EXPANDED), 7, "host-1"))) == {
+        "version": 1,
+        "term": 7,
+        "at": "2026-09-21T14:13:20.123Z",
+        "clientId": "agent-1",
+        "host": "host-1",
+        "application": "orders-app",
+        "number": 1,
+        "stage": "expanded",
+        "before": {"orders-app-counts-changelog": 3},
+        "after": {"orders-app-counts-changelog": 6},
+        "sourcesBefore": {"orders": 3},
+        "sourcesAfter": {"orders": 6},
+        "done": ["orders-app-counts-changelog"],
+        "reason": "orders has 6 partitions",
+    }
+
+
+def test_fields_and_stages_of_later_versions_do_not_disturb() -> None:
+    document = json.loads(encode(JournalLine.of(entry("agent-1", Stage.STARTED), 7, "host-1")))
+    later = decode(json.dumps({**document, "version": 9, "approvedBy": {"name": "x"}}).encode())
+    assert later is not None
+    assert later.entry() == entry("agent-1", Stage.STARTED)
+    unknown = decode(json.dumps({**document, "stage": "approved"}).encode())
+    assert unknown is not None
+    assert unknown.stage == "approved"
+    assert unknown.entry() is None
+    assert furthest([later, unknown]) == {"orders-app": entry("agent-1", Stage.STARTED)}
+
+
+@pytest.mark.parametrize("value", [None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'])
+def test_records_that_are_no_lines_are_left_out(value: bytes | None) -> None:
+    assert decode(value) is None
+
+
+def test_what_a_deposed_leader_wrote_too_late_does_not_count() -> None:
+    begun, late, new = _line(5, Stage.STARTED), _line(5, Stage.EXPANDED), _line(6, Stage.CANCELLED)
+    beginning = attrs.evolve(begun, term=6, application="", number=0, stage="")
+    assert list(that_count([begun, beginning, late, new])) == [begun, new]
+    assert list(that_count([begun, late, beginning, new])) == [begun, late, new]
+
+
+def test_a_line_that_was_written_twice_counts_once() -> None:
+    line = _line(5, Stage.STARTED)
+    assert list(that_count([line, line])) == [line]
+    assert key_of(line, "a") != key_of(line, "b")
+
+
+def test_the_furthest_stage_of_the_last_expansion_is_what_a_new_leader_goes_on_from() -> None:
+    lines = [
+        JournalLine.of(entry("a", stage, number), 5, "h")
+        for number, stage in [
+            (1, Stage.NOTIFIED),
+            (2, Stage.EXPANDED),
+            (2, Stage.STARTED),
+            (1, Stage.STARTED),
+        ]
+    ]
+    assert furthest(lines)["orders-app"] == entry("a", Stage.EXPANDED, 2)
+
+
+@pytest.mark.broker
+def test_a_journal_is_read_whole_and_in_order(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    agent = agents.join("agent")
+    _, term = agents.leader([agent])
+    assert agent.journal.latest(term) == {}
+    written = [
+        entry("agent", stage, number) for number in range(1, 6) for stage in (Stage.STARTED, Stage.EXPANDED)
+    ]
+    for each in written:
+        agent.journal.append(each, term)
+    _foreign(agents, kafka.bootstrap_servers)
+    topic = coordination_topic(agents.name)
+    lines = list(that_count(read_lines(agents.connection, topic, "reader")))
+    assert [line.entry() for line in lines] == written
+    assert {line.term for line in lines} == {term}
+    assert agent.journal.latest(term) == {"orders-app": written[-1]}
+
+
+@pytest.mark.broker
+def test_an_expansion_of_ten_thousand_topics_fits(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    agent = agents.join("agent")
+    _, term = agents.leader([agent])
+    topics = {
+        f"orders-app-KSTREAM-AGGREGATE-STATE-STORE-{number:010d}-changelog": 3 for number in range(10_000)
+    }
+    large = attrs.evolve(entry("agent", Stage.STARTED), before=topics, after=topics, done=tuple(topics))
+    agent.journal.append(large, term)
+    assert agent.journal.latest(term)["orders-app"] == large
+
+
+@pytest.mark.broker
+def test_a_broker_that_hangs_is_told_in_time(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
+    with own_broker() as broker, ThreadPoolExecutor(1) as threads:
+        agents = group(broker.bootstrap_servers)
+        agent = agents.join("agent")
+        _, term = agents.leader([agent])
+        agent.journal.append(entry("agent", Stage.STARTED), term)
+        broker.pause()
+        begin = time.monotonic()
+        appending = threads.submit(agent.journal.append, entry("agent", Stage.EXPANDED), term)
+        with pytest.raises(ProblemsError, match="gave no answer when asked to write to the journal"):
+            appending.result(30)
+        assert time.monotonic() - begin < 20
+        broker.resume()
+        _, later = agents.leader([agent])
+        assert agent.journal.latest(later)["orders-app"].stage in (Stage.STARTED, Stage.EXPANDED)
+
+
+def _line(term: int, stage: Stage) -> JournalLine:
+    return JournalLine.of(entry("agent", stage), term, "host")
+
+
+def _foreign(agents: Group, bootstrap_servers: str) -> None:
+    """Write what is no line to the topic, as a person with a console producer might."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    producer.produce(coordination_topic(agents.name), key="x", value="hello")
+    producer.flush(10)

@@ -1,0 +1,193 @@
+"""One of several agents leads, whatever happens to them and to the broker."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from spark_jobs.agent.coordination_topic import coordination_topic
+from spark_jobs.agent.leadership import next_term
+from spark_jobs.agent.ports import NoLongerLeaderError
+from spark_jobs.agent.state import Stage
+from tests.coordination.conftest import SESSION_MS, Group
+from tests.coordination.subject import entry
+from toolchain.broker import Broker
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+_ROOT = Path(__file__).parents[2]
+MakeGroup = Callable[[str], Group]
+
+
+@pytest.mark.broker
+def test_one_leads_and_hands_over_at_once_when_it_ends(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    members = [agents.join(f"agent-{number}") for number in range(3)]
+    terms = []
+    while members:
+        leader, term = agents.leader(members)
+        terms.append(term)
+        assert sum(found is not None for found in agents.terms(members)) == 1
+        members.remove(leader)
+        ended = time.monotonic()
+        leader.close()
+        if members:
+            agents.leader(members)
+            assert time.monotonic() - ended < SESSION_MS / 1_000
+    assert terms == sorted(set(terms))
+    assert agents.longest_poll < 0.1
+
+
+@pytest.mark.broker
+def test_who_leads_goes_on_leading_when_another_agent_joins(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    first = agents.join("first")
+    _, term = agents.leader([first])
+    second = agents.join("second")
+    assert until(lambda: bool(agents.terms([first, second])) and len(_members(agents)) > 1, 30)
+    leader, later = agents.leader([first, second])
+    assert (leader, later) == (first, term)
+
+
+@pytest.mark.broker
+def test_the_topic_is_made_with_one_partition_and_forgets_nothing(
+    kafka: LocalBroker, group: MakeGroup
+) -> None:
+    agents = group(kafka.bootstrap_servers)
+    agents.leader([agents.join("agent")])
+    topic = coordination_topic(agents.name)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    assert len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 1
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    assert admin.describe_configs([resource])[resource].result()["cleanup.policy"].value == "compact"
+
+
+@pytest.mark.broker
+def test_another_agent_goes_on_where_one_was_killed(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    with _subject(agents) as (process, term):
+        heir = agents.join("heir")
+        assert agents.terms([heir]) == [None]
+        process.kill()
+        _, later = agents.leader([heir])
+        assert later > term
+        found = heir.journal.latest(later)
+    assert found == {"orders-app": entry("subject", Stage.STARTED)}
+    heir.journal.append(entry("heir", Stage.EXPANDED), later)
+    assert heir.journal.latest(later)["orders-app"].client_id == "heir"
+
+
+@pytest.mark.broker
+def test_an_agent_that_was_paused_does_not_act_on_what_it_believes(
+    kafka: LocalBroker, group: MakeGroup
+) -> None:
+    agents = group(kafka.bootstrap_servers)
+    with _subject(agents) as (process, term):
+        heir = agents.join("heir")
+        process.send_signal(signal.SIGSTOP)
+        _, later = agents.leader([heir])
+        assert heir.journal.latest(later)["orders-app"].stage is Stage.STARTED
+        process.send_signal(signal.SIGCONT)
+        assert _asked(process) == ["confirmed False", "deposed"]
+        # What it wrote all the same stands in the log behind the beginning of the newer term: void.
+        assert heir.journal.latest(later)["orders-app"].stage is Stage.STARTED
+        assert later > term
+        assert heir.leadership.confirm(later)
+
+
+@pytest.mark.broker
+def test_a_broker_that_hangs_leaves_one_leader_and_no_old_one(
+    own_broker: Callable[[], Broker], group: MakeGroup
+) -> None:
+    with own_broker() as broker:
+        agents = group(broker.bootstrap_servers)
+        members = [agents.join("one"), agents.join("two")]
+        leader, term = agents.leader(members)
+        broker.pause()
+        begin = time.monotonic()
+        assert not leader.leadership.confirm(term)
+        assert time.monotonic() - begin < 6
+        # Well past the session time-out, as a broker would be that hangs for 30 s with the default of 10 s.
+        assert until(lambda: agents.terms(members) == [None, None], 3 * SESSION_MS / 1_000)
+        broker.resume()
+        _, later = agents.leader(members)
+        assert later >= term
+        assert not leader.leadership.confirm(term) or later == term
+        assert agents.longest_poll < 0.1
+
+
+@pytest.mark.broker
+def test_agents_may_be_there_before_the_broker(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
+    with own_broker() as broker:
+        broker.stop()
+        agents = group(broker.bootstrap_servers)
+        agent = agents.join("early")
+        assert agents.terms([agent] * 3) == [None] * 3
+        broker.start()
+        agents.leader([agent])
+        assert agents.longest_poll < 0.1
+
+
+@pytest.mark.broker
+def test_a_closed_agent_leads_no_more(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    agent = agents.join("agent")
+    _, term = agents.leader([agent])
+    agent.close()
+    assert agent.leadership.poll() is None
+    assert not agent.leadership.confirm(term)
+    with pytest.raises(NoLongerLeaderError):
+        agent.journal.append(entry("agent", Stage.STARTED), term)
+
+
+def test_terms_count_on_and_begin_with_the_time() -> None:
+    assert next_term("term 41", 1_790_000_000) == 42
+    assert next_term(None, 1_790_000_000) == 1_790_000_000
+    assert next_term("", 1_790_000_000) == 1_790_000_000
+    assert next_term("by somebody else", 1_790_000_000) == 1_790_000_000
+
+
+@contextmanager
+def _subject(agents: Group) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run an agent that leads, and end it whatever state it is in."""
+    [address] = agents.connection.bootstrap_servers
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.coordination.subject", address, agents.name, str(SESSION_MS)],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            word, term = process.stdout.readline().split()
+            assert word == "leads"
+            yield process, int(term)
+        finally:
+            process.kill()
+
+
+def _asked(process: subprocess.Popen[str]) -> list[str]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go on\n")
+    process.stdin.flush()
+    return [process.stdout.readline().strip() for _ in range(2)]
+
+
+def _members(agents: Group) -> list[object]:
+    [address] = agents.connection.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    topic = coordination_topic(agents.name)
+    return list(admin.describe_consumer_groups([topic])[topic].result().members)
