@@ -1,0 +1,111 @@
+"""What a client shows and lets be controlled: a value that its parts add themselves to.
+
+surface = Surface.of("agent-1").with_section(Section("agent", status, ready)).with_route(route)
+Counter("records", "…", registry=surface.registry)
+ControlServer(surface, access_of("127.0.0.1:9878", os.environ)).start()
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import attrs
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+Body = Mapping[str, Any]
+
+
+@attrs.frozen
+class Health:
+    """Whether a part of the client is as it should be; `reason` is one sentence that says why it is not."""
+
+    ok: bool = True
+    reason: str = ""
+
+
+FINE = Health()
+
+
+def _fine() -> Health:
+    return FINE
+
+
+@attrs.frozen(kw_only=True)
+class Section:
+    """One part of a client. Its functions are called by other threads, at any time: they must not wait.
+
+    `status` gives the JSON object that stands under `name` in `/status`. `live` not ok asks for a restart of
+    the process (`/health/live`), `ready` not ok tells that the part cannot do its work at present
+    (`/health/ready`).
+    """
+
+    name: str
+    status: Callable[[], Body]
+    ready: Callable[[], Health] = _fine
+    live: Callable[[], Health] = _fine
+
+
+class Refused(Exception):  # noqa: N818 - an answer to who asked, not a fault of ours
+    """Raised by a route that does not do what it is asked to; `message` says why and what to do."""
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+@attrs.frozen
+class Route:
+    """`POST path` calls `handle` with the JSON object of the request; the answer is what it returns.
+
+    `handle` raises `Refused`. It runs in a thread of its own.
+    """
+
+    path: str
+    handle: Callable[[Body], Body]
+
+
+@attrs.frozen(kw_only=True)
+class Surface:
+    """Everything that the endpoint of one client answers. `about` stands at the top of `/status`."""
+
+    client_id: str
+    about: Mapping[str, str]
+    registry: CollectorRegistry
+    sections: tuple[Section, ...] = ()
+    routes: tuple[Route, ...] = ()
+
+    @classmethod
+    def of(cls, client_id: str, **about: str) -> "Surface":
+        """Return the surface of a client that has no parts yet, with the metrics of its process."""
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        return cls(client_id=client_id, about=about, registry=registry)
+
+    def with_section(self, section: Section) -> "Surface":
+        return attrs.evolve(self, sections=(*self.sections, section))
+
+    def with_route(self, route: Route) -> "Surface":
+        return attrs.evolve(self, routes=(*self.routes, route))
+
+    def ready(self) -> Health:
+        return _worst(section.ready() for section in self.sections)
+
+    def live(self) -> Health:
+        return _worst(section.live() for section in self.sections)
+
+    def status(self) -> Body:
+        """Return the document of `/status`: topology_schemas/agent-status.v1.schema.json."""
+        return {
+            "version": 1,
+            "clientId": self.client_id,
+            **self.about,
+            "live": attrs.asdict(self.live()),
+            "ready": attrs.asdict(self.ready()),
+            **{section.name: section.status() for section in self.sections},
+        }
+
+
+def _worst(found: Iterable[Health]) -> Health:
+    bad = [health for health in found if not health.ok]
+    return Health(ok=False, reason=" ".join(health.reason for health in bad)) if bad else FINE
