@@ -23,6 +23,7 @@ _COMMANDS: Mapping[str, Lazy] = {
     "plan-comment": Lazy(
         "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
     ),
+    "publish": Lazy("infra.cli.publish", "publish", "Put a report on GitHub or GitLab, once."),
     "acls": Lazy(
         "infra.cli.acls", "acls", "Show the least rights that applications need, or Headwater itself."
     ),

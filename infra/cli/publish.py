@@ -1,0 +1,76 @@
+"""`headwater publish`: a report becomes a comment or an issue, once."""
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+from infra.cli.forges import Entry, Forge, ForgeError
+
+_MARKER = re.compile(r"<!-- .+ -->")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--pull-request",
+    "--merge-request",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="Make it a comment there, in place of an older one with the same marker in its first line.",
+)
+@click.option("--issue", metavar="TITLE", help="Make it an issue, or the new text of an open one.")
+@click.option("--close", is_flag=True, help="Close open issues of that title instead, with this last text.")
+def publish(*, file: Path, pull_request: int | None, issue: str | None, close: bool) -> None:
+    """Put a report on GitHub or GitLab, once.
+
+    FILE is Markdown. A second run replaces what the first one wrote. Address and repository come from the
+    variables of a pipeline; the token from GITHUB_TOKEN or GITLAB_TOKEN. No cluster is asked.
+
+    \b
+    Examples:
+      headwater publish comment.md --pull-request 12
+      headwater publish drift.md --issue "Kafka topics of production drifted"
+    """
+    if (pull_request is None) == (issue is None):
+        raise click.UsageError("Name one place: --pull-request NUMBER or --issue TITLE.")
+    if close and issue is None:
+        raise click.UsageError("--close needs --issue TITLE.")
+    text = file.read_text(encoding="utf-8")
+    try:
+        forge = Forge.from_environment(os.environ)
+        if pull_request is not None:
+            done = _comment(forge, pull_request, text)
+        else:
+            done = _issue(forge, str(issue), text, close=close)
+    except ForgeError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(done)
+
+
+def _comment(forge: Forge, pull_request: int, text: str) -> str:
+    marker = text.partition("\n")[0]
+    if not _MARKER.fullmatch(marker):
+        raise ForgeError(
+            "The file does not begin with a marker, by which its comment would be found again.\n"
+            "  Write it by `headwater plan-comment`."
+        )
+    board = forge.comments(pull_request)
+
+    def is_same(entry: Entry) -> bool:
+        return str(entry[board.text]).splitlines()[:1] == [marker]
+
+    return f"comment {forge.put(board, {board.text: text}, is_same)}"
+
+
+def _issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
+    board = forge.issues
+
+    def is_same(entry: Entry) -> bool:
+        # GitHub lists pull requests among the issues.
+        return entry["title"] == title and "pull_request" not in entry
+
+    if close:
+        return f"issue: {forge.close(board, {board.text: text}, is_same)}"
+    return f"issue {forge.put(board, {'title': title, board.text: text}, is_same)}"

@@ -1,0 +1,106 @@
+"""A forge on this machine: comments and issues of GitHub and GitLab, kept in memory, and a chat."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, TypeGuard
+from urllib.parse import parse_qsl, urlsplit
+
+import attrs
+
+_BOARD = re.compile(r"/(?:repos/acme/shop|projects/7)/(issues/\d+/comments|merge_requests/\d+/notes|issues)$")
+_ENTRY = re.compile(
+    r"/(?:repos/acme/shop|projects/7)/(?:issues/comments|merge_requests/\d+/notes|issues)/(\d+)$"
+)
+TOKEN = "forge-token-51c7"
+_TOKENS = {"Authorization": f"Bearer {TOKEN}", "PRIVATE-TOKEN": TOKEN}
+
+
+@attrs.define
+class Forge:
+    """`entries` are comments and issues in order, each with its `board`; `done` is what was changed."""
+
+    address: str = ""
+    entries: list[dict[str, Any]] = attrs.field(factory=list)
+    done: list[str] = attrs.field(factory=list)
+    chat: list[dict[str, Any]] = attrs.field(factory=list)
+
+    def add(self, board: str, **entry: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        number = len(self.entries) + 1
+        made = {"id": number, "number": number, "iid": number, "board": board, "title": "", **entry}
+        self.entries.append(made)
+        return made
+
+    def standing(self, board: str) -> list[dict[str, Any]]:
+        """Return what stands on a board and is not closed."""
+        return [entry for entry in self.entries if entry["board"] == board and not _is_closed(entry)]
+
+    def texts(self, board: str) -> list[str]:
+        return [str(entry.get("body") or entry.get("description")) for entry in self.standing(board)]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    forge: Forge
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        board, query = _BOARD.match(address.path), dict(parse_qsl(address.query))
+        if self._lets_in(board):
+            first = (int(query["page"]) - 1) * int(query["per_page"])
+            self._answer(200, self.forge.standing(board[1])[first : first + int(query["per_page"])])
+
+    def do_POST(self) -> None:
+        if self.path == "/chat":
+            self.forge.chat.append(self._body())
+            self._answer(200, {})
+        elif self._lets_in(board := _BOARD.match(self.path)):
+            self.forge.done.append("created")
+            self._answer(201, self.forge.add(board[1], **self._body()))
+
+    def do_PATCH(self) -> None:
+        if self._lets_in(entry := _ENTRY.match(self.path)):
+            self.forge.done.append("updated")
+            self.forge.entries[int(entry[1]) - 1].update(self._body())
+            self._answer(200, {})
+
+    def do_PUT(self) -> None:
+        self.do_PATCH()
+
+    def _lets_in(self, place: re.Match[str] | None) -> TypeGuard[re.Match[str]]:
+        if place is None or not any(self.headers.get(name) == value for name, value in _TOKENS.items()):
+            self._answer(404, {})
+            return False
+        return True
+
+    def _body(self) -> dict[str, Any]:
+        return dict(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, code: int, body: object) -> None:
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Keep the tests' output to what they say."""
+
+
+@contextmanager
+def running_forge() -> Iterator[Forge]:
+    forge = Forge()
+    handler = type("Handler", (_Handler,), {"forge": forge})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        forge.address = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield forge
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _is_closed(entry: dict[str, Any]) -> bool:
+    return entry.get("state") == "closed" or entry.get("state_event") == "close"

@@ -1,0 +1,151 @@
+"""The steps of workflow files, run as forges run them: a folder and an environment for each job."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+WORKFLOWS = Path(__file__).parents[2] / "docs" / "workflows"
+GITHUB = sorted((WORKFLOWS / "github").glob("*.yml"))
+GITLAB = WORKFLOWS / "gitlab" / "headwater.gitlab-ci.yml"
+_EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes GitLab's own tag for the path that it is, and GitHub's `on` for a word."""
+
+
+_Loader.add_constructor("!reference", lambda *_: [])
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tf"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(file: Path) -> dict[str, Any]:
+    return dict(yaml.load(file.read_text(encoding="utf-8"), _Loader))  # noqa: S506 - derived from the safe one
+
+
+@attrs.frozen
+class Done:
+    code: int
+    text: str
+    outputs: Mapping[str, str] = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        return f"exit code {self.code}\n{self.text}"
+
+
+@attrs.frozen
+class Pipeline:
+    """`variables` is what a runner has; `settings` replaces what users edit at the top of a file.
+
+    `artifacts` is where files wait for the jobs that follow.
+    """
+
+    checkout: Path
+    artifacts: Path
+    variables: Mapping[str, str]
+    settings: Mapping[str, str]
+
+    def github(self, name: str, job: str, context: Mapping[str, str]) -> Done:
+        """Run a job's steps; `context` has the value of every expression that occurs in them."""
+        workflow = read(WORKFLOWS / "github" / f"headwater-{name}.yml")
+        specified = workflow["jobs"][job]
+        folder = self._folder(
+            checked_out=any("checkout" in step.get("uses", "") for step in specified["steps"])
+        )
+        notes = {key: self.artifacts / key for key in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        for file in notes.values():
+            file.unlink(missing_ok=True)
+            file.touch()
+        common = {
+            **self.variables,
+            **workflow["env"],
+            **self.settings,
+            **{k: str(v) for k, v in notes.items()},
+        }
+        code, text = 0, ""
+        for step in specified["steps"]:
+            if "artifact" in step.get("uses", ""):
+                self._pass_on(step, folder)
+            if code or "run" not in step or step["name"] == "Install":
+                continue
+            if step.get("if") == "env.SOURCES != ''" and not common["SOURCES"]:
+                continue
+            own = {key: _resolved(value, context) for key, value in step.get("env", {}).items()}
+            assert "${{" not in step["run"]
+            code, told = _bash(step["run"], folder, {**common, **own})
+            text += told
+        lines = notes["GITHUB_OUTPUT"].read_text().splitlines()
+        return Done(code, text, dict(line.split("=", 1) for line in lines))
+
+    def gitlab(self, job: str, variables: Mapping[str, str] | None = None) -> Done:
+        file = read(GITLAB)
+        specified = file[job]
+        own = specified.get("variables", {})
+        folder = self._folder(checked_out=own.get("GIT_STRATEGY") != "none")
+        for needed in specified.get("needs", ()):
+            shutil.copytree(self.artifacts / needed, folder, dirs_exist_ok=True)
+        script = "\n".join(specified["script"])
+        environment = {**self.variables, **file["variables"], **self.settings, **own, **(variables or {})}
+        code, text = _bash(f"set -o pipefail\n{script}", folder, environment)
+        artifacts = specified.get("artifacts", {})
+        if code == 0 or artifacts.get("when") == "always":
+            kept = self.artifacts / job
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.mkdir()
+            for name in artifacts.get("paths", ()):
+                if (folder / name).exists():
+                    shutil.copy(folder / name, kept)
+        return Done(code, text)
+
+    def _folder(self, *, checked_out: bool) -> Path:
+        """Return the folder of a job: a project to run in, or an empty one."""
+        folder = self.artifacts / "job"
+        shutil.rmtree(folder, ignore_errors=True)
+        if checked_out:
+            shutil.copytree(self.checkout, folder)
+        else:
+            folder.mkdir()
+        return folder
+
+    def _pass_on(self, step: Mapping[str, Any], folder: Path) -> None:
+        kept = self.artifacts / step["with"]["name"]
+        if "download" in step["uses"]:
+            shutil.copytree(kept, folder, dirs_exist_ok=True)
+            return
+        kept.mkdir(exist_ok=True)
+        for name in step["with"]["path"].split():
+            shutil.copy(folder / name, kept)
+
+
+def _resolved(value: str, context: Mapping[str, str]) -> str:
+    return _EXPRESSION.sub(lambda found: context[found[1]], value)
+
+
+def _bash(script: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-e", "-c", script],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    return done.returncode, done.stdout
+
+
+def clean_environment() -> dict[str, str]:
+    """Return the variables of this process without what would name a cluster, a backend or a forge."""
+    prefixes = ("PULUMI_", "KAFKA_", "HEADWATER_", "GITHUB_", "GITLAB_", "CI_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}

@@ -1,0 +1,227 @@
+"""What the workflow files do, step by step: the real Pulumi, a real broker, and a forge on this machine."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.pulumi.cluster import Cluster
+from tests.pulumi.conftest import World, make_world
+from tests.pulumi.driver import STACK
+from tests.workflows.forge import TOKEN, Forge, running_forge
+from tests.workflows.scripts import Done, Pipeline, clean_environment
+from toolchain import PulumiToolchain
+from toolchain.broker.local import LocalBroker
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"
+STRANGERS = 120
+"""Comments of people, more than one page of them."""
+
+
+@pytest.fixture
+def forge() -> Iterator[Forge]:
+    with running_forge() as forge:
+        yield forge
+
+
+@attrs.frozen
+class Setting:
+    """A repository of a user, `head` its newest commit, and the pipelines that run on it."""
+
+    world: World
+    forge: Forge
+    origin: Path
+    head: str
+    pipeline: Pipeline
+
+    def github(self, name: str, job: str, needs: Mapping[str, str] | None = None) -> Done:
+        variables = self.pipeline.variables
+        secrets = ("PULUMI_BACKEND_URL", "PULUMI_ACCESS_TOKEN", "PULUMI_CONFIG_PASSPHRASE")
+        reader = ("SECURITY_PROTOCOL", "SASL_MECHANISM", "SASL_USERNAME", "SASL_PASSWORD")
+        context = {
+            **{f"secrets.{name}": variables.get(name, "") for name in secrets},
+            **{f"{kind}.HEADWATER_{name}": "" for kind in ("vars", "secrets") for name in reader},
+            "vars.HEADWATER_BOOTSTRAP_SERVERS": self.world.cluster.bootstrap_servers,
+            "secrets.CHAT_WEBHOOK": f"{self.forge.address}/chat",
+            "github.token": TOKEN,
+            "github.event.pull_request.number": "12",
+            "github.server_url": self.origin.parents[1].as_uri(),
+            "github.repository": "acme/shop",
+            "github.run_id": "99",
+            **(needs or {}),
+        }
+        return self.pipeline.github(name, job, context)
+
+    def previewed(self) -> Done:
+        """Run the three jobs of a pull request on GitHub; return how the last one ended."""
+        assert not self.github("preview", "check").code
+        preview = self.github("preview", "preview")
+        assert preview.code == 0, str(preview)
+        return self.github(
+            "preview", "comment", {"needs.preview.outputs.refused": preview.outputs["refused"]}
+        )
+
+    def looked(self) -> str:
+        """Run the jobs of a night on GitHub; return what the drift's exit code was."""
+        look = self.github("drift", "look")
+        assert look.code == 0, str(look)
+        found = {"needs.look.outputs.found": look.outputs["found"]}
+        issue = self.github("drift", "issue", found)
+        assert issue.code == 0, str(issue)
+        return look.outputs["found"]
+
+
+@pytest.fixture
+def setting(
+    tmp_path: Path,
+    pulumi_toolchain: PulumiToolchain,
+    kafka: LocalBroker,
+    unique: Callable[[str], str],
+    forge: Forge,
+) -> Setting:
+    world = make_world(tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique)
+    world.declare()
+    origin = tmp_path / "forge" / "acme" / "shop"
+    head = _repository(origin)
+    artifacts = tmp_path / "artifacts"
+    artifacts.mkdir()
+    variables = {
+        **clean_environment(),
+        **{name: value for name, value in world.stack._environment().items() if name.startswith("PULUMI_")},
+        "PATH": f"{Path(sys.prefix) / 'bin'}:{world.stack._environment()['PATH']}",
+        "GITHUB_API_URL": forge.address,
+        "GITHUB_REPOSITORY": "acme/shop",
+        "GITHUB_SHA": head,
+        "GITHUB_REF": "refs/heads/main",
+    }
+    settings = {"TOPOLOGIES": "documents", "STACK": STACK, "SOURCES": f"{world.source}=4"}
+    return Setting(world, forge, origin, head, Pipeline(world.stack.folder, artifacts, variables, settings))
+
+
+def _repository(folder: Path) -> str:
+    folder.mkdir(parents=True)
+    for arguments in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "--allow-empty", "-m", "one"),
+    ):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return head.stdout.strip()
+
+
+def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(setting: Setting) -> None:
+    world, forge = setting.world, setting.forge
+    board = "issues/12/comments"
+    for number in range(STRANGERS):
+        forge.add(board, body=f"{number}: what does `{MARKER}` mean?\n{MARKER}")
+    done = setting.previewed()
+    assert done.code == 0, str(done)
+    assert forge.done == ["created"]
+    comment = forge.texts(board)[STRANGERS]
+    assert comment.startswith(f"{MARKER}\n### 🟢 Kafka topics: 2 to create\n")
+    assert setting.previewed().code == 0
+    assert forge.done == ["created"], "the same comment is not written again"
+    world.cluster.create(world.changelog, 9)
+    refused = setting.previewed()
+    assert refused.code == 1
+    assert "The plan is refused" in refused.text
+    assert forge.done == ["created", "updated"]
+    assert len(forge.texts(board)) == STRANGERS + 1
+    assert "refused, 1 error" in forge.texts(board)[STRANGERS]
+
+
+def test_what_was_merged_is_done_unless_it_is_no_longer_what_was_shown(setting: Setting) -> None:
+    world = setting.world
+    assert setting.github("up", "plan").code == 0
+    outdated = attrs.evolve(
+        setting,
+        pipeline=attrs.evolve(
+            setting.pipeline, variables={**setting.pipeline.variables, "GITHUB_SHA": "0" * 40}
+        ),
+    )
+    done = outdated.github("up", "up")
+    assert (done.code, "has moved on" in done.text) == (1, True), str(done)
+    world.cluster.create(world.changelog, 4, {"cleanup.policy": "compact"})
+    done = setting.github("up", "up")
+    assert (done.code, "not the one that was shown" in done.text) == (1, True), str(done)
+    assert world.partitions() == (None, 4)
+    assert setting.github("up", "plan").code == 0
+    done = setting.github("up", "up")
+    assert done.code == 0, str(done)
+    world.settles_at(4, 4)
+    world.cluster.expand(world.repartition, 9)
+    done = setting.github("up", "plan")
+    assert (done.code, "The plan is refused" in done.text) == (1, True), str(done)
+
+
+def test_drift_has_one_issue_that_is_closed_when_it_is_gone(setting: Setting) -> None:
+    world, forge = setting.world, setting.forge
+    world.up()
+    assert setting.looked() == "0"
+    assert forge.texts("issues") == []
+    world.cluster.set_config(world.changelog, cleanup_policy="delete")
+    assert setting.looked() == "2"
+    assert setting.looked() == "2"
+    assert forge.done == ["created"]
+    world.cluster.set_config(world.repartition, cleanup_policy="compact")
+    assert setting.looked() == "2"
+    assert forge.done == ["created", "updated"]
+    (issue,) = forge.texts("issues")
+    assert world.changelog in issue
+    chat = setting.github("drift", "chat")
+    assert chat.code == 0, str(chat)
+    (message,) = forge.chat
+    assert message["text"].endswith("/acme/shop/actions/runs/99")
+    world.up()
+    assert setting.looked() == "0"
+    assert forge.texts("issues") == []
+
+
+def test_the_jobs_of_gitlab(setting: Setting) -> None:
+    world, forge = setting.world, setting.forge
+    variables = {
+        **{name: value for name, value in setting.pipeline.variables.items() if "GITHUB" not in name},
+        "CI_API_V4_URL": forge.address,
+        "CI_PROJECT_ID": "7",
+        "CI_MERGE_REQUEST_IID": "12",
+        "CI_COMMIT_BRANCH": "main",
+        "CI_COMMIT_SHA": setting.head,
+        "CI_PIPELINE_URL": "https://gitlab.example.com/acme/shop/-/pipelines/99",
+        "HEADWATER_BOOTSTRAP_SERVERS": world.cluster.bootstrap_servers,
+        "GITLAB_TOKEN": TOKEN,
+        "CHAT_WEBHOOK": f"{forge.address}/chat",
+    }
+    git = ("git", "clone", "--quiet", "--no-checkout", str(setting.origin), str(setting.origin / "clone"))
+    subprocess.run(git, check=True)
+    (setting.origin / "clone" / ".git").rename(world.stack.folder / ".git")
+    pipeline = attrs.evolve(setting.pipeline, variables=variables)
+
+    def succeeds(*jobs: str) -> None:
+        for job in jobs:
+            done = pipeline.gitlab(f"headwater:{job}")
+            assert done.code == 0, str(done)
+
+    succeeds("check", "preview", "comment", "preview", "comment")
+    assert forge.done == ["created"]
+    (comment,) = forge.texts("merge_requests/12/notes")
+    assert comment.startswith(MARKER)
+    succeeds("plan", "up", "drift", "alert")
+    world.settles_at(4, 4)
+    assert forge.done == ["created"]
+    world.cluster.set_config(world.changelog, cleanup_policy="delete")
+    succeeds("drift", "alert", "drift", "alert")
+    assert forge.done == ["created", "created"]
+    assert len(forge.chat) == 2
+    (issue,) = forge.texts("issues")
+    assert world.changelog in issue
+    world.cluster.expand(world.repartition, 9)
+    succeeds("preview")
+    refused = pipeline.gitlab("headwater:comment")
+    assert (refused.code, "The plan is refused" in refused.text) == (1, True), str(refused)
+    assert pipeline.gitlab("headwater:plan").code == 1
