@@ -1,18 +1,20 @@
 """What one stack is told: which cluster, which documents, which limits."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import attrs
 
 from infra.apply.setup_switches import switched
 from infra.apply.stack_config import StackConfig
+from infra.model.policies import BlastRadius, Effect, Policy
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.planner import PlanPolicy
 from infra.spec import load_documents
 from infra.spec.files import find
+from infra.spec.policies import load_policies
 
 # Key → the environment variable that says the same (`infra.observe.environment`).
 _CONNECTION = {
@@ -32,7 +34,8 @@ _CONNECTION = {
     "skipTlsVerify": "HEADWATER_SKIP_VERIFY",
 }
 _LISTS = ("bootstrapServers", "saslOauthScopes")
-_OTHERS = ("documents", "clusterId", "maxNewTopics", "maxAddedPartitions", "setup")
+_LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.ADDED_PARTITIONS}
+_OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "setup")
 _DOCUMENTS = ("topologies",)
 
 
@@ -66,19 +69,27 @@ def stack_settings(
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
     connection = _connection(config, environment)
+    declared = load_policies([Path(path) for path in config.texts("policies")])
     policy = PlanPolicy(
-        cluster_id=config.text("clusterId"),
-        max_new_topics=config.count("maxNewTopics"),
-        max_added_partitions=config.count("maxAddedPartitions"),
+        cluster_id=config.text("clusterId"), policies=(*_limits(config, file), *declared.policies)
     )
     documents = switched(loaded.documents, config)
     return StackSettings(
         connection=connection,
         documents=documents,
         policy=policy,
-        problems=(*config.problems, *loaded.problems, *map(_no_documents, empty)),
+        problems=(*config.problems, *declared.problems, *loaded.problems, *map(_no_documents, empty)),
         are_documents_complete=not errors(loaded.problems),
     )
+
+
+def _limits(config: StackConfig, file: str) -> Iterator[Policy]:
+    """The limits that a stack sets by keys of its own are policies like those of a file."""
+    for key, effect in _LIMITS.items():
+        limit = config.count(key)
+        if limit is not None:
+            at = Location(file, pointer=f"/config/headwater:{key}")
+            yield Policy(rule=BlastRadius({effect: limit}), key=f"headwater:{key}", at=at)
 
 
 def _no_documents(folder: Path) -> Problem:

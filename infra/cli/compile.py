@@ -9,7 +9,8 @@ import click
 
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
-from infra.cli.options import Count, cluster_options, files_argument, output_option
+from infra.cli.options import Count, cluster_options, files_argument, output_option, policies_option
+from infra.cli.policies import judged, read_policies, with_judgements
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, ProblemsError
@@ -29,6 +30,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg")
     help="Partition count of a topic that exists; goes before what the cluster says. May be repeated.",
 )
 @cluster_options
+@policies_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @output_option
 @click.pass_context
@@ -39,6 +41,7 @@ def compile_(
     given: Sequence[tuple[str, int]],
     bootstrap_server: str | None,
     command_config: Path | None,
+    policy_files: Sequence[Path],
     form: str,
     output: Path | None,
 ) -> None:
@@ -53,6 +56,7 @@ def compile_(
       headwater compile topologies/ --bootstrap-server localhost:9092 --format json
       headwater compile orders.yaml --partitions orders=6 --format svg --output orders.svg
     """
+    policies = read_policies(policy_files)
     loaded = load_documents(files)
     try:
         counts = _counts(loaded.documents, bootstrap_server, command_config) | dict(given)
@@ -61,6 +65,7 @@ def compile_(
     compiled = compile_documents(loaded.documents, counts)
     if bootstrap_server is None and command_config is None:
         compiled = tuple(_asking_for_counts(application) for application in compiled)
+    compiled = with_judgements(compiled, tuple(judged(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():
         _print_tables(compiled)

@@ -34,6 +34,15 @@ def cluster_options(command: F) -> F:
     return _bootstrap_option(_config_option(command))
 
 
+policies_option = click.option(
+    "--policies",
+    "policy_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Judge by the policies of this file, too; may be repeated.",
+)
+
+
 class Count(click.ParamType["tuple[str, int]", object]):
     """`NAME=N`, N a positive number."""
 

@@ -10,13 +10,14 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options, files_argument
+from infra.cli.options import cluster_options, files_argument, policies_option
 from infra.model.problems import ProblemsError
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import KafkaClusterReader
 
 if TYPE_CHECKING:
+    from infra.model.policies import Policy
     from infra.planner import Plan
 
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     default=".",
     help="The folder of Pulumi.yaml, for --stack.",
 )
+@policies_option
 @click.pass_context
 def plan(
     context: click.Context,
@@ -43,6 +45,7 @@ def plan(
     command_config: Path | None,
     stack: str | None,
     project: Path,
+    policy_files: Sequence[Path],
 ) -> None:
     """Show what `pulumi up` would do to a cluster.
 
@@ -53,10 +56,12 @@ def plan(
     Examples:
       headwater plan topologies/ --bootstrap-server localhost:9092
       headwater plan topologies/ --command-config client.properties --stack production
+      headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
     """
+    policies = _policies(policy_files)
     try:
         loaded, reader = cluster.opened(files, bootstrap_server, command_config)
-        made = _plan(loaded.documents, _records(stack, project), reader)
+        made = _plan(loaded.documents, _records(stack, project), reader, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     _print(made)
@@ -68,12 +73,22 @@ def _plan(
     documents: Sequence[TopologyDocument],
     records: Mapping[str, SetupRecord],
     reader: KafkaClusterReader,
+    policies: "tuple[Policy, ...]",
 ) -> "Plan":
     start_ms = _milliseconds()
     compiled, snapshot = cluster.compiled(documents, records, reader)
     from infra import planner  # noqa: PLC0415 - likewise
 
-    return planner.plan(compiled, snapshot, records, planner.PlanPolicy(), _milliseconds() - start_ms)
+    limits = planner.PlanPolicy(policies=policies)
+    return planner.plan(compiled, snapshot, records, limits, _milliseconds() - start_ms)
+
+
+def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    if not files:
+        return ()
+    from infra.cli.policies import read_policies  # noqa: PLC0415 - likewise
+
+    return read_policies(files)
 
 
 def _records(stack: str | None, project: Path) -> Mapping[str, SetupRecord]:

@@ -6,9 +6,11 @@ from pathlib import Path
 import click
 
 from infra.cli.console import exit_for, print_json, print_problems
-from infra.cli.options import files_argument
+from infra.cli.options import files_argument, policies_option
+from infra.cli.policies import judged, read_policies
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
+from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemCode
 from infra.spec import Documents, load_documents
 
@@ -17,21 +19,27 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 
 @click.command()
 @files_argument
+@policies_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
-def validate(context: click.Context, files: Sequence[Path], form: str) -> None:
+def validate(
+    context: click.Context, files: Sequence[Path], *, policy_files: Sequence[Path], form: str
+) -> None:
     """Check topology documents, offline.
 
     FILES are files, folders (all *.yaml, *.yml, *.json below) or patterns. Checked are syntax, schema, the
-    rules of Kafka Streams for topologies, and that the documents fit each other. Exit code 0: sound, 1: not.
+    rules of Kafka Streams for topologies, that the documents fit each other, and your own policies, as far as
+    they can be judged without a cluster. Exit code 0: sound, 1: not.
 
     \b
     Examples:
       headwater validate orders.yaml
+      headwater validate topologies/ --policies headwater-policies.yaml
       headwater validate topologies/ --format json
     """
+    policies = read_policies(policy_files)
     loaded = load_documents(files)
-    problems = tuple(_problems(loaded))
+    problems = tuple(_problems(loaded, policies))
     if form == "json":
         from infra.report import problem_json  # noqa: PLC0415 - the text form does without
 
@@ -48,10 +56,12 @@ def validate(context: click.Context, files: Sequence[Path], form: str) -> None:
     context.exit(exit_for(problems))
 
 
-def _problems(loaded: Documents) -> Iterator[Problem]:
+def _problems(loaded: Documents, policies: Sequence[Policy]) -> Iterator[Problem]:
     yield from loaded.problems
-    for compiled in compile_documents(loaded.documents, {}):
-        yield from _offline(compiled)
+    compiled = compile_documents(loaded.documents, {})
+    for each in compiled:
+        yield from _offline(each)
+    yield from judged(loaded.documents, compiled, {}, policies)
 
 
 def _offline(compiled: CompiledApplication) -> Iterator[Problem]:

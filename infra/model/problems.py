@@ -56,6 +56,7 @@ class ProblemCode(StrEnum):
     GROUP_ACTIVE = "GroupActive"
     WRONG_CLUSTER = "WrongCluster"
     BLAST_RADIUS = "BlastRadius"
+    POLICY_VIOLATED = "PolicyViolated"
     REPLICATION_FACTOR = "ReplicationFactor"
     TIMEOUT = "Timeout"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import attrs
 
 from infra.model.compiled import CompiledApplication
+from infra.model.policies import Policy
 from infra.model.problems import Problem, errors
 from infra.model.record import SetupRecord
 from infra.planner.acls.action import AclAction
@@ -13,14 +14,11 @@ from infra.planner.actions import TopicAction
 
 @attrs.frozen
 class PlanPolicy:
-    """Limits that hold for every application of a stack. None = no limit."""
+    """What holds for every application of a stack."""
 
     cluster_id: str | None = None
     """The cluster that this stack belongs to; another one is an error."""
-    max_new_topics: int | None = None
-    """Topics that one run may create."""
-    max_added_partitions: int | None = None
-    """Partitions that one run may add, those of new topics included."""
+    policies: tuple[Policy, ...] = ()
 
 
 @attrs.frozen

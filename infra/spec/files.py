@@ -9,6 +9,8 @@ from pathlib import Path
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.spec.limits import MAX_BYTES
 
+POLICIES = "headwater-policies"
+"""The name, before its suffix, of the file of policies: it may lie among documents and is none."""
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -75,8 +77,8 @@ def _below(folder: str | Path) -> Iterator[Path | Problem]:
     for root, folders, names in os.walk(folder, onerror=faults.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            is_schema = name.endswith(".schema.json")
-            if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_schema:
+            is_another = name.endswith(".schema.json") or Path(name).stem == POLICIES
+            if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_another:
                 yield Path(root, name)
     for fault in faults:
         at = Location(str(fault.filename))

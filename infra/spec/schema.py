@@ -34,17 +34,25 @@ class Violation:
         return "propertyNames" in self.schema_path
 
 
+_TOPOLOGY = "topology.v1"
+
+
 @cache
-def document_schema() -> Schema:
-    """`topology_schemas/topology.v1.schema.json`, in a clone or an installed package alike."""
-    text = files("topology_schemas").joinpath("topology.v1.schema.json").read_text(encoding="utf-8")
+def published_schema(name: str) -> Schema:
+    """`topology_schemas/<name>.schema.json`, in a clone or an installed package alike."""
+    text = files("topology_schemas").joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
     return schema
 
 
-def find_violations(data: Any) -> Iterator[Violation]:  # noqa: ANN401 - any value
+def document_schema() -> Schema:
+    """The schema of topology documents."""
+    return published_schema(_TOPOLOGY)
+
+
+def find_violations(data: Any, schema: str = _TOPOLOGY) -> Iterator[Violation]:  # noqa: ANN401 - any value
     """Found as they are asked for: a hostile document has more than anyone wants to compute."""
-    for error in _validator().iter_errors(data):
+    for error in _validator(schema).iter_errors(data):
         yield Violation(
             path=tuple(error.absolute_path),
             keyword=str(error.validator),
@@ -86,11 +94,11 @@ def _is_whole(_: object, value: object) -> bool:
 
 
 @cache
-def _validator() -> Validator:
+def _validator(schema: str) -> Validator:
     kind = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator,
         {"pattern": _pattern},
         type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
     )
-    validator: Validator = kind(inlined(document_schema()))
+    validator: Validator = kind(inlined(published_schema(schema)))
     return validator

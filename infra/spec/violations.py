@@ -11,9 +11,9 @@ from infra.spec.places import RawDocument
 from infra.spec.schema import Violation, find_violations
 
 
-def violations(raw: RawDocument) -> tuple[Problem, ...]:
-    """All that does not fit the schema, at most `MAX_PROBLEMS` of it."""
-    problems = tuple(islice(_problems(raw), MAX_PROBLEMS + 1))
+def violations(raw: RawDocument, schema: str = "topology.v1") -> tuple[Problem, ...]:
+    """All that does not fit the published schema of that name, at most `MAX_PROBLEMS` of it."""
+    problems = tuple(islice(_problems(raw, schema), MAX_PROBLEMS + 1))
     if len(problems) <= MAX_PROBLEMS:
         return problems
     more = Problem(
@@ -26,9 +26,9 @@ def violations(raw: RawDocument) -> tuple[Problem, ...]:
     return (*problems[:MAX_PROBLEMS], more)
 
 
-def _problems(raw: RawDocument) -> Iterator[Problem]:
+def _problems(raw: RawDocument, schema: str) -> Iterator[Problem]:
     told: set[tuple[object, ...]] = set()
-    for violation in find_violations(raw.data):
+    for violation in find_violations(raw.data, schema):
         # a rule about several keys (`required`) is broken once for each, and told of at once
         rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
         if rule not in told and not _follows_from_indentation(raw.data, violation):

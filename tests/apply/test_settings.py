@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from infra.apply.settings import StackSettings, stack_settings
-from infra.model.problems import Severity, errors
+from infra.model.policies import BlastRadius, Effect
+from infra.model.problems import ProblemCode, Severity, errors
 from infra.model.topology import Lifecycle
 from infra.planner import PlanPolicy
 
@@ -59,7 +60,30 @@ def test_security_and_limits(documents: Path) -> None:
     assert read.connection is not None
     assert (read.connection.protocol, read.connection.mechanism) == ("SASL_SSL", "SCRAM-SHA-512")
     assert "blue-heron" not in repr(read)
-    assert read.policy == PlanPolicy(cluster_id="abc", max_new_topics=10, max_added_partitions=0)
+    assert read.policy.cluster_id == "abc"
+    assert [(policy.key, policy.rule) for policy in read.policy.policies] == [
+        ("headwater:maxNewTopics", BlastRadius({Effect.CREATED_TOPICS: 10})),
+        ("headwater:maxAddedPartitions", BlastRadius({Effect.ADDED_PARTITIONS: 0})),
+    ]
+
+
+def test_a_file_of_policies_comes_beside_the_limits(documents: Path, tmp_path: Path) -> None:
+    file = tmp_path / "headwater-policies.yaml"
+    file.write_text("policies: [{topicPartitions: {max: 12}}]")
+    read = settings(documents, policies=str(file), maxNewTopics="10")
+    assert [policy.key for policy in read.policy.policies] == ["headwater:maxNewTopics", "topicPartitions"]
+    file.write_text("policies: [{topicPartitions: {most: 12}}]")
+    (problem,) = errors(settings(documents, policies=str(file)).problems)
+    assert problem.location is not None
+    assert (problem.location.file, problem.location.pointer) == (
+        str(file),
+        "/policies/0/topicPartitions/most",
+    )
+
+
+def test_a_file_of_policies_that_is_missing_stops_everything(documents: Path) -> None:
+    (problem,) = errors(settings(documents, policies="nowhere.yaml").problems)
+    assert problem.code is ProblemCode.UNREADABLE_DOCUMENT
 
 
 def test_the_environment_gives_what_the_stack_leaves_out(documents: Path) -> None:

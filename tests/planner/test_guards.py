@@ -6,7 +6,7 @@ import pytest
 from infra.model.problems import ProblemCode, Severity
 from infra.model.topology import Sink
 from infra.planner import PlanPolicy
-from tests.planner.world import AUTOSCALING, CLUSTER, World, application, repartition
+from tests.planner.world import AUTOSCALING, CLUSTER, World, application, limits, repartition
 
 
 def test_another_cluster_is_an_error() -> None:
@@ -34,9 +34,9 @@ def test_a_planned_move_to_another_cluster_is_declared_and_then_remembered() -> 
 @pytest.mark.parametrize(
     ("policy", "refused"),
     [
-        (PlanPolicy(max_new_topics=2, max_added_partitions=8), False),
-        (PlanPolicy(max_new_topics=1), True),
-        (PlanPolicy(max_added_partitions=7), True),
+        (limits(createdTopics=2, addedPartitions=8), False),
+        (limits(createdTopics=1), True),
+        (limits(addedPartitions=7), True),
     ],
 )
 def test_a_run_may_not_create_too_much_at_once(policy: PlanPolicy, *, refused: bool) -> None:
@@ -47,8 +47,8 @@ def test_a_run_may_not_create_too_much_at_once(policy: PlanPolicy, *, refused: b
 def test_a_run_may_not_expand_too_much_at_once() -> None:
     world = World.set_up(application(config=AUTOSCALING))
     grown = application(config=AUTOSCALING, sources={"orders-in": 10})
-    assert world.plan(grown, policy=PlanPolicy(max_new_topics=0, max_added_partitions=12)).is_applicable
-    (problem,) = world.plan(grown, policy=PlanPolicy(max_added_partitions=11)).problems
+    assert world.plan(grown, policy=limits(createdTopics=0, addedPartitions=12)).is_applicable
+    (problem,) = world.plan(grown, policy=limits(addedPartitions=11)).problems
     assert problem.found == "12 new partitions"
 
 

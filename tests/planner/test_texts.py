@@ -12,7 +12,7 @@ from infra.model.problems import Location
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import Plan, PlanPolicy
 from infra.report import problems_text
-from tests.planner.world import MANUAL, World, application, changelog, repartition
+from tests.planner.world import MANUAL, World, application, changelog, limits, repartition
 
 GOLDEN = Path(__file__).parent / "golden"
 AUTOSCALING = {"partition.autoscaling.enabled": "true"}
@@ -174,7 +174,7 @@ def wrong_cluster() -> Plan:
 
 
 def blast_radius() -> Plan:
-    return World().plan(application(), policy=PlanPolicy(max_new_topics=1, max_added_partitions=4))
+    return World().plan(application(), policy=limits(createdTopics=1, addedPartitions=4))
 
 
 def timeout() -> Plan:

@@ -10,6 +10,7 @@ import attrs
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from infra.model.nodes import ChangelogKind
+from infra.model.policies import BlastRadius, Effect, Policy
 from infra.model.problems import Location
 from infra.model.record import SetupRecord
 from infra.model.topology import Application, Lifecycle, Setup, Sink
@@ -38,6 +39,12 @@ CHANGELOGS = {
     ChangelogKind.WINDOWED: WINDOWED,
     ChangelogKind.VERSIONED: VERSIONED,
 }
+
+
+def limits(**most: int) -> PlanPolicy:
+    """What a run may do at once, by the names of `Effect`."""
+    rule = BlastRadius({Effect(name): limit for name, limit in most.items()})
+    return PlanPolicy(policies=(Policy(rule=rule, key="blastRadius", at=Location("policies.yaml", 3)),))
 
 
 def repartition(

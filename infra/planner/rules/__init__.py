@@ -7,10 +7,10 @@ the texts.
 from collections.abc import Callable, Iterable
 
 from infra.model.problems import Problem
+from infra.planner.policies import judge_run
 from infra.planner.rules.acls_incomplete import acls_incomplete
 from infra.planner.rules.already_set_up import already_set_up
 from infra.planner.rules.application_removed import application_removed
-from infra.planner.rules.blast_radius import blast_radius
 from infra.planner.rules.group_active import group_active
 from infra.planner.rules.incomplete_setup import incomplete_setup
 from infra.planner.rules.lost_topics import lost_topics
@@ -55,6 +55,6 @@ RUN_RULES: tuple[RunRule, ...] = (
     application_removed,
     group_active,
     twice_managed,
-    blast_radius,
+    judge_run,
     no_authorizer,
 )

@@ -1,0 +1,82 @@
+"""A run does not do more than it is allowed to do at once."""
+
+from collections.abc import Iterator, Mapping
+
+from infra.model.policies import BlastRadius, Effect, Policy
+from infra.model.problems import Problem, ProblemCode
+from infra.planner.actions import ActionKind
+from infra.planner.policies.patterns import chooses
+from infra.planner.run import Run
+from infra.planner.wording import counted
+
+_NOUNS = {
+    Effect.CREATED_TOPICS: "new topic",
+    Effect.ADDED_PARTITIONS: "new partition",
+    Effect.RECREATED_TOPICS: "topic made anew after a loss",
+    Effect.DELETED_TOPICS: "deleted topic",
+}
+_WHY = {
+    Effect.RECREATED_TOPICS: "What the topics held is lost; so many at once are more often another cluster, "
+    "or an outage that is still going on.",
+    Effect.DELETED_TOPICS: "What they hold is gone for good; so many are more often the wrong documents.",
+}
+_TOO_MUCH = (
+    "So many at once are more often a mistake in a document than meant, and load the cluster's controller."
+)
+
+
+def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Problem]:
+    """A typing error in a count, or a wrong set of documents, stops here."""
+    effects = _effects(policy, run)
+    for effect, limit in rule.limits.items():
+        number = effects[effect]
+        if number > limit:
+            noun = _NOUNS[effect]
+            yield Problem(
+                code=ProblemCode.BLAST_RADIUS,
+                summary=f"This run would make {_many(number, noun)}, more than are allowed at once.",
+                expected=f"at most {_many(limit, noun)}",
+                found=_many(number, noun),
+                why=policy.message or _WHY.get(effect, _TOO_MUCH),
+                fix=f"Check the plan. If it is meant, raise `{_setting(policy, effect)}` for this run, or "
+                "change the applications one after another.",
+                location=policy.at,
+                severity=policy.severity,
+            )
+
+
+def _effects(policy: Policy, run: Run) -> Mapping[Effect, int]:
+    owners = {state.name: situation.id for situation in run.active for state in situation.topics}
+    actions = [
+        action
+        for action in run.actions
+        if _is_chosen(policy, owners.get(action.name)) and action.topic is not None
+    ]
+    created = [action for action in actions if action.live is None]
+    return {
+        Effect.CREATED_TOPICS: len(created),
+        Effect.ADDED_PARTITIONS: sum(action.partitions for action in created)
+        + sum(action.added_partitions for action in actions),
+        Effect.RECREATED_TOPICS: sum(action.kind is ActionKind.RECREATE for action in actions),
+        Effect.DELETED_TOPICS: sum(
+            not topic.is_sink and topic.name in run.snapshot.topics
+            for record in run.deleted
+            if _is_chosen(policy, record.application_id)
+            for topic in record.topics.values()
+        ),
+    }
+
+
+def _is_chosen(policy: Policy, application_id: str | None) -> bool:
+    return policy.applications is None if application_id is None else chooses(policy, application_id)
+
+
+def _many(number: int, noun: str) -> str:
+    """The noun comes first in its phrase: `2 topics made anew after a loss`."""
+    if noun.startswith("topic "):
+        return f"{counted(number, 'topic')}{noun.removeprefix('topic')}"
+    return counted(number, noun)
+
+
+def _setting(policy: Policy, effect: Effect) -> str:
+    return policy.key if policy.key.startswith("headwater:") else effect.value

@@ -1,0 +1,64 @@
+"""Which rule judges which policy."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from infra.model.policies import (
+    ApplicationPartitions,
+    BlastRadius,
+    MinInsyncReplicas,
+    NamedResources,
+    Naming,
+    Policy,
+    ReplicationFactor,
+    Retention,
+    TopicConfig,
+    TopicPartitions,
+)
+from infra.model.problems import Problem
+from infra.planner.policies.application_partitions import application_partitions
+from infra.planner.policies.blast_radius import blast_radius
+from infra.planner.policies.min_insync_replicas import min_insync_replicas
+from infra.planner.policies.named_resources import named_resources
+from infra.planner.policies.naming import naming
+from infra.planner.policies.patterns import chooses
+from infra.planner.policies.replication_factor import replication_factor
+from infra.planner.policies.retention import retention
+from infra.planner.policies.subject import Subject, planned
+from infra.planner.policies.topic_config import topic_config
+from infra.planner.policies.topic_partitions import topic_partitions
+from infra.planner.run import Run
+
+Judge = Callable[[Any, Policy, Subject], Iterable[Problem]]
+
+JUDGES: Mapping[type, Judge] = {
+    Naming: naming,
+    TopicPartitions: topic_partitions,
+    ApplicationPartitions: application_partitions,
+    ReplicationFactor: replication_factor,
+    MinInsyncReplicas: min_insync_replicas,
+    Retention: retention,
+    TopicConfig: topic_config,
+    NamedResources: named_resources,
+}
+
+
+def judge_application(subject: Subject, policies: Iterable[Policy]) -> Iterator[Problem]:
+    """Yield what one application breaks, policy by policy."""
+    for policy in policies:
+        judge = JUDGES.get(type(policy.rule))
+        if judge is not None and chooses(policy, subject.application.id):
+            yield from judge(policy.rule, policy, subject)
+
+
+def judge_run(run: Run) -> Iterator[Problem]:
+    """Yield what the run as a whole breaks, then what its active applications do, as the run leaves them."""
+    for policy in run.policy.policies:
+        if isinstance(policy.rule, BlastRadius):
+            yield from blast_radius(policy.rule, policy, run)
+    if not run.policy.policies:
+        return
+    actions = {action.name: action for action in run.actions}
+    for situation in run.active:
+        subject = planned(situation.compiled, actions, run.snapshot)
+        yield from judge_application(subject, run.policy.policies)

@@ -1,0 +1,26 @@
+"""No internal topic has a name that Kafka Streams made up."""
+
+from collections.abc import Iterator
+
+from infra.model.policies import NamedResources, Policy
+from infra.model.problems import Problem
+from infra.planner.policies.subject import Subject
+from infra.planner.policies.violation import violation
+
+
+def named_resources(rule: NamedResources, policy: Policy, subject: Subject) -> Iterator[Problem]:
+    """KIP-1111 as a policy: it covers foreign-key joins and table aggregations, too."""
+    del rule
+    for topic in subject.topics:
+        if topic.is_generated:
+            yield violation(
+                policy,
+                subject,
+                f"{topic.title} has a generated name.",
+                topic=topic,
+                expected="a name of your own",
+                found=topic.own_name,
+                why="The next change of the topology can shift its number: the topic goes on under another "
+                "name, empty, or gets another operator's data.",
+                fix="Name the operator or the store before the application is first set up.",
+            )

@@ -1,0 +1,57 @@
+"""Names that people choose follow a pattern."""
+
+from collections.abc import Iterator
+
+from infra.model.policies import Named, Naming, Policy, TopicClass
+from infra.model.problems import Problem
+from infra.planner.policies.patterns import matches
+from infra.planner.policies.subject import JudgedTopic, Subject
+from infra.planner.policies.violation import violation
+
+_NOUNS = {
+    Named.APPLICATION: "Application id",
+    Named.STORE: "Store name",
+    Named.REPARTITION: "Repartition name",
+    Named.MANAGED_TOPIC: "Managed topic name",
+}
+_CLASSES = {
+    Named.STORE: TopicClass.CHANGELOG,
+    Named.REPARTITION: TopicClass.REPARTITION,
+    Named.MANAGED_TOPIC: TopicClass.MANAGED,
+}
+_COSTS = {
+    Named.APPLICATION: "Rename the application before it is first set up; later its topics, offsets and "
+    "state stay behind under the old id (`renamedFrom`).",
+    Named.STORE: "Rename the store before it is first set up; later its changelog stays behind.",
+    Named.REPARTITION: "Rename the operator; drain the old topic, for nobody reads it any more.",
+    Named.MANAGED_TOPIC: "Rename the topic; its readers must follow.",
+}
+
+
+def naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
+    """Yield a violation for each name; those that Kafka Streams generated are for `namedResources`."""
+    for name, topic in dict(_names(rule.of, subject)).items():
+        if not matches(rule.pattern, name):
+            yield violation(
+                policy,
+                subject,
+                f"{_NOUNS[rule.of]} {name} does not match the pattern.",
+                topic=topic,
+                node=name,
+                expected=rule.pattern,
+                found=name,
+                why="Names by which teams, quotas and ACLs are told apart follow a pattern here.",
+                fix=_COSTS[rule.of],
+            )
+
+
+def _names(of: Named, subject: Subject) -> Iterator[tuple[str, JudgedTopic | None]]:
+    if of is Named.APPLICATION:
+        yield subject.application.id, None
+        return
+    for topic in subject.topics:
+        if topic.topic_class is _CLASSES[of] and not topic.is_generated:
+            yield topic.own_name, topic
+    if of is Named.STORE:
+        for store in subject.unlogged_stores:
+            yield store, None

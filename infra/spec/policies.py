@@ -1,0 +1,238 @@
+"""Policy files: read, checked against their schema, typed, with every problem collected."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.model.policies import (
+    EVERY_CLASS,
+    ApplicationPartitions,
+    BlastRadius,
+    Bounds,
+    Effect,
+    MinInsyncReplicas,
+    Named,
+    NamedResources,
+    Naming,
+    Policy,
+    PolicyRule,
+    ReplicationFactor,
+    Retention,
+    TopicClass,
+    TopicConfig,
+    TopicPartitions,
+)
+from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
+from infra.spec.build_stores import Options, duration
+from infra.spec.complaints import WHY
+from infra.spec.files import read
+from infra.spec.places import PathPart, RawDocument
+from infra.spec.scalars import config_text
+from infra.spec.violations import violations
+from infra.spec.yaml_text import read_yaml
+
+SCHEMA = "policies.v1"
+
+
+@attrs.frozen
+class Policies:
+    """`policies` are those of files without an error; `problems` are those of all."""
+
+    policies: tuple[Policy, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def load_policies(files: Sequence[Path]) -> Policies:
+    """Load policy files. Never raises for bad input."""
+    policies: list[Policy] = []
+    problems: list[Problem] = []
+    for file in files:
+        text = read(file)
+        loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(file))
+        policies += loaded.policies
+        problems += loaded.problems
+    return Policies(tuple(policies), tuple(attrs.evolve(each, why=_told(each)) for each in problems))
+
+
+def load_policies_text(text: str, file: str) -> Policies:
+    """Load the YAML or JSON text of one file, of which `file` is the name in places."""
+    raws, problems = read_yaml(text, file)
+    found = list(problems)
+    if not raws and not problems:
+        found.append(_empty(file))
+    policies: list[Policy] = []
+    for raw in raws:
+        faults = violations(raw, SCHEMA)
+        faults = faults or (() if problems else tuple(_meaningless(raw)))
+        found += faults
+        if not errors(faults):
+            policies += _policies(raw)
+    return Policies(() if errors(found) else tuple(policies), tuple(found))
+
+
+def _told(problem: Problem) -> str:
+    """Documents and policies are read by the same code, whose reasons speak of documents."""
+    is_unread = problem.code in (ProblemCode.UNREADABLE_DOCUMENT, ProblemCode.DOCUMENT_TOO_LARGE)
+    is_general = is_unread or problem.why == WHY
+    return (
+        "Nobody can keep policies that cannot be understood, so nothing is planned."
+        if is_general
+        else problem.why
+    )
+
+
+def _policies(raw: RawDocument) -> Iterator[Policy]:
+    for index, item in enumerate(raw.data["policies"]):
+        ((key, options),) = item.items()
+        options = options or {}
+        yield Policy(
+            rule=_RULES[key](options),
+            key=key,
+            at=raw.location(("policies", index, key), at_key=True) or Location(raw.file),
+            severity=Severity(options.get("severity", Severity.ERROR.value)),
+            message=options.get("message", ""),
+            applications=options.get("applications"),
+        )
+
+
+def _naming(of: Named) -> Callable[[Options], PolicyRule]:
+    return lambda options: Naming(of, options["pattern"])
+
+
+def _classes(options: Options) -> frozenset[TopicClass]:
+    return frozenset(map(TopicClass, options["kinds"])) if "kinds" in options else EVERY_CLASS
+
+
+def _bounded(make: Callable[[Bounds, frozenset[TopicClass]], PolicyRule]) -> Callable[[Options], PolicyRule]:
+    return lambda options: make(Bounds(options.get("min"), options.get("max")), _classes(options))
+
+
+def _retention(options: Options) -> PolicyRule:
+    return Retention(Bounds(duration(options, "min"), duration(options, "max")), _classes(options))
+
+
+def _topic_config(options: Options) -> PolicyRule:
+    required = {k: None if v is None else config_text(v) for k, v in options.get("require", {}).items()}
+    return TopicConfig(required, tuple(options.get("forbid", ())), _classes(options))
+
+
+def _blast_radius(options: Options) -> PolicyRule:
+    return BlastRadius({effect: options[effect.value] for effect in Effect if effect.value in options})
+
+
+_RULES: dict[str, Callable[[Options], PolicyRule]] = {
+    **{named.value: _naming(named) for named in Named},
+    "topicPartitions": _bounded(TopicPartitions),
+    "applicationPartitions": _bounded(ApplicationPartitions),
+    "replicationFactor": _bounded(ReplicationFactor),
+    "minInsyncReplicas": _bounded(MinInsyncReplicas),
+    "retention": _retention,
+    "topicConfig": _topic_config,
+    "namedResources": lambda _: NamedResources(),
+    "blastRadius": _blast_radius,
+}
+
+
+def _meaningless(raw: RawDocument) -> Iterator[Problem]:
+    """What fits the schema and can still not be judged by."""
+    for index, item in enumerate(raw.data["policies"]):
+        ((key, options),) = item.items()
+        path: tuple[PathPart, ...] = ("policies", index, key)
+        for name in ("pattern", "applications"):
+            if name in (options or {}):
+                yield from _untranslatable(raw, (*path, name), options[name])
+        if key in _LIMITED and not set(options or {}) & _LIMITED[key]:
+            yield _no_limit(raw, path, sorted(_LIMITED[key]))
+        yield from _contradicting(raw, path, options or {})
+
+
+_BOUNDS = {"min", "max"}
+_LIMITED: dict[str, set[str]] = {
+    "topicPartitions": _BOUNDS,
+    "applicationPartitions": _BOUNDS,
+    "replicationFactor": _BOUNDS,
+    "minInsyncReplicas": _BOUNDS,
+    "retention": _BOUNDS,
+    "topicConfig": {"require", "forbid"},
+    "blastRadius": {effect.value for effect in Effect},
+}
+"""What a policy must have one of to say anything."""
+
+
+def _untranslatable(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) -> Iterator[Problem]:
+    try:
+        JavaPattern(pattern).matches("a" * 249)
+    except UntranslatablePatternError as reason:
+        yield _problem(
+            raw,
+            path,
+            f"The pattern cannot be evaluated: {reason}.",
+            expected="a Java regular expression without back references and the like",
+            found=f"`{pattern}`",
+            fix="Rewrite it without what is named.",
+        )
+
+
+def _no_limit(raw: RawDocument, path: tuple[PathPart, ...], keys: Sequence[str]) -> Problem:
+    listed = " or ".join(f"`{key}`" for key in keys)
+    return _problem(
+        raw,
+        path,
+        f"`{path[-1]}` limits nothing.",
+        expected=listed,
+        found="none of them",
+        fix=f"Add {listed}.",
+    )
+
+
+def _contradicting(
+    raw: RawDocument, path: tuple[PathPart, ...], options: dict[str, Any]
+) -> Iterator[Problem]:
+    least, most = (duration(options, key) for key in ("min", "max"))
+    if least is not None and most is not None and least > most:
+        yield _problem(
+            raw,
+            (*path, "min"),
+            f"No value is both {options['min']} or more and {options['max']} or less.",
+            expected="`min` at most `max`",
+            found=f"{options['min']} and {options['max']}",
+            fix="Exchange them, or correct one.",
+        )
+    for key in sorted(set(options.get("require") or ()) & set(options.get("forbid") or ())):
+        yield _problem(
+            raw,
+            (*path, "forbid"),
+            f"The setting {key} is required and forbidden at once.",
+            expected="one of the two",
+            found="both",
+            fix="Remove one.",
+        )
+
+
+def _problem(
+    raw: RawDocument, path: tuple[PathPart, ...], summary: str, *, expected: str, found: str, fix: str
+) -> Problem:
+    return Problem(
+        code=ProblemCode.SCHEMA_VIOLATION,
+        summary=summary,
+        expected=expected,
+        found=found,
+        why="A policy that means nothing would be kept by everybody.",
+        fix=fix,
+        location=raw.location(path) or Location(raw.file),
+    )
+
+
+def _empty(file: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary="The file holds no policies.",
+        expected="a file of policies",
+        found="nothing but blanks and comments",
+        why="",
+        fix="Declare policies, or do not name the file.",
+        location=Location(file),
+    )

@@ -1,0 +1,96 @@
+"""Policies on the command line and in the comment on a pull request."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from infra.cli.exit_codes import ExitCode
+from infra.report import plan_text, problem_text
+from infra.report.plan_comment import plan_comment, read_preview
+from tests.cli.conftest import Headwater
+from tests.planner.world import World, application, limits
+
+DOCUMENT = """\
+application: {id: orders}
+topics: {totals: {partitions: follow}}
+topology:
+  - stream: {topic: in}
+  - groupBy: {name: by-customer}
+  - count: {materialized: {store: Counts, logging: {segment.bytes: 1048576}}}
+  - toStream:
+  - to: {topic: totals}
+"""
+
+
+@pytest.fixture
+def policies(headwater: Headwater, tmp_path: Path) -> Path:
+    """The document `orders.yaml` in the working folder, and a file of policies beside it, still empty."""
+    del headwater  # it has chosen the working folder
+    (tmp_path / "orders.yaml").write_text(DOCUMENT)
+    return tmp_path / "headwater-policies.yaml"
+
+
+def test_a_broken_policy_fails_the_validation(headwater: Headwater, policies: Path) -> None:
+    policies.write_text('policies: [{storeName: {pattern: "[a-z]+"}}, {topicPartitions: {max: 1}}]')
+    done = headwater("validate", ".", "--policies", policies)
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "error[PolicyViolated] Store name Counts does not match the pattern." in done.stderr
+    assert "headwater-policies.yaml:1" in done.stderr
+    assert done.stderr.count("PolicyViolated") == 1  # counts are not known here
+    assert headwater("validate", ".").returncode == ExitCode.DONE
+
+
+def test_a_warning_is_told_and_passes(headwater: Headwater, policies: Path) -> None:
+    policies.write_text('policies: [{storeName: {pattern: "[a-z]+", severity: warning}}]')
+    done = headwater("validate", "orders.yaml", "--policies", policies)
+    assert (done.returncode, "warning[PolicyViolated]" in done.stderr) == (ExitCode.DONE, True)
+
+
+def test_counts_are_judged_where_they_are_known(headwater: Headwater, policies: Path) -> None:
+    policies.write_text("policies: [{topicPartitions: {max: 4}}, {applicationPartitions: {max: 12}}]")
+    fitting = headwater("compile", "orders.yaml", "--partitions", "in=4", "--policies", policies)
+    assert (fitting.returncode, fitting.stderr) == (ExitCode.DONE, "")
+    done = headwater(
+        "compile", "orders.yaml", "--partitions", "in=5", "--policies", policies, "--format", "json"
+    )
+    assert done.returncode == ExitCode.PROBLEMS
+    (told,) = json.loads(done.stdout)["applications"]
+    assert [problem["code"] for problem in told["problems"]] == ["PolicyViolated"] * 4
+    assert {problem["topic"] for problem in told["problems"]} == {
+        "orders-by-customer-repartition",
+        "orders-Counts-changelog",
+        "totals",
+        None,
+    }
+
+
+def test_policies_may_stand_in_several_files(headwater: Headwater, policies: Path) -> None:
+    policies.write_text('policies: [{storeName: {pattern: "[a-z]+"}}]')
+    other = policies.with_name("more.txt")
+    other.write_text('policies: [{applicationId: {pattern: "shop-.*"}}]')
+    done = headwater("validate", "orders.yaml", "--policies", policies, "--policies", other)
+    assert done.stderr.count("error[PolicyViolated]") == 2
+
+
+def test_policies_that_are_not_sound_stop_everything(headwater: Headwater, policies: Path) -> None:
+    policies.write_text("policies: [{storeNames: {pattern: x}}]")
+    for command in ("validate", "compile"):
+        done = headwater(command, "orders.yaml", "--policies", policies)
+        assert (done.returncode, done.stdout) == (ExitCode.PROBLEMS, "")
+        assert "Did you mean `storeName`?" in done.stderr
+    done = headwater("plan", "orders.yaml", "--policies", policies, "--bootstrap-server", "127.0.0.1:1")
+    assert "Did you mean `storeName`?" in done.stderr
+    assert headwater("validate", "orders.yaml", "--policies", "nowhere").returncode == ExitCode.USAGE
+
+
+def test_the_comment_on_a_pull_request_shows_them() -> None:
+    plan = World().plan(application(), policy=limits(createdTopics=1))
+    preview = {
+        "diagnostics": [{"severity": "error", "message": problem_text(problem)} for problem in plan.problems]
+        + [{"severity": "info", "message": plan_text(plan)}]
+    }
+    comment = plan_comment(read_preview(json.dumps(preview)))
+    assert "🔴 Kafka topics: refused, 1 error; nothing will be changed" in comment
+    assert "error[BlastRadius] This run would make 2 new topics" in comment
+    assert "policies.yaml:3" in comment

@@ -1,0 +1,41 @@
+"""Each mistake, and the whole text that its writer gets to read."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infra.model.problems import errors
+from infra.spec.policies import load_policies
+from tests.spec.rendering import problems_text
+
+FOLDER = Path(__file__).parent / "invalid"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_mistakes_are_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch, golden: Callable[[Path, str], None]
+) -> None:
+    monkeypatch.chdir(FOLDER)
+    loaded = load_policies([Path(file.name)])
+    golden(file.with_suffix(".txt"), problems_text(loaded.problems))
+    assert errors(loaded.problems)
+    assert loaded.policies == ()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_problem_says_where_why_and_what_to_do(file: Path) -> None:
+    for problem in load_policies([file]).problems:
+        assert problem.location is not None
+        assert problem.location.line > 0 or file.stem == "empty"
+        assert problem.why.endswith(".")
+        assert problem.fix.endswith((".", "?"))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "large.yaml").write_bytes(b"#" * (5 * 1024 * 1024 + 1))
+    (tmp_path / "binary.yaml").write_bytes(b"policies: \xff")
+    for name in ("nowhere.yaml", "large.yaml", "binary.yaml", "."):
+        (problem,) = load_policies([tmp_path / name]).problems
+        assert problem.why == "Nobody can keep policies that cannot be understood, so nothing is planned."

@@ -1,0 +1,207 @@
+"""Each rule: what keeps it, what breaks it, and the whole text that tells so."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+from infra.compiler import regular_languages
+from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from infra.model.nodes import ChangelogKind
+from infra.model.policies import Policy
+from infra.model.problems import Problem, ProblemCode, Severity, errors
+from infra.model.topology import Lifecycle, Sink
+from infra.planner import Plan, PlanPolicy
+from infra.planner.policies import declared, judge_application
+from infra.report import problems_text
+from infra.spec.policies import load_policies_text
+from tests.planner.world import World, application, changelog, repartition
+
+GOLDEN = Path(__file__).parent / "golden"
+POLICY = ProblemCode.POLICY_VIOLATED
+CONFIG = {"cleanup.policy": "compact,delete", "retention.ms": "86400000", "min.insync.replicas": "2"}
+
+
+def policies(text: str) -> tuple[Policy, ...]:
+    loaded = load_policies_text(f"policies:\n  - {text}\n", "policies.yaml")
+    assert loaded.problems == ()
+    return loaded.policies
+
+
+def shop() -> CompiledApplication:
+    """orders(4) → by-customer → counts and hourly, a generated store and a managed sink."""
+    topics: Sequence[InternalTopic] = (
+        attrs.evolve(repartition("orders-by-customer-repartition", 4), node="by-customer-repartition-sink"),
+        attrs.evolve(changelog("orders-counts-changelog", 4), node="counts"),
+        attrs.evolve(changelog("orders-Hourly-changelog", 4, ChangelogKind.WINDOWED), node="Hourly"),
+        attrs.evolve(
+            changelog("orders-KSTREAM-REDUCE-STATE-STORE-0000000007-changelog", 4),
+            node="KSTREAM-REDUCE-STATE-STORE-0000000007",
+            generated=True,
+        ),
+    )
+    compiled = application(topics=topics, sink=Sink("totals", 4, CONFIG, 3))
+    *parts, last = compiled.subtopologies
+    last = attrs.evolve(last, stores=("counts", "Lookups"))
+    return attrs.evolve(compiled, subtopologies=(*parts, last))
+
+
+def planned(text: str, world: World | None = None) -> Plan:
+    return (world or World()).plan(shop(), policy=PlanPolicy(policies=policies(text)))
+
+
+BROKEN = {
+    "application-id": 'applicationId: {pattern: "shop-[a-z]+", message: Quotas are set by this prefix.}',
+    "store-name": 'storeName: {pattern: "[a-z]+"}',
+    "repartition-name": 'repartitionName: {pattern: "to-.*", severity: warning}',
+    "managed-topic-name": 'managedTopicName: {pattern: "shop[.].*"}',
+    "topic-partitions-many": "topicPartitions: {max: 3, kinds: [repartition]}",
+    "topic-partitions-few": "topicPartitions: {min: 6, kinds: [managed]}",
+    "application-partitions": "applicationPartitions: {max: 19}",
+    "replication-factor": "replicationFactor: {min: 4, max: 5, kinds: [repartition, managed]}",
+    "min-insync-replicas": "minInsyncReplicas: {min: 3}",
+    "retention-long": "retention: {max: 12h}",
+    "retention-short": "retention: {min: 2d, kinds: [changelog, managed]}",
+    "config-lacking": "topicConfig: {require: {compression.type: lz4, segment.ms: null}, kinds: [managed]}",
+    "config-forbidden": "topicConfig: {forbid: [min.insync.replicas, segment.bytes, cleanup.policy]}",
+    "named-resources": "namedResources:",
+    "blast-radius": "blastRadius: {createdTopics: 4, addedPartitions: 19}",
+}
+KEPT = (
+    'applicationId: {pattern: "[a-z]+(-[a-z]+)*"}',
+    'applicationId: {pattern: "shop-[a-z]+", applications: "shop.*"}',
+    'storeName: {pattern: "counts|Hourly|Lookups"}',
+    'repartitionName: {pattern: "by-.*"}',
+    'managedTopicName: {pattern: "totals"}',
+    "topicPartitions: {min: 4, max: 4}",
+    "applicationPartitions: {min: 1, max: 20}",
+    "applicationPartitions: {max: 12, kinds: [changelog]}",
+    "replicationFactor: {min: 3, max: 3}",
+    "minInsyncReplicas: {max: 2}",
+    "retention: {min: 1d, max: 30d, kinds: [changelog, managed]}",
+    "topicConfig: {require: {cleanup.policy: delete}, kinds: [repartition]}",
+    "topicConfig: {forbid: [segment.bytes, cleanup.policy, message.timestamp.type], kinds: [repartition]}",
+    'namedResources: {applications: "other"}',
+    "blastRadius: {createdTopics: 5, addedPartitions: 20, recreatedTopics: 0, deletedTopics: 0}",
+    'blastRadius: {createdTopics: 0, applications: "other"}',
+)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_breaks_a_policy_is_told(name: str, golden: Callable[[Path, str], None]) -> None:
+    plan = planned(BROKEN[name])
+    assert plan.problems
+    severity = Severity.WARNING if "severity: warning" in BROKEN[name] else Severity.ERROR
+    assert {problem.severity for problem in plan.problems} == {severity}
+    assert plan.is_applicable is (severity is Severity.WARNING)
+    golden(GOLDEN / f"{name}.txt", problems_text(plan.problems) + "\n")
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_keeps_a_policy_is_not_spoken_of(text: str) -> None:
+    assert planned(text).problems == ()
+
+
+def test_a_topic_that_exists_is_judged_as_the_run_leaves_it() -> None:
+    world = World.set_up(shop())
+    world.change("orders-by-customer-repartition", replication_factor=1)
+    world.configure("orders-counts-changelog", min_insync_replicas="1")
+    world.configure("orders-Hourly-changelog", min_insync_replicas="2")
+    text = "replicationFactor: {min: 3}\n  - minInsyncReplicas: {min: 2, kinds: [changelog]}"
+    broken = [problem for problem in planned(text, world).problems if problem.code is POLICY]
+    assert [(problem.topic, problem.found) for problem in broken] == [
+        ("orders-by-customer-repartition", "1"),
+        ("orders-counts-changelog", "1"),
+        ("orders-KSTREAM-REDUCE-STATE-STORE-0000000007-changelog", "1, the default of the brokers"),
+    ]
+
+
+def test_defaults_of_the_brokers_count_in_a_plan() -> None:
+    world = World(default_min_insync_replicas=1, topic_defaults={"retention.ms": "604800000"})
+    text = "minInsyncReplicas: {min: 2, kinds: [repartition]}"
+    assert [problem.found for problem in planned(text, world).problems] == ["1, the default of the brokers"]
+
+
+def offline(text: str, *, counts_are_known: bool = False) -> list[Problem]:
+    return list(judge_application(declared(shop(), counts_are_known=counts_are_known), policies(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "topicPartitions: {max: 1}",
+        "applicationPartitions: {max: 1}",
+        "replicationFactor: {min: 9, kinds: [changelog]}",
+        "minInsyncReplicas: {min: 9, kinds: [changelog]}",
+        "topicConfig: {require: {compression.type: lz4}}",
+        "blastRadius: {createdTopics: 0}",
+    ],
+)
+def test_what_only_a_cluster_tells_is_not_judged_without_one(text: str) -> None:
+    assert offline(text) == []
+
+
+def test_what_the_document_says_is_judged_offline() -> None:
+    assert [problem.found for problem in offline("topicPartitions: {max: 3}", counts_are_known=True)] == [
+        "4"
+    ] * 5
+    assert [problem.topic for problem in offline("replicationFactor: {min: 4}")] == ["totals"]
+    assert len(offline('storeName: {pattern: "[a-z]+"}')) == 2
+
+
+def lost(world: World, *names: str) -> World:
+    for name in names:
+        del world.topics[name]
+    return world
+
+
+def test_topics_made_anew_after_a_loss_are_limited() -> None:
+    world = lost(World.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog")
+    (problem,) = errors(planned("blastRadius: {recreatedTopics: 1}", world).problems)
+    assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "2 topics made anew after a loss")
+
+
+def test_deletions_of_a_retired_application_are_limited() -> None:
+    world = World.set_up(shop())
+    retired = attrs.evolve(shop(), application=attrs.evolve(shop().application, lifecycle=Lifecycle.RETIRED))
+    world.up(retired)
+    limited = PlanPolicy(policies=policies("blastRadius: {deletedTopics: 3}"))
+    (problem,) = world.plan(policy=limited).problems
+    assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "4 deleted topics")
+    assert world.plan(policy=PlanPolicy(policies=policies("blastRadius: {deletedTopics: 4}"))).is_applicable
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}", "([a-z]+)*[0-9]"])
+def test_no_pattern_takes_longer_than_its_names_are_long(pattern: str) -> None:
+    compiled = application(id_="a" * 200, topics=[])
+    text = f'applicationId: {{pattern: "{pattern}", applications: "{pattern}|.*"}}'
+    assert len(list(judge_application(declared(compiled), policies(text)))) <= 1
+
+
+def test_a_pattern_that_takes_too_much_memory_is_kept_by_nobody_and_spares_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pattern = "(.*b.{60})*(.*c.{50})*"
+    loaded = policies(f"applicationId: {{pattern: '{pattern}'}}") + policies(
+        f"applicationId: {{pattern: x, applications: '{pattern}'}}"
+    )
+    monkeypatch.setattr(regular_languages, "_MOST_EXPRESSIONS", 20)
+    broken = judge_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
+    assert len(list(broken)) == 2
+
+
+def test_many_topics_take_little_time() -> None:
+    topics = [changelog(f"orders-s{number}-changelog", 4) for number in range(5_000)]
+    compiled = application(topics=topics)
+    text = 'storeName: {pattern: "orders-s[0-9]+|counts"}\n  - topicPartitions: {max: 4}'
+    assert list(judge_application(declared(compiled), policies(text))) == []
+
+
+def test_sub_topologies_are_not_needed() -> None:
+    """An application that was only observed has none."""
+    parts: tuple[SubTopology, ...] = ()
+    observed = attrs.evolve(shop(), subtopologies=parts, is_observed=True)
+    broken = judge_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
+    assert [problem.node for problem in broken] == ["Hourly"]

@@ -1,0 +1,95 @@
+"""The published schema of policies: sound, explained throughout, and wholly understood by the code."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from infra.spec import complaints
+from infra.spec.policies import _RULES, load_policies_text
+from infra.spec.schema import Schema, published_schema
+from tests.spec.test_schema import _APPLYING, _EXPLAINING, is_condition, schemas
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/policies.md"
+SCHEMA = published_schema("policies.v1")
+PARTS = list(schemas(SCHEMA))
+
+
+def resolved(part: Schema) -> Schema:
+    while "$ref" in part:
+        name = part["$ref"].removeprefix("#/$defs/")
+        part = {**SCHEMA["$defs"][name], **{key: value for key, value in part.items() if key != "$ref"}}
+    return part
+
+
+EXPLAINED = [(path, resolved(part)) for path, part in PARTS if not is_condition(path)]
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_everything_is_explained_by_words_and_examples() -> None:
+    assert [path for path, part in EXPLAINED if not part.get("description", "").endswith(".")] == []
+    assert [path for path, part in EXPLAINED if not part.get("examples")] == []
+    assert [name for name, part in SCHEMA["$defs"].items() if not part.get("title")] == []
+
+
+def test_every_example_and_default_is_valid() -> None:
+    for path, part in EXPLAINED:
+        validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
+        for example in [*part["examples"], *([part["default"]] if "default" in part else [])]:
+            assert validator.is_valid(example), (path, example)
+
+
+def test_no_mapping_is_open_by_accident() -> None:
+    for path, part in EXPLAINED:
+        types = part.get("type", ())
+        if "object" in ([types] if isinstance(types, str) else types):
+            assert "additionalProperties" in part, path
+
+
+def test_only_keywords_are_used_that_can_be_told_about() -> None:
+    used = {keyword for _, part in PARTS for keyword in part}
+    assert used <= {"$ref", *complaints._COMPLAIN} | _APPLYING | _EXPLAINING
+
+
+def test_every_rule_is_understood() -> None:
+    assert set(_RULES) == set(SCHEMA["$defs"]["policy"]["properties"])
+
+
+@pytest.mark.parametrize("rule", _RULES)
+def test_an_example_of_each_rule_means_something(rule: str) -> None:
+    for example in SCHEMA["$defs"][rule]["examples"]:
+        loaded = load_policies_text(yaml.safe_dump({"policies": [{rule: example}]}), "policies.yaml")
+        assert loaded.problems == ()
+        assert [policy.key for policy in loaded.policies] == [rule]
+
+
+def snippets() -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", snippets())
+def test_what_the_guide_shows_is_valid(snippet: str) -> None:
+    loaded = load_policies_text(snippet, "policies.yaml")
+    assert loaded.problems == ()
+
+
+def test_the_guide_explains_every_rule_and_every_option() -> None:
+    text = GUIDE.read_text()
+    rules: dict[str, Any] = SCHEMA["$defs"]["policy"]["properties"]
+    for rule in rules:
+        assert f"| `{rule}` |" in text, rule
+        for option in resolved(rules[rule])["properties"]:
+            assert f"`{option}`" in text, option
+
+
+def test_the_examples_of_the_guide_find_the_schema() -> None:
+    for snippet in snippets():
+        found = re.search(r"\$schema=(\S+)", snippet)
+        assert found is None or (ROOT / "docs" / found[1]).is_file()
