@@ -5,7 +5,7 @@ from typing import Protocol
 
 from infra.model.topology import TopologyDocument
 from spark_jobs.agent.events import AgentEvent
-from spark_jobs.agent.state import AgentState, ExpansionEntry, TopicCounts, TopicResult
+from spark_jobs.agent.state import AgentState, ExpansionEntry, Shortfall, TopicCounts, TopicResult
 
 
 class NoLongerLeaderError(Exception):
@@ -22,8 +22,8 @@ class Cluster(Protocol):
         """
         ...
 
-    def expand(self, partitions: TopicCounts, *, validate_only: bool) -> tuple[TopicResult, ...]:
-        """Ask for topic → new count; return a result for each topic, in the given order. Never raises.
+    def expand(self, lacking: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
+        """Ask for the counts that are wanted; return a result for each, in the given order. Never raises.
 
         `validate_only` has the brokers check the request and change nothing; EXPANDED then means valid.
         """
