@@ -67,6 +67,8 @@ class Program(Protocol):
         ...
 
     @property
+    def application_id(self) -> str: ...
+    @property
     def settings(self) -> EngineSettings: ...
 
     def source(self, topic: str) -> str:
@@ -79,6 +81,10 @@ class Program(Protocol):
 
     def changelog(self, store: str) -> str | None:
         """The topic on the cluster that a store writes to; None = not logged, or its source is it."""
+        ...
+
+    def source_changelog(self, store: str) -> str | None:
+        """The source topic on the cluster that is a store's changelog; None = no such."""
         ...
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:

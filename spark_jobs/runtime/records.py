@@ -38,10 +38,24 @@ class ValueAndTimestamp(NamedTuple):
     timestamp: int
 
 
-class Ambient:
-    """The input record being worked on, for what an expression or a processor asks beyond key and value."""
+Context = tuple[int, Headers, InputRecord]
+"""(timestamp, headers, input record) of what a node works on; the timestamp may differ from the input's."""
 
-    __slots__ = ("record",)
+NO_RECORD: InputRecord = ("", -1, -1, -1, None, None, ())
+
+
+class Ambient:
+    """The input record being worked on, for what an expression or a processor asks beyond key and value.
+
+    `node` is set while a user's code runs: what its store writes are logged with.
+    """
+
+    __slots__ = ("node", "record")
 
     def __init__(self) -> None:
-        self.record: InputRecord = ("", -1, -1, -1, None, None, ())
+        self.record: InputRecord = NO_RECORD
+        self.node: Context | None = None
+
+    def context(self) -> Context:
+        """What a write to a store is logged with."""
+        return self.node or (self.record[3], self.record[6], self.record)

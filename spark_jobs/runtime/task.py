@@ -4,14 +4,32 @@
     outputs = task.process(records, wall_clock_ms)    # sinks', repartition topics' and changelogs' records
 
 `process` leaves clocks and schedules in `state.metadata` and the stores' changes in `state.changes()`; the
-caller persists them (see `task_state`).
+caller persists them (see `task_state`). After a batch that failed the state is rolled back and the task is
+made anew.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
+from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from spark_jobs.processors import PunctuationType
+from spark_jobs.runtime.endpoints import Consume, sink, source, timestamps
+from spark_jobs.runtime.failures import Failures, PoisonRecordError
+from spark_jobs.runtime.merging import merged
+from spark_jobs.runtime.operators import FACTORIES
+from spark_jobs.runtime.operators.interface import NotRunnableError, OperatorContext, Process
 from spark_jobs.runtime.program_interface import Program
-from spark_jobs.runtime.records import InputRecord, OutputRecord, Value
+from spark_jobs.runtime.punctuation import Schedule, Schedules
+from spark_jobs.runtime.records import Ambient, InputRecord, OutputRecord, Value
+from spark_jobs.runtime.stores.clock import Clock
+from spark_jobs.runtime.stores.overlay import Overlay
 from spark_jobs.runtime.task_state import TaskState
+from spark_jobs.runtime.task_stores import TaskStores
+
+__all__ = ["PoisonRecordError", "Task"]
+
+_TOPIC: Final = 0
 
 
 class Task:
@@ -34,7 +52,70 @@ class Task:
         self.program = program
         self.partition = partition
         self.state = state
-        self.global_stores = global_stores or {}
+        self.task_id = f"{program.name}_{partition}"
+        self.ambient = Ambient()
+        self.dropped: Counter[tuple[str, str]] = Counter()
+        """(node, reason) → records dropped since the task was made."""
+        self._outputs: list[OutputRecord] = []
+        self.append = self._outputs.append
+        self.failures = Failures(program.settings, self.append)
+        self._clocks: dict[str, Clock] = {}
+        self._wall = 0
+        self.stream_time = self.clock("task")
+        self._stores = TaskStores(self, global_stores or {})
+        self._schedules = {kind: Schedules() for kind in PunctuationType}
+        self._scheduled: Counter[str] = Counter()
+        self._starts: dict[str, list[Callable[[], None]]] = {}
+        self._closes: list[Callable[[], None]] = []
+        self._sources: dict[str, Consume] = {}
+        self._timestamps: dict[str, Callable[[InputRecord], InputRecord | None]] = {}
+        self._consumers: dict[str, Consume] = {}
+        self._started = False
+        self._build()
+
+    # what operators, stores and ends ask of their task
+
+    @property
+    def application_id(self) -> str:
+        return self.program.application_id
+
+    def wall_clock(self) -> int:
+        return self._wall
+
+    def clock(self, name: str) -> Clock:
+        known = self._clocks.get(name)
+        if known is None:
+            known = self._clocks[name] = Clock(self.state.metadata.get(name, -1))
+        return known
+
+    def overlay(self, name: str) -> Overlay:
+        return self.state.store(name)
+
+    def typed_store(self, name: str) -> Value:
+        return self._stores.typed(name)
+
+    def is_global_store(self, name: str) -> bool:
+        return self._stores.is_global(name)
+
+    def drop(self, node: str, reason: str) -> None:
+        self.dropped[node, reason] += 1
+
+    def on_open(self, node: str, start: Callable[[], None]) -> None:
+        self._starts.setdefault(node, []).append(start)
+
+    def on_close(self, close: Callable[[], None]) -> None:
+        self._closes.append(close)
+
+    def schedule(
+        self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
+    ) -> Schedule:
+        self._scheduled[node] += 1
+        schedule = Schedule(interval_ms, self.clock(f"{node}/schedule/{self._scheduled[node]}"), callback)
+        schedule.start(0 if kind is PunctuationType.STREAM_TIME else self._wall + interval_ms)
+        self._schedules[kind].add(schedule)
+        return schedule
+
+    # batches
 
     def process(self, records: Iterable[InputRecord], wall_clock_ms: int) -> list[OutputRecord]:
         """Works one batch off: its records, due punctuations, flushes.
@@ -44,16 +125,141 @@ class Task:
         Raises:
             PoisonRecordError: A record cannot be handled and the handlers say to fail.
         """
-        raise NotImplementedError
+        self._wall = wall_clock_ms
+        self._start()
+        self._consume(records)
+        self._schedules[PunctuationType.WALL_CLOCK_TIME].punctuate(wall_clock_ms)
+        self._stores.flush()
+        self.state.metadata.update((name, clock.now) for name, clock in self._clocks.items())
+        outputs = self._outputs.copy()
+        self._outputs.clear()
+        return outputs
 
     def restore(self, topic: str, records: Iterable[InputRecord]) -> None:
-        """Puts records of a changelog topic into its store; they count as changes of the running batch."""
-        raise NotImplementedError
+        """Puts records of a changelog topic into its store; they count as changes of the running batch.
+
+        `topic` may be a source topic that serves as changelog. Raises KeyError for another topic.
+        """
+        restore = self._stores.restore_of(topic)
+        for _, _, _, timestamp, key, value, _ in records:
+            if key is not None:
+                restore(key, value, timestamp)
+        self.state.metadata.update((name, clock.now) for name, clock in self._clocks.items())
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        """Typed stores by name: what a global task lends to the others."""
+        return self._stores.all()
 
     def close(self) -> None:
         """Closes users' processors."""
-        raise NotImplementedError
+        for close in self._closes:
+            close()
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            for node in self.program.nodes:
+                for start in self._starts.get(node.name, ()):
+                    start()
+
+    def _consume(self, records: Iterable[InputRecord]) -> None:
+        if self._timestamps:
+            records = self._timed(records)
+        order = {topic: place for place, topic in enumerate(self._consumers)}
+        punctuate = self._schedules[PunctuationType.STREAM_TIME]
+        topic = ""
+        consume: Consume = self._unread
+        for record in merged(records, order):
+            if record[_TOPIC] != topic:
+                topic = record[_TOPIC]
+                consume = self._consumer(topic)
+            try:
+                consume(record)
+            except PoisonRecordError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - expressions and users' classes raise anything
+                self.ambient.node = None
+                self.failures.processing(record, fault)
+            if punctuate:
+                punctuate.punctuate(self.stream_time.now)
+
+    def _timed(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
+        for record in records:
+            self._consumer(record[_TOPIC])
+            timed = self._timestamps.get(self.program.source(record[_TOPIC]))
+            found = record if timed is None else timed(record)
+            if found is not None:
+                yield found
+
+    def _consumer(self, topic: str) -> Consume:
+        known = self._consumers.get(topic)
+        if known is None:
+            known = self._consumers[topic] = self._sources[self.program.source(topic)]
+        return known
+
+    @staticmethod
+    def _unread(record: InputRecord) -> None:
+        raise AssertionError(record)
+
+    # wiring
+
+    def _build(self) -> None:
+        """Children before parents, so that each node finds what it forwards to."""
+        built: dict[str, Process] = {}
+        children = _children(self.program.nodes)
+        for node in reversed(self.program.nodes):
+            below = {child: built[child] for child in children[node.name]}
+            forward = _forward(tuple(below.values()))
+            match node:
+                case SinkNode():
+                    built[node.name] = sink(node, self)
+                case ProcessorNode():
+                    built[node.name] = self._operator(node, below, forward)
+                case SourceNode():
+                    self._sources[node.name] = source(node, forward, self)
+                    timed = timestamps(node, self)
+                    if timed is not None:
+                        self._timestamps[node.name] = timed
+
+    def _operator(self, node: ProcessorNode, children: Mapping[str, Process], forward: Process) -> Process:
+        if node.behaviour is None:
+            raise NotRunnableError(f"{node.name} comes from a text that does not say what it does")
+        factory = FACTORIES[type(node.behaviour)]
+        return factory(node.behaviour, OperatorContext(node, children, forward, self))
 
 
-class PoisonRecordError(Exception):
-    """A record that cannot be handled; the text names topic, partition and offset."""
+def _children(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Node → its children in declaration order."""
+    children: dict[str, list[str]] = {}
+    for node in nodes:
+        children[node.name] = []
+        if not isinstance(node, SourceNode):
+            for parent in node.parents:
+                children[parent].append(node.name)
+    return children
+
+
+def _forward(children: tuple[Process, ...]) -> Process:
+    match children:
+        case ():
+            return _nowhere
+        case (only,):
+            return only
+        case (first, second):
+
+            def both(key: Value, value: Value, timestamp: int, headers: Value) -> None:
+                first(key, value, timestamp, headers)
+                second(key, value, timestamp, headers)
+
+            return both
+
+    def each(key: Value, value: Value, timestamp: int, headers: Value) -> None:
+        for child in children:
+            child(key, value, timestamp, headers)
+
+    return each
+
+
+def _nowhere(key: Value, value: Value, timestamp: int, headers: Value) -> None:
+    """A node without children."""

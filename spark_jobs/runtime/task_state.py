@@ -14,7 +14,7 @@ itself, since only the committed marker tells. Killed after it: `recover(batch +
 from collections.abc import Mapping
 from typing import Protocol
 
-from spark_jobs.runtime.stores.interfaces import OrderedBytes
+from spark_jobs.runtime.stores.overlay import Overlay
 
 Changes = Mapping[str, Mapping[bytes, bytes | None]]
 """Store → key → value, None = deleted: what a batch wrote, each key once."""
@@ -28,7 +28,7 @@ class TaskState(Protocol):
         """Batches that are in: the next one has this number."""
         ...
 
-    def store(self, name: str) -> OrderedBytes:
+    def store(self, name: str) -> Overlay:
         """A store with what the running batch wrote; the object stays the same from batch to batch."""
         ...
 

@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 
+from spark_jobs.runtime.operators import processors, stateless, stream_aggregate, suppress, tables
 from spark_jobs.runtime.operators.interface import OperatorFactory
 
-FACTORIES: Mapping[type, OperatorFactory] = {}
+FACTORIES: Mapping[type, OperatorFactory] = {
+    **stateless.FACTORIES,
+    **stream_aggregate.FACTORIES,
+    **tables.FACTORIES,
+    **suppress.FACTORIES,
+    **processors.FACTORIES,
+}
 """Behaviour's class → how its operator is built. Each module of a family has a table of its own."""

@@ -7,17 +7,17 @@ order. Tables' operators get a `Change` as value.
 """
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Protocol, TypeVar
 
 import attrs
 
 from infra.model.behaviours import Format
 from infra.model.nodes import ProcessorNode
+from spark_jobs.processors import Cancellable, PunctuationType
 from spark_jobs.runtime.program_interface import EngineSettings, Program, Serde
 from spark_jobs.runtime.records import Ambient, Headers, Value
 from spark_jobs.runtime.stores.clock import Clock
-from spark_jobs.runtime.stores.interfaces import OrderedBytes
+from spark_jobs.runtime.stores.layers import Append
 
 Process = Callable[[Value, Value, int, Headers], None]
 """(key, value, timestamp, headers)"""
@@ -35,43 +35,26 @@ class NotRunnableError(Exception):
     """The document says where data flows but not what a node does with it."""
 
 
-class PunctuationType(Enum):
-    """What moves a schedule on (`PunctuationType`)."""
-
-    STREAM_TIME = "stream-time"
-    WALL_CLOCK_TIME = "wall-clock-time"
-
-
-class Cancellable(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Wall(Protocol):
-    @property
-    def now(self) -> int:
-        """Wall-clock milliseconds of the batch being worked on."""
-        ...
-
-
 class TaskServices(Protocol):
     """What the task does for its operators."""
 
     program: Program
+    partition: int
+    append: Append
     ambient: Ambient
     stream_time: Clock
     """The largest timestamp of the task's input."""
-    wall: Wall
+    task_id: str
 
+    @property
+    def application_id(self) -> str: ...
+    def wall_clock(self) -> int:
+        """Milliseconds; the same for a whole batch."""
+        ...
+
+    def is_global_store(self, name: str) -> bool: ...
     def typed_store(self, name: str) -> Value:
         """The store as its `keeps.kind` says: see `stores.interfaces`."""
-        ...
-
-    def bytes_store(self, name: str) -> OrderedBytes:
-        """The bytes below a store: what is put here is persisted and NOT logged."""
-        ...
-
-    def log(self, store: str) -> Callable[[bytes, bytes | None, int], None]:
-        """(key, value, timestamp) → one changelog record; does nothing for a store without a changelog."""
         ...
 
     def clock(self, name: str) -> Clock: ...
@@ -84,8 +67,8 @@ class TaskServices(Protocol):
         callback: Callable[[int], None],
     ) -> Cancellable: ...
 
-    def on_flush(self, node: str, flush: Callable[[], None]) -> None:
-        """Called at the end of a batch, before its changes are taken; parents' before children's."""
+    def on_open(self, node: str, start: Callable[[], None]) -> None:
+        """Called when all nodes are built; parents' before children's."""
         ...
 
     def on_close(self, close: Callable[[], None]) -> None: ...

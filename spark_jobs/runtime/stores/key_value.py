@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from spark_jobs.runtime.program_interface import Serde
-from spark_jobs.runtime.records import Value, ValueAndTimestamp
+from spark_jobs.runtime.records import Context, Value, ValueAndTimestamp
 from spark_jobs.runtime.stores.layers import (
     TIMESTAMP,
-    Context,
     StoreBytes,
     next_prefix,
     read_timestamp,

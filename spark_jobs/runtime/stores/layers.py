@@ -8,13 +8,10 @@ record timestamp that of the value, or for plain values and deletions that of th
 from collections.abc import Callable
 from typing import Protocol
 
-from spark_jobs.runtime.records import Headers, InputRecord, OutputRecord
+from spark_jobs.runtime.records import Context, OutputRecord
 from spark_jobs.runtime.stores.overlay import Overlay
 
 Append = Callable[[OutputRecord], None]
-Context = tuple[int, Headers, InputRecord]
-"""(timestamp, headers, input record) of what is being worked on."""
-
 TIMESTAMP = 8
 
 

@@ -7,8 +7,8 @@ The list as `ListSerializer` writes it: `1 ‖ count(4) ‖ (length(4) ‖ value
 from collections.abc import Callable, Iterator
 
 from spark_jobs.runtime.program_interface import Serde
-from spark_jobs.runtime.records import Value
-from spark_jobs.runtime.stores.layers import Context, Logged
+from spark_jobs.runtime.records import Context, Value
+from spark_jobs.runtime.stores.layers import Logged
 
 _TIME = 8
 _SIDE = 1

@@ -7,9 +7,9 @@ is the changelog's.
 from collections.abc import Callable, Iterator
 
 from spark_jobs.runtime.program_interface import Serde
-from spark_jobs.runtime.records import Value, Windowed
+from spark_jobs.runtime.records import Context, Value, Windowed
 from spark_jobs.runtime.stores.clock import Clock
-from spark_jobs.runtime.stores.layers import Context, StoreBytes
+from spark_jobs.runtime.stores.layers import StoreBytes
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
 
 _TIME = 8

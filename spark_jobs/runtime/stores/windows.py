@@ -8,9 +8,9 @@ by segment, then key, then time.
 from collections.abc import Callable, Iterator
 
 from spark_jobs.runtime.program_interface import Serde
-from spark_jobs.runtime.records import Value, ValueAndTimestamp, Windowed
+from spark_jobs.runtime.records import Context, Value, ValueAndTimestamp, Windowed
 from spark_jobs.runtime.stores.clock import Clock
-from spark_jobs.runtime.stores.layers import TIMESTAMP, Context, StoreBytes, read_timestamp, with_timestamp
+from spark_jobs.runtime.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
 
 _START = 8

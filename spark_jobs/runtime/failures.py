@@ -1,0 +1,70 @@
+"""Records that cannot be handled: the exception handlers' answers and the dead-letter topic."""
+
+from spark_jobs.runtime.program_interface import EngineSettings
+from spark_jobs.runtime.records import Headers, InputRecord
+from spark_jobs.runtime.stores.layers import Append
+
+_ERRORS = "__streams.errors."
+
+
+class PoisonRecordError(Exception):
+    """A record that cannot be handled, where the handlers say to fail.
+
+    The text names topic, partition and offset of the input record, and what went wrong.
+    """
+
+    def __init__(self, record: InputRecord, doing: str, cause: Exception) -> None:
+        topic, partition, offset = record[:3]
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        super().__init__(
+            f"record of {topic}, partition {partition}, offset {offset}: {doing}: "
+            f"{type(cause).__name__}: {cause}"
+        )
+
+
+class Failures:
+    """Decides on each failure: raise, or send the input record to the dead letters and go on.
+
+    `skipped` counts those passed over (`dropped-records-total`).
+    """
+
+    def __init__(self, settings: EngineSettings, append: Append) -> None:
+        self._settings = settings
+        self._append = append
+        self.skipped = 0
+
+    def bad_input(self, record: InputRecord, cause: Exception) -> None:
+        """`deserialization.exception.handler`."""
+        self._decide(self._settings.on_bad_input, record, "cannot be read", cause)
+
+    def processing(self, record: InputRecord, cause: Exception) -> None:
+        """`processing.exception.handler`."""
+        self._decide(self._settings.on_processing_error, record, "cannot be processed", cause)
+
+    def bad_output(self, record: InputRecord, topic: str, cause: Exception) -> None:
+        """`production.exception.handler`."""
+        self._decide(self._settings.on_bad_output, record, f"cannot be written to {topic}", cause)
+
+    def _decide(self, handler: str, record: InputRecord, doing: str, cause: Exception) -> None:
+        if handler == "fail":
+            raise PoisonRecordError(record, doing, cause) from cause
+        self.skipped += 1
+        if self._settings.dead_letter_topic is not None:
+            _, _, _, timestamp, key, value, headers = record
+            told = headers + _told(record, cause)
+            self._append((self._settings.dead_letter_topic, None, key, value, timestamp, told))
+
+
+def _told(record: InputRecord, cause: Exception) -> Headers:
+    """The headers of KIP-1034; the stack trace is left to the logs."""
+    topic, partition, offset = record[:3]
+    told = {
+        "exception": type(cause).__qualname__,
+        "message": str(cause),
+        "topic": topic,
+        "partition": str(partition),
+        "offset": str(offset),
+    }
+    return tuple((_ERRORS + name, text.encode()) for name, text in told.items())

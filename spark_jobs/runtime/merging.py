@@ -1,0 +1,41 @@
+"""The order in which a task takes records of several partitions (`PartitionGroup`, `RecordQueue`)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heapreplace
+
+from spark_jobs.runtime.records import InputRecord
+
+_TOPIC, _PARTITION, _TIMESTAMP = 0, 1, 3
+
+
+def merged(records: Iterable[InputRecord], order: Mapping[str, int]) -> Iterator[InputRecord]:
+    """Always the head with the smallest timestamp; within a partition by offset, whatever its timestamps.
+
+    Heads of one time are taken in the order of their topics in `order` and of their partitions.
+    """
+    queues: dict[tuple[str, int], list[InputRecord]] = {}
+    for record in records:
+        queues.setdefault((record[_TOPIC], record[_PARTITION]), []).append(record)
+    if len(queues) == 1:
+        return iter(next(iter(queues.values())))
+    return _smallest_heads(queues, order)
+
+
+def _smallest_heads(
+    queues: Mapping[tuple[str, int], list[InputRecord]], order: Mapping[str, int]
+) -> Iterator[InputRecord]:
+    heads = []
+    for (topic, partition), queue in queues.items():
+        rest = iter(queue)
+        first = next(rest)
+        place = (order.get(topic, len(order)), topic, partition)
+        heads.append((first[_TIMESTAMP], place, first, rest))
+    heapify(heads)
+    while heads:
+        _, place, record, rest = heads[0]
+        yield record
+        following = next(rest, None)
+        if following is None:
+            heappop(heads)
+        else:
+            heapreplace(heads, (following[_TIMESTAMP], place, following, rest))
