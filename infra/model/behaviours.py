@@ -465,8 +465,8 @@ UNTOLD = RecordFormat()
 
 
 ForeignKeyMessage = Literal["subscription", "response"]
-"""Of a subscription the format's key is the foreign key's and its value the left key's; of a response the key
-is the left key's and the value the right value's."""
+"""Of a subscription the format's key is the foreign key's and its value the left key's (both default to the
+keys' default); of a response the key is the left key's and the value the right value's."""
 
 
 @attrs.frozen

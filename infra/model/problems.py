@@ -65,6 +65,11 @@ class ProblemCode(StrEnum):
     NO_AUTHORIZER = "NoAuthorizer"
     ACLS_INCOMPLETE = "AclsIncomplete"
 
+    # the document plans but cannot run
+    NOT_RUNNABLE = "NotRunnable"
+    UNSUPPORTED_EXPRESSION = "UnsupportedExpression"
+    UNSUPPORTED_FORMAT = "UnsupportedFormat"
+
     # lints: what Kafka Streams would silently do wrong
     UNCHECKED_COPARTITIONING = "UncheckedCopartitioning"
     PARTITIONS_DEPEND_ON_APPLICATION_ID = "PartitionsDependOnApplicationId"

@@ -1,0 +1,43 @@
+"""PURE. Bytes to values and back, by the names that documents give formats.
+
+| name | bytes | value |
+|---|---|---|
+| string | UTF-8 | `str` |
+| long, integer, short | 8, 4, 2 bytes, big endian | `int` |
+| double, float | 8, 4 bytes, IEEE 754, big endian | `float` |
+| boolean | 1 byte, 0 or 1 | `bool` |
+| bytes | as they are | `bytes` |
+| uuid | its text | `str` |
+| json | compact JSON, keys in their order | any JSON value |
+| json:FILE | the same, checked against a JSON Schema | any JSON value |
+| avro:FILE | Avro without a header, by a schema file | `dict`, `list`, … without logical types |
+| (windowed) | key ‖ start, sessions key ‖ end ‖ start (facts 6) | `Windowed` |
+
+Schema files are named relative to the document.
+"""
+
+from spark_jobs.runtime.serdes.changes import changed_serde
+from spark_jobs.runtime.serdes.errors import DeserializationError, SerializationError
+from spark_jobs.runtime.serdes.foreign_key import Response, Subscription, response_serde, subscription_serde
+from spark_jobs.runtime.serdes.formats import (
+    UnknownFormatError,
+    is_schema_format,
+    plain_serde,
+    serde_of,
+)
+from spark_jobs.runtime.serdes.plain import Plain
+
+__all__ = [
+    "DeserializationError",
+    "Plain",
+    "Response",
+    "SerializationError",
+    "Subscription",
+    "UnknownFormatError",
+    "changed_serde",
+    "is_schema_format",
+    "plain_serde",
+    "response_serde",
+    "serde_of",
+    "subscription_serde",
+]

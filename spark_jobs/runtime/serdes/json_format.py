@@ -1,0 +1,82 @@
+"""JSON, with or without a schema (JSON Schema, `$schema` says which draft; without it 2020-12)."""
+
+import json
+from typing import NoReturn
+
+import jsonschema
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from spark_jobs.runtime.records import Value
+from spark_jobs.runtime.serdes.errors import DeserializationError, SerializationError
+from spark_jobs.runtime.serdes.plain import Plain
+
+
+def _no_constant(_name: str) -> NoReturn:
+    raise ValueError("NaN and infinities are no JSON")
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def _write(value: Value) -> bytes:
+    try:
+        return _ENCODE(value).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SerializationError("json", _fault(error)) from None
+
+
+def _read(data: bytes) -> Value:
+    try:
+        return _DECODE(data.decode())
+    except json.JSONDecodeError as error:
+        raise DeserializationError("json", f"{error.msg} at byte {error.pos}") from None
+    except (ValueError, RecursionError) as error:
+        raise DeserializationError("json", _fault(error)) from None
+
+
+def _fault(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeError):
+        return "not UTF-8"
+    return "it holds something that JSON cannot"
+
+
+JSON = Plain(_write, _read)
+
+
+def checked_json(name: str, schema_text: str) -> Plain:
+    """JSON that must be valid by a schema.
+
+    Raises:
+        ValueError: The text is no JSON Schema.
+    """
+    try:
+        schema = json.loads(schema_text)
+        validator_class = validator_for(schema, default=jsonschema.Draft202012Validator)
+        validator_class.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"no valid JSON Schema: {error.message}") from None
+    # references stay within the schema: nothing is fetched
+    validator = validator_class(schema, registry=Registry())
+    is_valid = validator.is_valid
+
+    def fault(value: Value) -> str:
+        found = next(validator.iter_errors(value))
+        where = "/".join(map(str, found.absolute_schema_path))
+        return f"the schema's {where} does not hold"
+
+    def write(value: Value) -> bytes:
+        if not is_valid(value):
+            raise SerializationError(name, fault(value))
+        return _write(value)
+
+    def read(data: bytes) -> Value:
+        value = _read(data)
+        if not is_valid(value):
+            raise DeserializationError(name, fault(value))
+        return value
+
+    return Plain(write, read)

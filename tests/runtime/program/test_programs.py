@@ -1,0 +1,124 @@
+"""Programs of the examples: golden files. `UPDATE_GOLDEN=1` rewrites them; read what changed, then commit."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from infra.compiler import build_nodes, compile_document
+from infra.model.nodes import SourceNode
+from infra.model.topology import TopologyDocument
+from infra.report import problems_text
+from infra.spec import load_documents, load_text
+from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of, schema_files
+from spark_jobs.runtime.records import Ambient
+from tests.runtime.program.rendering import rendered
+
+EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"
+GOLDEN = Path(__file__).parent / "golden"
+FILES = sorted(EXAMPLES.rglob("*.yaml"))
+
+
+def programs_of(document: TopologyDocument) -> tuple[SubtopologyProgram, ...]:
+    nodes = build_nodes(document)
+    topics = {t for node in nodes.nodes if isinstance(node, SourceNode) for t in node.topics}
+    compiled = compile_document(document, dict.fromkeys(topics, 4) | {"orders-x": 4, "audit-x": 4})
+    return build_programs(document, nodes, compiled)
+
+
+def only(text: str) -> TopologyDocument:
+    documents = load_text(text, "doc.yaml")
+    assert not documents.problems
+    return documents.documents[0]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_programs_of_the_examples(file: Path) -> None:
+    (document,) = load_documents([file]).documents
+    told = problems_of(document, build_nodes(document))
+    text = "\n".join(line for program in programs_of(document) for line in rendered(program))
+    shown = problems_text(told) if told else ""
+    check(GOLDEN / f"{file.stem}.txt", f"{text}\n\n{shown}".rstrip() + "\n")
+
+
+def check(golden: Path, text: str) -> None:
+    if "UPDATE_GOLDEN" in os.environ:
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+WINDOWED = """
+application: {id: app, config: {default.value.serde: org.apache.kafka.common.serialization.Serdes$LongSerde}}
+topology:
+  - stream: {topic: in, serdes: {key: string}}
+  - groupByKey:
+  - windowedBy: {tumbling: {size: 1m}}
+  - count:
+  - toStream:
+  - to: {topic: out, name: out}
+"""
+
+
+def test_a_program_travels_to_workers() -> None:
+    (program,) = programs_of(only(WINDOWED))
+    there: SubtopologyProgram = pickle.loads(pickle.dumps(program))  # noqa: S301 - our own
+    assert there == program
+    assert there.expression("value + 1", ("key", "value"), Ambient())("k", 2) == 3
+
+
+def test_a_windowed_key_goes_where_its_inner_key_goes() -> None:
+    program = programs_of(only(WINDOWED))[0].with_counts({"out": 5})
+    partition = program.partition("out")
+    assert partition is not None
+    assert partition("out", None, b"alpha" + bytes(8), None) == 3
+    assert partition("out", None, b"beta" + b"\x01" * 8, None) == 4
+
+
+def test_formats_that_nobody_told_are_the_applications() -> None:
+    (program,) = programs_of(only(WINDOWED))
+    assert program.serde(None, "value").serialize(1) == bytes(7) + b"\x01"
+    assert program.serde(None, "key").serialize("k") == b"k"
+
+
+def test_schema_files_are_named_before_they_are_read() -> None:
+    document = only(
+        "application: {id: app}\n"
+        "topology:\n"
+        "  - stream: {topic: in, serdes: {value: 'avro:schemas/order.avsc'}}\n"
+        "  - to: {topic: out}\n"
+    )
+    nodes = build_nodes(document)
+    assert schema_files(nodes, {}) == ("schemas/order.avsc",)
+    (missing, _) = problems_of(document, nodes)
+    assert missing.code == "UnsupportedFormat"
+    assert problems_of(document, nodes, {"schemas/order.avsc": '"string"'}) == ()
+    (wrong, _) = problems_of(document, nodes, {"schemas/order.avsc": "{}"})
+    assert "no valid Avro schema" in wrong.summary
+
+
+def test_patterns_lead_to_their_source() -> None:
+    topology = "topology:\n  - stream: {pattern: 'a-.*', name: s}\n  - to: {topic: o}"
+    document = only(f"application: {{id: app}}\n{topology}")
+    (program,) = programs_of(document)
+    assert program.source("a-1") == "s"
+    with pytest.raises(KeyError):
+        program.source("b-1")
+
+
+def test_static_partitioners_hold_for_every_sink_that_says_nothing_else() -> None:
+    document = only(
+        "application:\n  id: app\n"
+        "  config: {static.partitioner.class: range, static.partitioner.bounds: 'm'}\n"
+        "topology:\n  - stream: {topic: in}\n"
+        "  - to: {topic: a, name: a}\n  - to: {from: s, topic: b, name: b, partitioner: default}\n".replace(
+            "{topic: in}", "{topic: in, as: s}"
+        )
+    )
+    program = programs_of(document)[0].with_counts({"a": 2})
+    assert problems_of(document, build_nodes(document)) == ()
+    partition = program.partition("a")
+    assert partition is not None
+    assert [partition("a", key, key.encode(), None) for key in ("alpha", "zeta")] == [0, 1]
+    assert program.partition("b") is None
