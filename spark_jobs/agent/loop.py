@@ -82,6 +82,8 @@ class Loop:
     def turn(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Take in what is new, and do all there is to be done for now."""
         observation = self._news()
+        if observation is None:
+            self.instruments.observed(self.state)
         while observation is not None:
             now = Moment(self.clock.monotonic_ms(), self.clock.wall_ms(), self.clock.jitter())
             decision = decide(observation, self.state, now, self.policy)
@@ -179,7 +181,7 @@ class Loop:
     def _notify(self, application: str, old: int, new: int) -> Observation:
         if not self._is_confirmed():
             return Unconfirmed(application)
-        return Called(application, call(self.callbacks(application), old, new))
+        return Called(application, call(self.callbacks, application, old, new))
 
     def _asked(self, operation: str, start: float, *, succeeded: bool) -> None:
         self.instruments.asked(operation, time.perf_counter() - start, succeeded=succeeded)

@@ -1,0 +1,123 @@
+"""An agent on a real broker, in a thread of the test, and what it told."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread
+
+import attrs
+
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from spark_jobs.agent.events import AgentEvent
+from spark_jobs.agent.run import Agent, AgentSettings
+from spark_jobs.agent.state import AgentState, Phase
+from tests.agent.simulation import set_up
+from tests.pulumi.cluster import Cluster
+from toolchain.broker.readiness import until
+
+SECONDS = 30
+
+
+@attrs.define
+class Recorder:
+    """Instruments that remember."""
+
+    state: AgentState = attrs.field(factory=AgentState)
+    events: list[AgentEvent] = attrs.field(factory=list)
+    requests: list[tuple[str, bool]] = attrs.field(factory=list)
+
+    def observed(self, state: AgentState) -> None:
+        self.state = state
+
+    def told(self, event: AgentEvent) -> None:
+        self.events.append(event)
+
+    def asked(self, operation: str, seconds: float, *, succeeded: bool) -> None:
+        assert seconds >= 0
+        self.requests.append((operation, succeeded))
+
+    def of(self, kind: type) -> list[AgentEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def phase(self, application: str) -> Phase | None:
+        app = self.state.applications.get(application)
+        return app.phase if app else None
+
+
+@attrs.define
+class InMemory:
+    """Documents that a test changes."""
+
+    documents: tuple[TopologyDocument, ...]
+
+    def current(self) -> tuple[TopologyDocument, ...]:
+        return self.documents
+
+    def refresh(self) -> Sequence[AgentEvent]:
+        return ()
+
+
+def settings(
+    servers: str,
+    documents: tuple[TopologyDocument, ...],
+    group: str,
+    *,
+    client_id: str = "agent-1",
+    callback: str | None = None,
+) -> AgentSettings:
+    """Settings of an agent in a hurry."""
+    return AgentSettings(
+        connection=Connection(bootstrap_servers=(servers,)),
+        documents=InMemory(documents),
+        client_id=client_id,
+        group=group,
+        metadata_max_age_ms=500,
+        settle_ms=500,
+        request_timeout_ms=3_000,
+        callback=callback,
+    )
+
+
+@contextmanager
+def running(settings: AgentSettings) -> Iterator[Recorder]:
+    """Run an agent until the block is left."""
+    recorder = Recorder()
+    agent = Agent(settings, recorder)
+    thread = Thread(target=agent.run, daemon=True)
+    thread.start()
+    try:
+        yield recorder
+    finally:
+        agent.stop()
+        thread.join(SECONDS)
+    assert not thread.is_alive(), "the agent does not end"
+
+
+def make_topics(cluster: Cluster, documents: tuple[TopologyDocument, ...], sources: dict[str, int]) -> None:
+    """Create sources, internal and sink topics as a set-up would."""
+    for name, partitions in set_up(documents, sources).items():
+        cluster.create(name, partitions)
+
+
+def internal_counts(
+    cluster: Cluster, documents: tuple[TopologyDocument, ...], sources: dict[str, int]
+) -> dict[str, int | None]:
+    """Return the live counts of what the documents want besides sources."""
+    wanted = set_up(documents, sources).keys() - sources.keys()
+    return {name: cluster.partitions(name) for name in sorted(wanted)}
+
+
+def await_true(condition: Callable[[], object], seconds: float = SECONDS) -> None:
+    assert until(condition, seconds), condition
+
+
+def await_counts(
+    cluster: Cluster,
+    documents: tuple[TopologyDocument, ...],
+    sources: dict[str, int],
+    seconds: float = SECONDS,
+) -> None:
+    """Wait until all topics have what `sources` ask for."""
+    wanted = set_up(documents, sources)
+    until(lambda: {name: cluster.partitions(name) for name in wanted} == wanted, seconds)
+    assert {name: cluster.partitions(name) for name in wanted} == wanted
