@@ -10,6 +10,7 @@ from infra.apply.stack_state import StackState
 from infra.compiler import compile_documents
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
+from infra.observe.visibility import check_visible
 from infra.planner import ActionKind, Plan, plan
 
 
@@ -31,10 +32,12 @@ def plan_stack(
     if settings.connection is None:
         return Planned(None, settings.problems)
     try:
-        snapshot = reader_for(settings.connection).read(snapshot_request(settings.documents, state.records))
+        reader = reader_for(settings.connection)
+        snapshot = reader.read(snapshot_request(settings.documents, state.records))
+        compiled = compile_documents(settings.documents, snapshot.partitions)
+        check_visible(reader, snapshot, compiled)
     except ProblemsError as error:
         return Planned(None, (*settings.problems, *error.problems))
-    compiled = compile_documents(settings.documents, snapshot.partitions)
     elapsed_ms = round((time.monotonic() - started) * 1000)
     planned = plan(compiled, snapshot, state.records, settings.policy, elapsed_ms)
     problems = planned.problems if settings.are_documents_complete else _without_removals(planned.problems)

@@ -30,7 +30,7 @@ _OF_COUNTS = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIO
     type=click.Choice([purpose.value for purpose in Purpose]),
     default=Purpose.UP.value,
     show_default=True,
-    help="With --self: to read only (plan, drift), to run `pulumi up`, to delete topics too, for the agent.",
+    help="With --self: to read (plan, drift, preview); for `pulumi up`; to delete topics; the agent.",
 )
 @click.option(
     "--principal",
@@ -114,7 +114,7 @@ def _of_headwater(
 
 
 _PURPOSES = {
-    Purpose.PLAN: "to plan and to find drift",
+    Purpose.PLAN: "to plan, to preview and to find drift",
     Purpose.UP: "to run `pulumi up`",
     Purpose.RETIRE: "to run `pulumi up` and delete the topics of retired applications",
     Purpose.AGENT: "to run the agent",

@@ -14,6 +14,7 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.observe.visibility import check_visible
 
 if TYPE_CHECKING:
     from infra.spec import Documents
@@ -73,6 +74,7 @@ def compiled(
     snapshot = reading.snapshot()
     if snapshot.partitions != reading.partitions:  # a topic came into sight meanwhile
         found = compile_documents(documents, snapshot.partitions)
+    check_visible(reader, snapshot, found)
     return found, snapshot
 
 

@@ -1,5 +1,7 @@
 """Our ACLs in the words of the admin client, and back."""
 
+from collections.abc import Iterable
+from enum import Enum
 from typing import Any, cast
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
@@ -62,6 +64,12 @@ def acl_of(binding: AclBinding) -> Acl | None:
     if binding.permission_type is not AclPermissionType.ALLOW:
         return None
     return Acl(binding.principal, binding.host, Right(kind, binding.name, operation, pattern))
+
+
+def operations_of(operations: Iterable[Enum]) -> frozenset[Operation]:
+    """Return those of the operations that somebody here needs."""
+    allowed = set(operations)
+    return frozenset(ours for ours, theirs in _OPERATIONS.items() if theirs in allowed)
 
 
 def filter_for(principal: str | None) -> AclBindingFilter:

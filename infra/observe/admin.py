@@ -26,8 +26,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     TopicDescription,
 )
 
+from infra.model.acls import Operation
 from infra.model.problems import Problem, ProblemsError
-from infra.observe.acl_bindings import filter_for
+from infra.observe.acl_bindings import filter_for, operations_of
 from infra.observe.asking import Asked, in_background
 from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
@@ -136,8 +137,24 @@ class Admin:
         only = next(iter(principals)) if len(principals) == 1 else None
         return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
 
-    def acls(self, asked: "Future[list[AclBinding]]") -> list[AclBinding] | KafkaError:
-        return self._answer(asked)
+    def acls(self, asked: "Future[list[AclBinding]]") -> list[AclBinding]:
+        answer = self._answer(asked)
+        if isinstance(answer, KafkaError):
+            raise ProblemsError([unexpected(answer, "list the ACLs of", "the cluster")])
+        return answer
+
+    def ask_cluster_rights(self) -> "Future[DescribeClusterResult]":
+        """Send the question for what the user may do to the cluster as a whole."""
+        self._count()
+        return self._client.describe_cluster(
+            include_authorized_operations=True, request_timeout=self._timeout
+        )
+
+    def cluster_rights(self, asked: "Future[DescribeClusterResult]") -> frozenset[Operation]:
+        answer = self._answer(asked)
+        if isinstance(answer, KafkaError):
+            raise ProblemsError([unexpected(answer, "describe", "the cluster")])
+        return operations_of(answer.authorized_operations or ())
 
     def ask_end_offsets(
         self, partitions: Sequence[TopicPartition]

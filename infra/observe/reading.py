@@ -26,6 +26,7 @@ from infra.observe.refusals import is_denial, not_authorized, unexpected
 T = TypeVar("T")
 # The library annotates the enum and gives its number.
 _SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_AUTHORIZER = "authorizer.class.name"
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -56,6 +57,7 @@ class Reading:
             ResourceType.TOPIC, [name for name in wanted if name not in request.sources]
         )
         self._acls = admin.ask_acls(request.acl_principals) if request.acl_principals else None
+        self._rights = admin.ask_cluster_rights() if request.acl_principals else None
 
     def snapshot(self) -> ClusterSnapshot:
         """Return what was asked for, once; raises `ProblemsError` as `ClusterReader` says."""
@@ -63,7 +65,8 @@ class Reading:
         settings = self._settings(denied)
         described = self._described(settings.own, denied)
         groups = self._live_groups(denied)
-        acls = self._live_acls(denied)
+        defaults = self._broker_config()
+        acls = self._live_acls(defaults, denied)
         if denied:
             raise ProblemsError(denied)
         topics = {
@@ -74,7 +77,6 @@ class Reading:
         topics |= {
             name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
-        defaults = self._broker_config()
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
@@ -122,19 +124,22 @@ class Reading:
         hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
         return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
 
-    def _live_acls(self, denied: list[Problem]) -> LiveAcls | None:
-        """Whoever may read ACLs may read all of them: that is no right to single ones."""
-        if self._acls is None:
+    def _live_acls(self, broker: Mapping[str, ConfigEntry], denied: list[Problem]) -> LiveAcls | None:
+        """Return the ACLs as far as the brokers have any and the user may see them.
+
+        librdkafka (2.16) gives an empty list for both refusals. Without an authorizer anybody may read the
+        brokers' settings; with one, whoever may describe the cluster may see all ACLs.
+        """
+        if self._acls is None or self._rights is None:
             return None
-        answer = self._admin.acls(self._acls)
-        if isinstance(answer, KafkaError):
-            if answer.code() == KafkaError.SECURITY_DISABLED:
-                return LiveAcls(has_authorizer=False)
-            if not is_denial(answer):
-                raise ProblemsError([unexpected(answer, "list", "ACLs")])
-            denied.append(not_authorized(answer, "list the ACLs of", "the cluster"))
+        authorizer = broker.get(_AUTHORIZER)
+        if authorizer is not None and not authorizer.value:
+            return LiveAcls(has_authorizer=False)
+        if Operation.DESCRIBE not in self._admin.cluster_rights(self._rights):
+            error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+            denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None
-        allowed = (acl_of(binding) for binding in answer)
+        allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
         return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
 
     def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:

@@ -97,10 +97,10 @@ class Secured:
 
     def begins(self, topic: str) -> int:
         """Return how many offsets lie before the first records, those of all partitions together."""
-        return self._offsets(topic, OffsetSpec.earliest())
+        return self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def ends(self, topic: str) -> int:
-        return self._offsets(topic, OffsetSpec.latest())
+        return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def denials(self, start: int) -> set[Right]:
         """Return what the authorizer has denied since the log was `start` bytes long."""

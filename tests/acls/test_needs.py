@@ -201,6 +201,7 @@ READING = {
     "DescribeConfigs Topic shop-*",
     "Describe Group shop",
     f"Describe Cluster {CLUSTER_NAME}",
+    f"DescribeConfigs Cluster {CLUSTER_NAME}",
 }
 CHANGING = {
     "Describe Topic orders",
@@ -252,4 +253,5 @@ def test_without_documents_the_rights_are_on_everything() -> None:
         "DescribeConfigs Topic *",
         "Describe Group *",
         f"Describe Cluster {CLUSTER_NAME}",
+        f"DescribeConfigs Cluster {CLUSTER_NAME}",
     }

@@ -14,7 +14,7 @@ AGENT_PREFIX = "headwater-agent-"
 
 
 class Purpose(StrEnum):
-    """PLAN reads (`plan`, `drift`), UP changes, RETIRE deletes too; AGENT expands while applications run."""
+    """PLAN reads (`plan`, `drift`, previews), UP changes, RETIRE deletes too; AGENT expands what runs."""
 
     PLAN = "plan"
     UP = "up"
@@ -58,6 +58,8 @@ def _reading(application: CompiledApplication | None, kept: Sequence[str]) -> It
     yield Need(Right(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application runs")
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.DESCRIBE, "see which ACLs exist")
+    if application is None or _leaves_replicas_to_brokers(application):
+        yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
 
 
 def _changing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
@@ -65,8 +67,6 @@ def _changing(application: CompiledApplication | None, kept: Sequence[str]) -> I
         yield from topic(name, Operation.CREATE, reason="create topics")
         yield from topic(name, Operation.ALTER, reason="add partitions")
         yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
-    if application is None or _leaves_replicas_to_brokers(application):
-        yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.ALTER, "grant and revoke ACLs")
 

@@ -1,0 +1,66 @@
+"""ACLs as they are read from real brokers, with an authorizer and without."""
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from infra.model.acls import CLUSTER_NAME, Acl, LiveAcls, Operation, Pattern, ResourceKind, Right
+from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from infra.observe.acl_bindings import acl_binding, acl_of
+from tests.acls.secured import Secured
+from toolchain.broker.local import LocalBroker
+
+RIGHTS = [
+    Right(ResourceKind.TOPIC, "reading-orders", Operation.READ),
+    Right(ResourceKind.TOPIC, "reading-", Operation.ALTER_CONFIGS, Pattern.PREFIXED),
+    Right(ResourceKind.TRANSACTIONAL_ID, "reading-", Operation.WRITE, Pattern.PREFIXED),
+    Right(ResourceKind.GROUP, "*", Operation.DESCRIBE),
+    Right(ResourceKind.CLUSTER, CLUSTER_NAME, Operation.ALTER),
+]
+
+
+@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("kind", ResourceKind)
+def test_bindings_and_back(kind: ResourceKind, operation: Operation) -> None:
+    acl = Acl("User:CN=orders,OU=shop", "10.1.2.3", Right(kind, "name", operation, Pattern.PREFIXED))
+    assert acl_of(acl_binding(acl)) == acl
+
+
+def test_what_forbids_allows_nothing() -> None:
+    where = (ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL)
+    who = ("User:orders", "*", AclOperation.READ)
+    assert acl_of(AclBinding(*where, *who, AclPermissionType.ALLOW)) is not None
+    assert acl_of(AclBinding(*where, *who, AclPermissionType.DENY)) is None
+    assert acl_of(AclBinding(*where, "User:orders", "*", AclOperation.ALL, AclPermissionType.ALLOW)) is None
+
+
+@pytest.mark.broker
+def test_those_of_one_principal_or_of_several_come_in_one_request(secured: Secured) -> None:
+    for principal in ("User:first", "User:second"):
+        secured.set_acls(principal, RIGHTS)
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(secured.broker.bootstrap_servers,)))
+
+    def read(*principals: str) -> frozenset[Acl]:
+        before = reader.requests
+        live = reader.read(SnapshotRequest(acl_principals=frozenset(principals))).acls
+        plain = reader.requests
+        assert live is not None
+        assert reader.read(SnapshotRequest()).acls is None
+        assert plain - before == reader.requests - plain + 2  # the ACLs, and what one may do to the cluster
+        return live.allowed
+
+    first, second = ({Acl(f"User:{name}", "*", right) for right in RIGHTS} for name in ("first", "second"))
+    assert read("User:first") == first
+    assert read("User:first", "User:second") >= first | second
+
+
+@pytest.mark.broker
+def test_without_an_authorizer_there_are_none(kafka: LocalBroker) -> None:
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
+    snapshot = reader.read(SnapshotRequest(acl_principals=frozenset({"User:first"})))
+    assert snapshot.acls == LiveAcls(has_authorizer=False)

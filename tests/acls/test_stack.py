@@ -1,0 +1,162 @@
+"""ACLs as resources of a real stack, run by a user that has Headwater's own rights and no others."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+
+from infra.compiler import compile_documents
+from infra.model.acls import Operation, ResourceKind, Right
+from infra.planner.acls import Purpose, headwater_needs
+from infra.spec import load_documents
+from tests.acls.conftest import HEADWATER
+from tests.acls.secured import Secured
+from tests.pulumi.driver import Outcome, Stack
+from toolchain import PulumiToolchain
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+
+PRINCIPAL = f"User:{HEADWATER.name}"
+
+
+@attrs.frozen
+class Shop:
+    """A stack on the secured broker. All its applications run as one user and read one topic."""
+
+    stack: Stack
+    secured: Secured
+    source: str
+    user: str
+
+    def declare(self, id_: str, *, acls: bool = True, **application: object) -> None:
+        document: dict[str, Any] = {
+            "application": {"id": id_, **application},
+            **({"acls": {"principals": [self.user]}} if acls else {}),
+            "topology": [
+                {"stream": {"topic": self.source}},
+                {"groupBy": {"key": "value.customer", "name": "by-customer"}},
+                {"count": {"materialized": "counts"}},
+            ],
+        }
+        self.stack.document(id_, yaml.safe_dump(document))
+
+    def allow(self, purpose: Purpose) -> None:
+        """Give Headwater's user what it needs for the documents."""
+        loaded = load_documents([self.stack.folder / "documents"])
+        compiled = compile_documents(loaded.documents, {})
+        self.secured.set_acls(PRINCIPAL, [need.right for need in headwater_needs(purpose, compiled)])
+
+    def up(self) -> Outcome:
+        log = self.secured.log_length
+        outcome = self.stack.up()
+        assert outcome.succeeded, str(outcome)
+        assert self.secured.denials(log) == set()
+        return outcome
+
+    def is_clean(self) -> None:
+        outcome = self.stack.preview("--expect-no-changes")
+        assert outcome.succeeded, str(outcome)
+
+    def granted(self) -> set[str]:
+        return {acl.right.text for acl in self.secured.acls(self.user)}
+
+    def held(self) -> set[str]:
+        """Return the names of the ACLs in the state."""
+        return {
+            resource["urn"].split("::", maxsplit=3)[3]
+            for resource in self.stack.state()
+            if resource["type"] == "kafka:index/acl:Acl"
+        }
+
+
+def rights(id_: str) -> set[str]:
+    """What each application needs beside its source."""
+    return {
+        *(f"{each} Topic {id_}-by-customer-repartition" for each in ("Read", "Write", "Delete")),
+        *(f"{each} Topic {id_}-counts-changelog" for each in ("Read", "Write")),
+        f"Read Group {id_}",
+    }
+
+
+@pytest.fixture
+def shop(
+    tmp_path: Path, pulumi_toolchain: PulumiToolchain, secured: Secured, unique: Callable[[str], str]
+) -> Shop:
+    settings: Mapping[str, str] = {
+        "bootstrapServers": secured.broker.address("SASL_PLAINTEXT"),
+        "securityProtocol": "SASL_PLAINTEXT",
+        "saslMechanism": "PLAIN",
+        "saslUsername": HEADWATER.name,
+    }
+    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, settings)
+    stack.set_secret("saslPassword", HEADWATER.password)
+    source = unique("orders")
+    secured.create({source: 2})
+    return Shop(stack, secured, source, f"User:{unique('user')}")
+
+
+def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str], str]) -> None:
+    id_ = unique("app")
+    shop.declare(id_)
+    shop.allow(Purpose.UP)
+    existing = Right(ResourceKind.GROUP, id_, Operation.READ)
+    shop.secured.set_acls(shop.user, [existing])
+    wanted = rights(id_) | {f"Read Topic {shop.source}"}
+    assert "1 ACL to adopt" in shop.up().text
+    assert shop.granted() == wanted
+    shop.is_clean()
+    shop.secured.set_acls(shop.user, [existing])
+    assert "6 ACLs to restore" in shop.up().text
+    assert shop.granted() == wanted
+    shop.declare(id_, acls=False)
+    assert "7 ACLs to revoke" in shop.up().text
+    assert shop.granted() == set()
+    shop.is_clean()
+
+
+def test_an_acl_that_two_need_stays_when_one_of_them_goes(shop: Shop, unique: Callable[[str], str]) -> None:
+    name = unique("app")
+    first, second = f"a{name}", f"b{name}"
+    source = f"Read Topic {shop.source}"
+    for id_ in (first, second):
+        shop.declare(id_)
+    shop.allow(Purpose.UP)
+    shop.up()
+    assert f"{first}/{shop.user} {source}" in shop.held()
+    shop.declare(first, acls=False)
+    shop.up()
+    assert shop.granted() == rights(second) | {source}
+    assert f"{second}/{shop.user} {source}" in shop.held()
+    shop.is_clean()
+    shop.declare(second, lifecycle="released")
+    shop.up()
+    shop.stack.document(second, None)
+    shop.up()
+    assert shop.granted() == rights(second) | {source}
+    assert shop.held() == set()
+
+
+def without(needed: Iterable[Right], operation: Operation) -> list[Right]:
+    return [right for right in needed if right.operation is not operation]
+
+
+def test_a_run_without_leave_changes_nothing(shop: Shop, unique: Callable[[str], str]) -> None:
+    id_ = unique("app")
+    shop.declare(id_)
+    shop.allow(Purpose.UP)
+    held = [acl.right for acl in shop.secured.acls(PRINCIPAL)]
+    shop.secured.set_acls(PRINCIPAL, without(held, Operation.CREATE))
+    outcome = shop.stack.up()
+    assert not outcome.succeeded
+    assert "error[NotAuthorized]" in outcome.text, str(outcome)
+    assert f"Grant the user Create on topic {id_}-by-customer-repartition" in " ".join(outcome.text.split())
+    assert "nothing was changed" in outcome.text
+    assert shop.granted() == set()
+    assert not [name for name in shop.secured.topics() if name.startswith(id_)]
+    # Whoever only reviews need not be allowed to make the change.
+    shop.allow(Purpose.PLAN)
+    preview = shop.stack.preview()
+    assert preview.succeeded, str(preview)
