@@ -13,15 +13,11 @@ class PoisonRecordError(Exception):
     The text names topic, partition and offset of the input record, and what went wrong.
     """
 
-    def __init__(self, record: InputRecord, doing: str, cause: Exception) -> None:
+    @classmethod
+    def of(cls, record: InputRecord, doing: str, cause: Exception) -> "PoisonRecordError":
         topic, partition, offset = record[:3]
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        super().__init__(
-            f"record of {topic}, partition {partition}, offset {offset}: {doing}: "
-            f"{type(cause).__name__}: {cause}"
-        )
+        where = f"record of {topic}, partition {partition}, offset {offset}"
+        return cls(f"{where}: {doing}: {type(cause).__name__}: {cause}")
 
 
 class Failures:
@@ -49,7 +45,7 @@ class Failures:
 
     def _decide(self, handler: str, record: InputRecord, doing: str, cause: Exception) -> None:
         if handler == "fail":
-            raise PoisonRecordError(record, doing, cause) from cause
+            raise PoisonRecordError.of(record, doing, cause) from cause
         self.skipped += 1
         if self._settings.dead_letter_topic is not None:
             _, _, _, timestamp, key, value, headers = record

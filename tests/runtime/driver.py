@@ -105,11 +105,15 @@ class PythonProgram:
 
 
 def programs(
-    topology: str, settings: EngineSettings = NO_CACHE, classes: Mapping[str, Any] | None = None
+    topology: str,
+    settings: EngineSettings = NO_CACHE,
+    classes: Mapping[str, Any] | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> tuple[PythonProgram, ...]:
     """The programs of the steps in YAML."""
+    application = {"id": APPLICATION, "config": dict(config or {})}
     document = yaml.safe_dump(
-        {"application": {"id": APPLICATION}, "topology": yaml.safe_load(topology)}, sort_keys=False
+        {"application": application, "topology": yaml.safe_load(topology)}, sort_keys=False
     )
     loaded = load_text(document, "test.yaml")
     assert not loaded.problems, loaded.problems
@@ -132,8 +136,9 @@ class Driver:
         settings: EngineSettings = NO_CACHE,
         classes: Mapping[str, Any] | None = None,
         state: Callable[[], BatchedState] = MemoryState,
+        config: Mapping[str, str] | None = None,
     ) -> None:
-        self.programs = programs(topology, settings, classes)
+        self.programs = programs(topology, settings, classes, config)
         self.states = {program.name: state() for program in self.programs}
         self._global = {
             program.name: Task(program, 0, self.states[program.name])
