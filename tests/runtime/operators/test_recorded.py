@@ -180,7 +180,8 @@ def _internal(driver: Driver) -> list[dict[str, Any]]:
             "value_base64": text(value),
             "timestamp": timestamp,
         }
-        for topic, _, key, value, timestamp, _ in driver.all_outputs
+        | ({"headers": [{"key": name, "base64": text(data)} for name, data in headers]} if headers else {})
+        for topic, _, key, value, timestamp, headers in driver.all_outputs
         if topic.startswith(f"{APPLICATION}-")
     ]
 
