@@ -40,15 +40,19 @@ class AgentSettings:
 class Agent:
     """A loop on a real cluster. `stop` and `look_now` may be called by other threads and signal handlers."""
 
-    def __init__(self, settings: AgentSettings, instruments: Instruments) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings,
+        instruments: Instruments,
+        coordination: Coordination | None = None,
+        clock: SystemClock | None = None,
+    ) -> None:
         """Raises `ProblemsError` (InvalidConfig) for unfit settings; connects when it runs."""
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._is_stopped = False
         callbacks = callbacks_of(settings.callback, settings.documents)
         cluster = KafkaCluster(settings.connection, settings.client_id, settings.request_timeout_ms / 1000)
-        coordination = Coordination.of(
-            settings.connection, settings.group, settings.client_id, settings.session_timeout_ms
-        )
+        coordination = coordination or coordination_of(settings)
         self._loop = Loop(
             cluster=cluster,
             leadership=coordination.leadership,
@@ -119,3 +123,10 @@ class Agent:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def coordination_of(settings: AgentSettings) -> Coordination:
+    """Return the agent's part in its group; connects when it is first used."""
+    return Coordination.of(
+        settings.connection, settings.group, settings.client_id, settings.session_timeout_ms
+    )

@@ -1,0 +1,83 @@
+"""From a command line to a running agent with its endpoint and log: shared by all ways to start one."""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import structlog
+
+from infra.observe import Connection
+from spark_jobs.agent.coordination import DEFAULT_SESSION_TIMEOUT_MS
+from spark_jobs.agent.document_files import DocumentFiles
+from spark_jobs.agent.endpoint import serve
+from spark_jobs.agent.run import Agent, AgentSettings, coordination_of
+from spark_jobs.agent.system_clock import SystemClock
+from spark_jobs.control.access import access_of
+from spark_jobs.control.logs import Form, configure
+
+_log = structlog.get_logger(__name__)
+
+
+def default_client_id() -> str:
+    return f"headwater-agent-{socket.gethostname()}"
+
+
+@attrs.frozen(kw_only=True)
+class AgentOptions:
+    """`files` are documents and manifests. Durations are milliseconds; None: as the documents say."""
+
+    files: Sequence[Path]
+    connection: Connection
+    client_id: str = attrs.field(factory=default_client_id)
+    group: str = "default"
+    metadata_max_age_ms: int | None = None
+    settle_ms: int = 10_000
+    request_timeout_ms: int = 10_000
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    callback: str | None = None
+    http: str | None = None
+    log_format: Form = "console"
+    log_level: str = "info"
+    once: bool = False
+
+
+def start(options: AgentOptions) -> bool:
+    """Run an agent to its end; return whether it ended as it should.
+
+    Raises `ProblemsError` before anything is done: documents or settings are wrong.
+    """
+    connection = options.connection
+    configure(options.log_format, options.log_level, (connection.password, connection.key_password))
+    settings = AgentSettings(
+        connection=connection,
+        documents=DocumentFiles(options.files),
+        client_id=options.client_id,
+        group=options.group,
+        metadata_max_age_ms=options.metadata_max_age_ms,
+        settle_ms=options.settle_ms,
+        request_timeout_ms=options.request_timeout_ms,
+        session_timeout_ms=options.session_timeout_ms,
+        callback=options.callback,
+    )
+    access = None if options.http is None else access_of(options.http, os.environ)
+    clock, coordination = SystemClock(), coordination_of(settings)
+    with serve(
+        connection,
+        settings.documents,
+        options.client_id,
+        access,
+        wake=clock.wake,
+        trouble=lambda: coordination.leadership.trouble,
+    ) as endpoint:
+        agent = Agent(
+            attrs.evolve(settings, documents=endpoint.documents), endpoint.instruments, coordination, clock
+        )
+        _log.info("agent started", client_id=options.client_id, group=options.group, endpoint=endpoint.url)
+        with agent.signals():
+            if options.once:
+                return agent.run_once()
+            agent.run()
+    _log.info("agent ended", client_id=options.client_id)
+    return True

@@ -1,0 +1,61 @@
+"""The agent as a program of its own: `spark-submit spark_jobs/agent_main.py FILES...`, or `python -m`.
+
+The connection comes from HEADWATER_* or KAFKA_* variables (docs/agent.md), or from --bootstrap-server. The
+agent is one process that needs no executors: in cluster mode it runs on the driver and is restarted with it.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from infra.model.problems import ProblemsError
+from infra.observe import Connection
+from spark_jobs.agent.start import AgentOptions, default_client_id, start
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the agent until it is stopped; return the exit code."""
+    given = _parser().parse_args(arguments)
+    environment = dict(os.environ)
+    if given.bootstrap_server is not None:
+        environment["HEADWATER_BOOTSTRAP_SERVERS"] = given.bootstrap_server
+    try:
+        is_well = start(
+            AgentOptions(
+                files=given.files,
+                connection=Connection.from_environment(environment),
+                client_id=given.client_id,
+                group=given.group,
+                metadata_max_age_ms=given.metadata_max_age_ms,
+                callback=given.callback,
+                http=given.http,
+                log_format=given.log_format,
+                once=given.once,
+            )
+        )
+    except ProblemsError as error:
+        from infra.report.problem_text import problems_text  # noqa: PLC0415 - only when something is wrong
+
+        sys.stderr.write(problems_text(error.problems) + "\n")
+        return 1
+    return 0 if is_well else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Expand internal topics when source topics grow (KIP-878).")
+    parser.add_argument("files", nargs="+", type=Path, help="topology documents or manifests")
+    parser.add_argument("--bootstrap-server", help="else HEADWATER_BOOTSTRAP_SERVERS")
+    parser.add_argument("--client-id", default=default_client_id())
+    parser.add_argument("--group", default="default", help="agents of one group share their work")
+    parser.add_argument("--metadata-max-age-ms", type=int, help="else as the documents say")
+    parser.add_argument("--callback", metavar="MODULE:CLASS", help="told of finished expansions")
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve metrics, health, status and control here")
+    parser.add_argument("--log-format", choices=("console", "json"), default="json")
+    parser.add_argument("--once", action="store_true", help="bring everything up to date, then end")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
