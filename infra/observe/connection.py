@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from infra.model.problems import ProblemsError
-from infra.observe import client_settings
+from infra.observe import client_settings, java_settings
 from infra.observe.connection_checks import connection_problems
 from infra.observe.environment import environment_fields
 from infra.observe.java_properties import properties_fields
@@ -59,6 +59,10 @@ class Connection:
     def confluent(self) -> dict[str, Any]:
         """Return librdkafka's settings; raises `ProblemsError`."""
         return client_settings.confluent(self.checked())
+
+    def java(self) -> Mapping[str, str]:
+        """Return the Java client's properties, secrets in the clear; raises `ProblemsError`."""
+        return java_settings.java(self.checked())
 
     def provider(self) -> dict[str, Any]:
         """Return the arguments of `pulumi_kafka.Provider`, secrets in the clear; raises `ProblemsError`."""

@@ -1,0 +1,68 @@
+"""A connection in the words of the Java client, which Spark reads Kafka by."""
+
+import attrs
+import pytest
+
+from infra.model.problems import ProblemCode, ProblemsError
+from infra.observe import Connection
+
+_TLS = Connection(
+    bootstrap_servers=("a:9093", "b:9093"),
+    protocol="SSL",
+    ca="CA",
+    certificate="CHAIN",
+    key="KEY",
+    key_password="p",
+)
+_SCRAM = Connection(
+    bootstrap_servers=("a:9093",),
+    protocol="SASL_SSL",
+    mechanism="SCRAM-SHA-512",
+    username="ann",
+    password='quoted " and \\',
+    verify_hostname=False,
+)
+
+
+def test_plaintext_needs_little() -> None:
+    settings = Connection(bootstrap_servers=("a:9092", "b:9092")).java()
+    assert settings == {"bootstrap.servers": "a:9092,b:9092", "security.protocol": "PLAINTEXT"}
+
+
+def test_certificates_are_given_as_texts() -> None:
+    settings = _TLS.java()
+    assert settings["ssl.truststore.type"] == settings["ssl.keystore.type"] == "PEM"
+    assert settings["ssl.truststore.certificates"] == "CA"
+    assert settings["ssl.keystore.certificate.chain"] == "CHAIN"
+    assert settings["ssl.keystore.key"] == "KEY"
+    assert settings["ssl.key.password"] == "p"
+    assert settings["ssl.endpoint.identification.algorithm"] == "https"
+
+
+def test_credentials_are_quoted_as_jaas_wants_them() -> None:
+    settings = _SCRAM.java()
+    assert settings["sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="ann" password="quoted \\" and \\\\";'
+    )
+    assert settings["ssl.endpoint.identification.algorithm"] == ""
+
+
+def test_oauth_names_where_tokens_come_from() -> None:
+    settings = Connection(
+        bootstrap_servers=("a:9093",),
+        protocol="SASL_SSL",
+        mechanism="OAUTHBEARER",
+        username="id",
+        password="secret",
+        token_url="https://id.example/token",
+        oauth_scopes=("kafka", "read"),
+    ).java()
+    assert settings["sasl.oauthbearer.token.endpoint.url"] == "https://id.example/token"
+    assert 'clientId="id" clientSecret="secret" scope="kafka read";' in settings["sasl.jaas.config"]
+
+
+def test_java_cannot_leave_certificates_unverified() -> None:
+    with pytest.raises(ProblemsError) as refused:
+        attrs.evolve(_TLS, skip_tls_verify=True).java()
+    assert [problem.code for problem in refused.value.problems] == [ProblemCode.INVALID_CONFIG]
