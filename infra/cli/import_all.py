@@ -12,6 +12,7 @@ from infra.cli import cluster
 from infra.cli.console import write
 from infra.cli.observed_documents import file_names, observed_document
 from infra.model.problems import ProblemsError, errors
+from infra.model.survey import Survey
 from infra.observe import Connection
 from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognised, recognise
@@ -60,9 +61,9 @@ def import_all(order: Order) -> bool:
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _into(order.folder, documents, force=order.force)
-    for line in _told(found, outcomes):
+    for line in (*_told(found, outcomes), *_unseen(seen)):
         click.echo(printable(line), err=order.folder is None)
-    return not any(outcome.is_refused for outcome in outcomes.values())
+    return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 
 
 def _into(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping[str, Outcome]:
@@ -119,6 +120,13 @@ def _told(found: Recognised, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
         yield f"Passed over {shown}: {reason}."
     if any("no group has the id" in each.reason for each in found.passed_over):
         yield "To import an application whose group is gone, name it by --application-id."
+
+
+def _unseen(seen: Survey) -> Iterator[str]:
+    """What a user without rights sees is nothing, without an error."""
+    for what, visible in (("topic", seen.topics), ("group", seen.groups)):
+        if not visible:
+            yield f"Not a single {what} can be seen: if there is one, this user may not Describe it."
 
 
 def _facts(application: FoundApplication) -> str:

@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, Kaf
 from infra.model.problems import ProblemsError
 from infra.model.survey import GroupType
 from infra.observe.admin import Admin
-from infra.observe.asking import Asked, in_background
+from infra.observe.asking import Asked
 
 _TYPES = {ConsumerGroupType.CONSUMER: GroupType.CONSUMER}
 
@@ -33,10 +33,9 @@ class GroupAdmin(Admin):
 
     def listed_groups(self) -> Sequence[ListedGroup]:
         """Return all groups that the user may see, in two requests a broker for each of two listings."""
-        described = in_background(self._described_groups)
-        types = self._group_types()
         try:
-            return [_listed(group, types) for group in self._awaited(described)]
+            types = self._group_types()
+            return [_listed(group, types) for group in self._described_groups()]
         except KafkaException:
             raise ProblemsError([self._unreachable()]) from None
 
@@ -54,13 +53,13 @@ class GroupAdmin(Admin):
         return self._ask(ids, send)
 
     def _described_groups(self) -> Sequence[Any]:
-        self._count()
+        self.requests += 1
         with catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # its successor hides what members subscribe to
             return self._client.list_groups(timeout=self._timeout)
 
     def _group_types(self) -> Mapping[str, ConsumerGroupType]:
-        self._count()
+        self.requests += 1
         listing = self._awaited(self._client.list_consumer_groups(request_timeout=self._timeout))
         return {group.group_id: group.type for group in listing.valid}
 

@@ -1,0 +1,117 @@
+"""What a user who may see little gets to read, and how little is asked of the brokers."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from infra.observe import Connection
+from infra.observe.admin import Admin
+from infra.observe.surveyor import survey
+from infra.planner.adoption import INTERNAL_NAMES, recognise
+from tests.contract.real_cluster import RealCluster
+from toolchain.broker import Broker, SaslUser, Settings
+from toolchain.broker.local import LocalBroker
+
+pytestmark = pytest.mark.broker
+
+USER = SaslUser("headwater", "blue-heron-4711")
+MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+Grant = Callable[[ResourceType, str, AclOperation], None]
+
+
+@pytest.fixture(scope="module")
+def secured(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
+    with own_broker(Settings(sasl_users=(USER,), authorizer=True)) as broker:
+        cluster = RealCluster(broker.bootstrap_servers)
+        cluster.create("shop-in", 2)
+        cluster.create("shop-x-changelog", 2, MARKS)
+        with cluster.member("shop", "shop-in"):
+            pass
+        yield broker
+
+
+def grant(broker: Broker, kind: ResourceType, operation: AclOperation) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    binding = AclBinding(
+        kind, "*", ResourcePatternType.LITERAL, f"User:{USER.name}", "*", operation, AclPermissionType.ALLOW
+    )
+    for future in admin.create_acls([binding]).values():
+        future.result()
+
+
+def imported(broker: Broker, folder: Path) -> "subprocess.CompletedProcess[str]":
+    (folder / "client.properties").write_text(
+        f"bootstrap.servers={broker.address('SASL_PLAINTEXT')}\nsecurity.protocol=SASL_PLAINTEXT\n"
+        "sasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule "
+        f'required username="{USER.name}" password="{USER.password}";\n'
+    )
+    command = ("import", "--all", "--command-config", "client.properties", "--application-id", "shop")
+    return subprocess.run(
+        [sys.executable, "-m", "infra.cli", *command],
+        cwd=folder,
+        env={"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_may_not_be_seen_is_told_right_by_right(secured: Broker, tmp_path: Path) -> None:
+    nothing = imported(secured, tmp_path)
+    assert nothing.returncode == 1
+    assert "NotAuthorized" in nothing.stderr  # the group that was named
+    grant(secured, ResourceType.GROUP, AclOperation.DESCRIBE)
+    no_topics = imported(secured, tmp_path)
+    assert (no_topics.returncode, no_topics.stdout) == (1, "")
+    assert "Not a single topic can be seen" in no_topics.stderr
+    grant(secured, ResourceType.TOPIC, AclOperation.DESCRIBE)
+    no_settings = imported(secured, tmp_path)
+    assert no_settings.returncode == 1
+    assert "do not let this user read the settings of topic" in no_settings.stderr
+    grant(secured, ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS)
+    done = imported(secured, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "id: shop\n" in done.stdout
+    assert (
+        USER.password
+        not in nothing.stderr + no_topics.stderr + no_settings.stderr + done.stdout + done.stderr
+    )
+
+
+def test_requests_do_not_grow_with_the_topics(
+    kafka: LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admins: list[Admin] = []
+    make = Admin.__init__
+
+    def made(admin: Admin, connection: Connection, timeout_seconds: float) -> None:
+        make(admin, connection, timeout_seconds)
+        admins.append(admin)
+
+    monkeypatch.setattr(Admin, "__init__", made)
+    cluster, app = RealCluster(kafka.bootstrap_servers), unique("app")
+
+    def found() -> int:
+        admins.clear()
+        seen = survey(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), INTERNAL_NAMES)
+        return len(next(each.topics for each in recognise(seen, [app]).applications if each.id == app))
+
+    cluster.create(f"{app}-s0-changelog", 1, MARKS)
+    assert found() == 1
+    few = sum(admin.requests for admin in admins)
+    for number in range(1, 12):
+        cluster.create(f"{app}-s{number}-changelog", 1, MARKS)
+    assert found() == 12
+    assert sum(admin.requests for admin in admins) == few < 10
