@@ -6,12 +6,15 @@ import pytest
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 
+_CA = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----"
+_CHAIN = "-----BEGIN CERTIFICATE-----\nclient\n-----END CERTIFICATE-----"
+_KEY = "-----BEGIN PRIVATE KEY-----\nkey\n-----END PRIVATE KEY-----"
 _TLS = Connection(
     bootstrap_servers=("a:9093", "b:9093"),
     protocol="SSL",
-    ca="CA",
-    certificate="CHAIN",
-    key="KEY",
+    ca=_CA,
+    certificate=_CHAIN,
+    key=_KEY,
     key_password="p",
 )
 _SCRAM = Connection(
@@ -32,9 +35,9 @@ def test_plaintext_needs_little() -> None:
 def test_certificates_are_given_as_texts() -> None:
     settings = _TLS.java()
     assert settings["ssl.truststore.type"] == settings["ssl.keystore.type"] == "PEM"
-    assert settings["ssl.truststore.certificates"] == "CA"
-    assert settings["ssl.keystore.certificate.chain"] == "CHAIN"
-    assert settings["ssl.keystore.key"] == "KEY"
+    assert settings["ssl.truststore.certificates"] == _CA
+    assert settings["ssl.keystore.certificate.chain"] == _CHAIN
+    assert settings["ssl.keystore.key"] == _KEY
     assert settings["ssl.key.password"] == "p"
     assert settings["ssl.endpoint.identification.algorithm"] == "https"
 
