@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from spark_jobs.runtime.operators import processors, stateless, stream_aggregate, suppress, tables
+from spark_jobs.runtime.operators import joins, processors, stateless, stream_aggregate, suppress, tables
 from spark_jobs.runtime.operators.interface import OperatorFactory
 
 FACTORIES: Mapping[type, OperatorFactory] = {
@@ -11,5 +11,6 @@ FACTORIES: Mapping[type, OperatorFactory] = {
     **tables.FACTORIES,
     **suppress.FACTORIES,
     **processors.FACTORIES,
+    **joins.FACTORIES,
 }
 """Behaviour's class → how its operator is built. Each module of a family has a table of its own."""

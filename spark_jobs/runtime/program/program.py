@@ -64,6 +64,13 @@ class SubtopologyProgram:
     def topic(self, sink: str) -> str | None:
         return self.sinks.get(sink)
 
+    @property
+    def application_id(self) -> str:
+        return self.application.id
+
+    def source_changelog(self, store: str) -> str | None:
+        return self.source_changelogs.get(store)
+
     def changelog(self, store: str) -> str | None:
         return self.changelogs.get(store)
 
