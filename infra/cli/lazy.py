@@ -1,6 +1,5 @@
 """A group that imports a command's module only when the command is called: `--help` answers at once."""
 
-import gc
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -23,8 +22,6 @@ class Lazy:
     is_brief: bool = False
 
     def load(self) -> click.Command:
-        if self.is_brief:
-            gc.disable()
         command = getattr(importlib.import_module(self.module), self.attribute)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.module}.{self.attribute} is not a command")

@@ -40,7 +40,11 @@ class _Headwater(LazyGroup):
     """Turns every error into a short text on standard error and an exit code; shows no traceback unasked."""
 
     def __call__(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
-        """Run as the process's only command: at its end nothing has to be searched for garbage any more."""
+        """Run as the process's only command: a brief one does without garbage collection, also at its end."""
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        if command not in self.lazy or not self.lazy[command].is_brief:
+            return self.main(*args, **extra)
+        gc.disable()
         try:
             return self.main(*args, **extra)
         finally:
@@ -64,8 +68,6 @@ class _Headwater(LazyGroup):
             code = _told(error, sys.argv[1:] if args is None else args)
         except KeyboardInterrupt:
             code = _told(click.Abort(), ())
-        finally:
-            gc.enable()
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 

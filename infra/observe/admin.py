@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from threading import Lock
 from typing import Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
@@ -42,6 +41,7 @@ _PATIENCE_SECONDS = 3.0
 # librdkafka ends a request by its time-out itself; this is for when it does not.
 _GRACE_SECONDS = 1.0
 _FIRST_TRY_SECONDS = 1.0
+_TIMES_AS_LONG = 5
 _PAUSE_SECONDS = 0.1
 _COORDINATOR_COMES = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -60,6 +60,7 @@ class Opening:
 
     cluster: Future[DescribeClusterResult]
     metadata: Future[ClusterMetadata]
+    at: float = attrs.field(factory=time.monotonic)
 
 
 Ask = Callable[[Sequence[K]], dict[K, Future[V]]]
@@ -79,7 +80,7 @@ class Admin:
         heard: deque[Told] = deque(maxlen=50)
         self._heard = heard  # not by `self` in the callback: the client could never be freed
         self.requests = 0
-        self._counting = Lock()
+        self._patience = _FIRST_TRY_SECONDS
         settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": "headwater",
@@ -107,10 +108,13 @@ class Admin:
     def metadata(self, opening: Opening) -> ClusterMetadata:
         """Return brokers, and names, partitions and replicas of all topics that the user may see."""
         try:
-            return self._awaited(opening.metadata)
+            metadata = self._awaited(opening.metadata)
         except KafkaException:
             self._client.poll(0)
             raise ProblemsError([self._unreachable()]) from None
+        taken = time.monotonic() - opening.at
+        self._patience = min(self._timeout, max(_FIRST_TRY_SECONDS, _TIMES_AS_LONG * taken))
+        return metadata
 
     def ask_topics(self, names: Sequence[str]) -> Asked[str, TopicDescription]:
         """Send the question for names, ids and replicas of topics."""
@@ -133,7 +137,7 @@ class Admin:
 
     def ask_acls(self, principals: Collection[str]) -> "Future[list[AclBinding]]":
         """Send the question for the ACLs of one principal, or of all: a filter names no several."""
-        self._count()
+        self.requests += 1
         only = next(iter(principals)) if len(principals) == 1 else None
         return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
 
@@ -145,7 +149,7 @@ class Admin:
 
     def ask_cluster_rights(self) -> "Future[DescribeClusterResult]":
         """Send the question for what the user may do to the cluster as a whole."""
-        self._count()
+        self.requests += 1
         return self._client.describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout
         )
@@ -167,13 +171,6 @@ class Admin:
 
         return self._ask(partitions, send)
 
-    def ask_groups(self, ids: Sequence[str]) -> Future[Groups]:
-        """Begin to ask for consumer groups until their coordinators are up."""
-        return in_background(partial(self._describe_groups, ids))
-
-    def groups(self, asked: Future[Groups]) -> Groups:
-        return self._awaited(asked)
-
     def answers(self, asked: Asked[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
         """Yield the answers as they come."""
         for key, future in asked.take():
@@ -181,33 +178,18 @@ class Admin:
             yield key, answer
         self._heard.clear()  # what was wrong for a moment must not count against a later request
 
-    def has_group(self, id_: str) -> bool:
-        """Return whether a group of any type exists; a description of one of the streams type says `Dead`."""
-        self._count()
-        with catch_warnings():
-            simplefilter("ignore", DeprecationWarning)  # its successor lists groups of consumers only
-            try:
-                return bool(self._client.list_groups(id_, timeout=self._timeout))
-            except KafkaException:
-                raise ProblemsError([self._unreachable()]) from None
+    def groups(self, ids: Sequence[str]) -> Groups:
+        """Return consumer groups; waits for a coordinator that is about to come up.
 
-    def _ask_cluster(self) -> Future[DescribeClusterResult]:
-        self._count()
-        return self._client.describe_cluster(request_timeout=self._timeout)
-
-    def _ask_metadata(self) -> Future[ClusterMetadata]:
-        self._count()
-        return in_background(partial(self._client.list_topics, timeout=self._timeout))
-
-    def _describe_groups(self, ids: Sequence[str]) -> Groups:
-        """Wait for a coordinator that is about to come up.
+        Nothing else may be under way: a coordinator's answer that comes after the time-out, as one behind
+        large requests does, makes librdkafka abort the process or hang when the client is closed.
 
         A new cluster makes the coordinators' topic when first asked. librdkafka then asks thrice and sleeps
-        until the time-out, so it is given little time at first.
+        until the time-out, so it is given little time at first, as measured by the cluster's other answers.
         """
-        deadline, patience = time.monotonic() + self._timeout, _FIRST_TRY_SECONDS
+        deadline, patience = time.monotonic() + self._timeout, self._patience
         while True:
-            self._count()
+            self.requests += 1
             asked = self._client.describe_consumer_groups(list(ids), request_timeout=patience)
             answers = {id_: self._outcome(future) for id_, future in asked.items()}
             if not any(_is_passing(answer) for answer in answers.values()):
@@ -217,9 +199,27 @@ class Admin:
             self._client.poll(_PAUSE_SECONDS)
             patience = min(2 * patience, self._timeout)
 
+    def has_group(self, id_: str) -> bool:
+        """Return whether a group of any type exists; a description of one of the streams type says `Dead`."""
+        self.requests += 1
+        with catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # its successor lists groups of consumers only
+            try:
+                return bool(self._client.list_groups(id_, timeout=self._timeout))
+            except KafkaException:
+                raise ProblemsError([self._unreachable()]) from None
+
+    def _ask_cluster(self) -> Future[DescribeClusterResult]:
+        self.requests += 1
+        return self._client.describe_cluster(request_timeout=self._timeout)
+
+    def _ask_metadata(self) -> Future[ClusterMetadata]:
+        self.requests += 1
+        return in_background(partial(self._client.list_topics, timeout=self._timeout))
+
     def _ask(self, items: Sequence[K], ask: Ask[K, V]) -> Asked[K, V]:
         def send(chunk: Sequence[K]) -> dict[K, Future[V]]:
-            self._count()
+            self.requests += 1
             return ask(chunk)
 
         starts = range(0, len(items), CHUNK)
@@ -247,10 +247,6 @@ class Admin:
             except TimeoutError:
                 self._client.poll(0)
                 self._check_hope(time.monotonic() - start)
-
-    def _count(self) -> None:
-        with self._counting:  # groups are asked for in another thread
-            self.requests += 1
 
     def _check_hope(self, waited: float) -> None:
         """Raise when no answer is to be expected any more."""

@@ -50,7 +50,7 @@ class Reading:
             name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
             for name in wanted
         }
-        self._groups = admin.ask_groups(request.groups) if request.groups else None
+        self._groups = admin.groups(request.groups) if request.groups else {}
         self._broker = admin.ask_configs(ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]])
         self._descriptions = admin.ask_topics(sorted({*described, *unseen}))
         self._configs = admin.ask_configs(
@@ -112,9 +112,7 @@ class Reading:
         return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
 
     def _live_groups(self, denied: list[Problem]) -> dict[str, LiveGroup]:
-        if self._groups is None:
-            return {}
-        found = successes(self._admin.groups(self._groups).items(), "see consumer group", denied)
+        found = successes(self._groups.items(), "see consumer group", denied)
         groups = {
             id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
             for id_, group in found
