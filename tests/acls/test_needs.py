@@ -214,6 +214,9 @@ CHANGING = {
     f"DescribeConfigs Cluster {CLUSTER_NAME}",
 }
 AGENT = {
+    "Describe Topic orders",
+    "Describe Topic regions",
+    "Describe Group shop",
     "Alter Topic shop-*",
     "Read Topic headwater-agent-*",
     "Write Topic headwater-agent-*",
@@ -228,7 +231,7 @@ AGENT = {
         (Purpose.PLAN, READING),
         (Purpose.UP, CHANGING),
         (Purpose.RETIRE, CHANGING | {"Delete Topic shop-*"}),
-        (Purpose.AGENT, READING - {"Describe Topic shop-*"} | AGENT),
+        (Purpose.AGENT, AGENT),
     ],
 )
 def test_headwater_needs_what_it_is_used_for(purpose: Purpose, rights: set[str]) -> None:

@@ -27,15 +27,15 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
     needs: list[Need] = []
     for application in compiled or (None,):
         kept = _kept(application)
-        needs += _reading(application, kept)
+        needs += _seeing(application, kept)
+        if purpose is Purpose.AGENT:
+            needs += _expanding(kept)
+        else:
+            needs += _comparing(application, kept)
         if purpose in (Purpose.UP, Purpose.RETIRE):
             needs += _changing(application, kept)
         if purpose is Purpose.RETIRE:
-            for name in kept[:1]:
-                needs += topic(name, Operation.DELETE, reason="delete topics of retired applications")
-        if purpose is Purpose.AGENT:
-            for name in kept:
-                needs += topic(name, Operation.ALTER, reason="add partitions")
+            needs += topic(kept[0], Operation.DELETE, reason="delete topics of retired applications")
     if purpose is Purpose.AGENT:
         needs += _coordination()
     return least(needs)
@@ -48,25 +48,34 @@ def _kept(application: CompiledApplication | None) -> Sequence[str]:
     return [f"{internal_prefix(application)}{ANY_NAME}", *(sink.topic for sink in application.sinks)]
 
 
-def _reading(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
+def _seeing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
     for name in _sources(application):
         yield from topic(name, Operation.DESCRIBE, reason="count the partitions of source topics")
     for name in kept:
         yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
-        yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
     group = application.application.id if application else ANY_NAME
     yield Need(Right(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application runs")
+
+
+def _comparing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
+    for name in kept:
+        yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.DESCRIBE, "see which ACLs exist")
     if application is None or _leaves_replicas_to_brokers(application):
         yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
 
 
+def _expanding(kept: Sequence[str]) -> Iterator[Need]:
+    for name in kept:
+        yield from topic(name, Operation.ALTER, reason="add partitions")
+
+
 def _changing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
     for name in kept:
         yield from topic(name, Operation.CREATE, reason="create topics")
-        yield from topic(name, Operation.ALTER, reason="add partitions")
         yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
+    yield from _expanding(kept)
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.ALTER, "grant and revoke ACLs")
 

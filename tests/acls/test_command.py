@@ -1,0 +1,106 @@
+"""`headwater acls` as a person runs it."""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from infra.cli.exit_codes import ExitCode
+from infra.compiler import compile_documents
+from infra.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, ResourceKind, Right
+from infra.planner.acls import Purpose, acls_of, application_needs, headwater_needs
+from infra.spec import load_documents
+from tests.cli.conftest import EXAMPLES, Headwater, headwater
+from tests.spec.conftest import golden  # noqa: F401 - a fixture
+
+__all__ = ["headwater"]
+
+_GOLDEN = Path(__file__).parent / "golden"
+_EXAMPLE = EXAMPLES / "features" / "acls.yaml"
+_STORY = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
+_KINDS = {"--topic": ResourceKind.TOPIC, "--group": ResourceKind.GROUP}
+_KINDS |= {"--transactional-id": ResourceKind.TRANSACTIONAL_ID}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "commands"])
+def test_the_formats(headwater: Headwater, golden, form: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, F811
+    done = headwater("acls", _EXAMPLE, "--format", form)
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    golden(_GOLDEN / f"acls.{form}", done.stdout)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_what_headwater_needs(headwater: Headwater, golden, purpose: Purpose) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, F811
+    done = headwater("acls", *_STORY, "--self", "--for", purpose.value, "--principal", "User:headwater")
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    golden(_GOLDEN / f"headwater-{purpose}.text", done.stdout)
+
+
+def granted(script: str) -> Iterator[Acl]:
+    """What the commands of a script grant, by the options of `kafka-acls.sh`."""
+    for line in script.splitlines():
+        command, *words = shlex.split(line, comments=True) or [""]
+        if command == "kafka-acls.sh":
+            yield from _acls(words)
+
+
+def _acls(words: Sequence[str]) -> Iterator[Acl]:
+    values: dict[str, list[str]] = {}
+    rest = iter(words)
+    for option in rest:
+        values.setdefault(option, []).extend([] if option in ("--add", "--cluster") else [next(rest)])
+    assert "--add" in values
+    pattern = Pattern.PREFIXED if "--resource-pattern-type" in values else Pattern.LITERAL
+    [(kind, name)] = [(kind, values[option][0]) for option, kind in _KINDS.items() if option in values] or [
+        (ResourceKind.CLUSTER, CLUSTER_NAME)
+    ]
+    for principal in values["--allow-principal"]:
+        for host in values.get("--allow-host", ["*"]):
+            for operation in values["--operation"]:
+                yield Acl(principal, host, Right(kind, name, Operation(operation), pattern))
+
+
+def test_the_commands_grant_what_the_plan_grants(headwater: Headwater) -> None:
+    done = headwater("acls", _EXAMPLE, "--format", "commands", "--bootstrap-server", "")
+    assert done.returncode == ExitCode.PROBLEMS  # no such server
+    done = headwater("acls", _EXAMPLE, "--format", "commands")
+    [compiled] = compile_documents(load_documents([_EXAMPLE]).documents, {})
+    declared = compiled.application.acls
+    assert declared is not None
+    needs = application_needs(compiled, declared)
+    assert set(granted(done.stdout)) == set(acls_of(needs, declared.principals, declared.hosts))
+    done = headwater(
+        "acls", *_STORY, "--self", "--for", "retire", "--principal", "User:hw", "--format=commands"
+    )
+    needs = headwater_needs(Purpose.RETIRE, compile_documents(load_documents(_STORY).documents, {}))
+    assert set(granted(done.stdout)) == set(acls_of(needs, ["User:hw"], ["*"]))
+
+
+def test_a_principal_on_the_command_line_goes_first(headwater: Headwater) -> None:
+    done = headwater("acls", _EXAMPLE, "--principal", "User:me", "--format", "json")
+    [grants] = json.loads(done.stdout)["grants"]
+    assert grants["principals"] == ["User:me"]
+    assert grants["hosts"] == ["10.1.2.3", "10.1.2.4"]
+
+
+def test_commands_need_somebody_to_grant_to(headwater: Headwater) -> None:
+    done = headwater("acls", *_STORY, "--format", "commands")
+    assert done.returncode == ExitCode.USAGE
+    assert "fulfilment, order-enrichment, revenue-by-category: use --principal" in done.stderr
+    assert headwater("acls").returncode == ExitCode.USAGE
+    assert headwater("acls", "--self").returncode == ExitCode.DONE
+
+
+def test_what_cannot_be_known_is_said(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text(
+        "application: {id: app}\ntopology: [{stream: {topic: a}}, {to: {extractor: x}}]\n"
+    )
+    done = headwater("acls", "app.yaml")
+    assert done.returncode == ExitCode.DONE
+    assert "warning[AclsIncomplete]" in done.stderr
+    (tmp_path / "app.yaml").write_text("application: {id: app}\nacls: {principals: [orders]}\ntopology: []\n")
+    done = headwater("acls", "app.yaml")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "User:orders-app" in done.stderr
