@@ -20,7 +20,9 @@ def configure(form: Form = "console", level: str = "info", secrets: Iterable[str
     render: structlog.typing.Processor = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
         if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), sort_keys=False)
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), sort_keys=False, exception_formatter=structlog.dev.plain_traceback
+        )
     )
     known = tuple(secret for secret in secrets if secret and len(secret) >= _SHORTEST)
     structlog.configure(
@@ -28,7 +30,7 @@ def configure(form: Form = "console", level: str = "info", secrets: Iterable[str
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([structlog.processors.dict_tracebacks] if form == "json" else []),
+            structlog.processors.format_exc_info,  # a text, so that secrets are found in it
             _Concealing(known),
             render,
         ],
@@ -62,4 +64,4 @@ class _Concealing:
             case None | bool() | int() | float():
                 return value
             case _:
-                return self._concealed("", repr(value)) if name != "exc_info" else value
+                return self._concealed("", repr(value))

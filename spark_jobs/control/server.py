@@ -62,6 +62,7 @@ class ControlServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a slow reader does not keep the client from ending
     block_on_close = False
+    request_queue_size = 64
 
     def __init__(self, surface: Surface, access: Access) -> None:
         self.surface = surface

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 import attrs
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics
 
 Body = Mapping[str, Any]
 
@@ -67,20 +67,37 @@ class Route:
 
 @attrs.frozen(kw_only=True)
 class Surface:
-    """Everything that the endpoint of one client answers. `about` stands at the top of `/status`."""
+    """Everything that the endpoint of one client answers. `about` stands at the top of `/status`.
+
+    `failed_stream_threads` is KIP-663's metric: whoever runs stream threads counts those that die.
+    """
 
     client_id: str
     about: Mapping[str, str]
     registry: CollectorRegistry
+    failed_stream_threads: Counter
     sections: tuple[Section, ...] = ()
     routes: tuple[Route, ...] = ()
 
     @classmethod
     def of(cls, client_id: str, **about: str) -> "Surface":
         """Return the surface of a client that has no parts yet, with the metrics of its process."""
+        # It would add a time stamp to every counter.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        return cls(client_id=client_id, about=about, registry=registry)
+        threads = Counter(
+            "failed_stream_threads",
+            "Stream threads that died so far (KIP-663)",
+            ["client_id"],
+            registry=registry,
+        )
+        return cls(
+            client_id=client_id,
+            about=about,
+            registry=registry,
+            failed_stream_threads=threads.labels(client_id),
+        )
 
     def with_section(self, section: Section) -> "Surface":
         return attrs.evolve(self, sections=(*self.sections, section))

@@ -1,0 +1,99 @@
+"""How far the consumers of the applications are behind: end offsets less committed ones, by topic."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from threading import Event, Thread
+from typing import Self
+
+import structlog
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public all the same
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from infra.observe import Connection
+from spark_jobs.agent.coordination_topic import client_settings
+
+PERIOD_SECONDS = 30.0
+_PATIENCE_SECONDS = 10.0
+
+_log = structlog.get_logger(__name__)
+
+
+class LagWatch(Collector):
+    """Asks now and then, in a thread of its own: two requests for each application. A context manager.
+
+    A group that cannot be read has no lag, which is not the same as none: its samples are absent.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        registry: CollectorRegistry,
+        client_id: str,
+        applications: Callable[[], Iterable[str]],
+        period_seconds: float = PERIOD_SECONDS,
+    ) -> None:
+        self._settings = client_settings(connection, client_id)
+        self._applications = applications
+        self._period = period_seconds
+        self._lags: Mapping[str, Mapping[str, int]] = {}
+        self._ended = Event()
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        lag = GaugeMetricFamily(
+            "headwater_agent_consumer_lag",
+            "Records that the application's group has not yet consumed, by topic",
+            labels=["application_id", "topic"],
+        )
+        for application, topics in self._lags.items():
+            for topic, records in topics.items():
+                lag.add_metric([application, topic], records)
+        yield lag
+
+    def __enter__(self) -> Self:
+        Thread(target=self._watch, name="lag", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def _watch(self) -> None:
+        admin = AdminClient(self._settings)
+        while not self._ended.is_set():
+            begin = time.monotonic()
+            self._lags = {id_: lags for id_ in self._applications() if (lags := self._lag(admin, id_))}
+            self._ended.wait(max(self._period - (time.monotonic() - begin), 1.0))
+
+    def _lag(self, admin: AdminClient, group: str) -> Mapping[str, int]:
+        try:
+            return group_lag(admin, group)
+        except KafkaException as error:
+            _log.debug("lag not read", group=group, reason=str(error))
+            return {}
+
+
+def group_lag(admin: AdminClient, group: str) -> Mapping[str, int]:
+    """Return topic → records behind, over the partitions that the group has committed.
+
+    Raises `KafkaException`.
+    """
+    asked = admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group)], request_timeout=_PATIENCE_SECONDS
+    )
+    told = asked[group].result().topic_partitions or []
+    committed = {
+        (place.topic, place.partition): place.offset
+        for place in told
+        if place.error is None and place.offset is not None and place.offset >= 0
+    }
+    if not committed:
+        return {}
+    latest = {TopicPartition(*place): OffsetSpec.latest() for place in committed}  # type: ignore[no-untyped-call]
+    lags: dict[str, int] = {}
+    for partition, future in admin.list_offsets(latest, request_timeout=_PATIENCE_SECONDS).items():
+        behind = future.result().offset - committed[partition.topic, partition.partition]
+        lags[partition.topic] = lags.get(partition.topic, 0) + max(behind, 0)
+    return lags

@@ -1,0 +1,204 @@
+"""The endpoint over real HTTP: what it answers, to whom, and what it does not let happen."""
+
+import select
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from prometheus_client import Counter
+
+from infra.model.problems import ProblemsError
+from spark_jobs.control import (
+    Access,
+    ControlServer,
+    Health,
+    Refused,
+    Route,
+    Section,
+    Surface,
+    access_of,
+)
+from tests.control.conftest import Asking
+
+Serving = Callable[..., Asking]
+TOKEN = "a-token-that-nobody-guesses"
+
+
+def _echo(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    if body.get("refuse"):
+        raise Refused("Not today.", HTTPStatus.CONFLICT)
+    if body.get("fail"):
+        raise ValueError(f"inside: {TOKEN}")
+    return {"echo": body}
+
+
+@pytest.fixture
+def surface() -> Surface:
+    return Surface.of("client-1", host="host-1", headwater="0").with_route(Route("/control/echo", _echo))
+
+
+def test_a_client_tells_of_all_its_parts(surface: Surface, serving: Serving) -> None:
+    Counter("records", "Records", registry=surface.registry).inc(3)
+    asking = serving(surface.with_section(Section(name="runtime", status=lambda: {"threads": 2})))
+    status = asking.get("/status")
+    assert (status.status, status.headers["Content-Type"]) == (200, "application/json")
+    assert status.json["clientId"] == "client-1"
+    assert status.json["runtime"] == {"threads": 2}
+    metrics = asking.get("/metrics?name=x")
+    assert metrics.headers["Content-Type"].startswith("text/plain")
+    assert "records_total 3.0" in metrics.text
+    assert 'failed_stream_threads_total{client_id="client-1"} 0.0' in metrics.text
+    assert "process_cpu_seconds_total" in metrics.text
+    openmetrics = asking.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
+    assert openmetrics.text.endswith("# EOF\n")
+
+
+def test_health_is_that_of_the_worst_part(surface: Surface, serving: Serving) -> None:
+    healthy = serving(surface)
+    assert (healthy.get("/health/live").status, healthy.get("/health/ready").status) == (200, 200)
+    parts = surface.with_section(Section(name="a", status=dict)).with_section(
+        Section(name="b", status=dict, ready=lambda: Health(ok=False, reason="No cluster."))
+    )
+    ill = serving(parts)
+    assert ill.get("/health/live").status == 200
+    assert ill.get("/health/ready").status == 503
+    assert ill.get("/health/ready").json == {"ok": False, "reason": "No cluster."}
+    assert ill.get("/status").json["ready"]["reason"] == "No cluster."
+
+
+def test_control_is_for_this_machine_unless_there_is_a_token(surface: Surface, serving: Serving) -> None:
+    assert serving(surface).post("/control/echo", {"a": 1}).json == {"echo": {"a": 1}}
+    anywhere = serving(surface, host="0.0.0.0")  # noqa: S104 - what is tested
+    assert anywhere.get("/status").status == 200
+    assert anywhere.post("/control/echo", {"a": 1}).status == 403
+
+
+def test_with_a_token_nobody_controls_without_it(surface: Surface, serving: Serving) -> None:
+    for host in ("127.0.0.1", "0.0.0.0"):  # noqa: S104 - what is tested
+        asking = serving(surface, host=host, token=TOKEN)
+        without = asking.post("/control/echo", {})
+        assert (without.status, without.headers["WWW-Authenticate"]) == (401, "Bearer")
+        for wrong in (f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer", "Bearer ", TOKEN, "Bearer ä"):
+            assert asking.post("/control/echo", {}, {"Authorization": wrong}).status == 401
+        assert asking.post("/control/echo", {}, {"Authorization": f"Bearer {TOKEN}"}).status == 200
+        assert asking.get("/metrics").status == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Host": "attacker.example:9878"}, 403),
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "[::1]:1"}, 200),
+    ],
+)
+def test_pages_in_a_browser_control_nothing(
+    surface: Surface, serving: Serving, headers: Mapping[str, str], status: int
+) -> None:
+    assert serving(surface).post("/control/echo", {}, headers).status == status
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        (b"{", 400, "The body is not JSON."),
+        (b"[1]", 400, "The body is not a JSON object."),
+        (b"\xff", 400, "The body is not JSON."),
+        (b"[" * 60_000, 400, "The body is not JSON."),
+        (b"{}" + b" " * 70_000, 413, "Send at most 65536 bytes."),
+        (b'{"refuse": true}', 409, "Not today."),
+        (b'{"fail": true}', 500, "The client could not answer; its log says why."),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    surface: Surface, serving: Serving, body: bytes, status: int, told: str
+) -> None:
+    asking = serving(surface)
+    answer = asking.post("/control/echo", body)
+    assert (answer.status, answer.json) == (status, {"error": told})
+    assert asking.get("/health/live").status == 200
+
+
+def test_paths_and_methods_that_are_not_there(surface: Surface, serving: Serving) -> None:
+    asking = serving(surface)
+    assert asking.get("/nothing").status == 404
+    assert asking.get("/nothing").json["error"].endswith("/status, /control/echo.")
+    assert asking.get("/control/echo").json == {"error": "Ask for /control/echo by POST."}
+    assert asking.post("/status", {}).status == 405
+    assert asking.ask("DELETE", "/status", None, {}).status == 501
+    head = asking.ask("HEAD", "/status", None, {})
+    assert (head.status, head.text) == (200, "")
+
+
+def test_many_who_do_not_speak_do_not_keep_others_out_for_good(surface: Surface) -> None:
+    with ControlServer(surface, Access("127.0.0.1", 0)) as server, ExitStack() as stack:
+        port = int(server.url.rpartition(":")[2])
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)) for _ in range(40)
+        ]
+        # Those that are too many are hung up on: the endpoint stays within its threads.
+        assert _eventually(lambda: len(_hung_up(silent)) == 40 - 16)
+        for each in silent:
+            each.close()
+        assert _eventually(lambda: Asking(server.url).get("/health/live").status == 200)
+
+
+def test_a_port_that_is_taken_is_a_problem(surface: Surface) -> None:
+    with ControlServer(surface, Access("127.0.0.1", 0)) as server:
+        port = int(server.url.rpartition(":")[2])
+        with pytest.raises(ProblemsError) as caught:
+            ControlServer(surface, Access("127.0.0.1", port)).start()
+    [problem] = caught.value.problems
+    assert problem.found == f"127.0.0.1:{port}: Address already in use"
+
+
+def test_a_closed_endpoint_answers_no_more(surface: Surface) -> None:
+    with ControlServer(surface, Access("127.0.0.1", 0)) as server:
+        asking = Asking(server.url)
+        assert asking.get("/status").status == 200
+    with pytest.raises(OSError, match="refused"):
+        asking.get("/status")
+
+
+def test_addresses() -> None:
+    assert access_of("127.0.0.1:9878", {}) == Access("127.0.0.1", 9878)
+    assert access_of("[::1]:0", {"HEADWATER_CONTROL_TOKEN": "t"}) == Access("::1", 0, "t")
+    assert access_of("0.0.0.0:80", {"HEADWATER_CONTROL_TOKEN": ""}).token is None
+    assert not access_of("0.0.0.0:80", {}).is_loopback
+    assert access_of("localhost:80", {}).is_loopback
+    assert TOKEN not in repr(Access("::1", 0, TOKEN))
+    for wrong in (
+        "9878",
+        ":9878",
+        "localhost",
+        "localhost:x",
+        "localhost:65536",
+        "localhost:-1",
+        "localhost:²",
+    ):
+        with pytest.raises(ProblemsError):
+            access_of(wrong, {})
+
+
+def test_ipv6(surface: Surface, serving: Serving) -> None:
+    assert serving(surface, host="::1").get("/status").status == 200
+
+
+def _hung_up(connections: list[socket.socket]) -> list[socket.socket]:
+    """Return those that have something to say, which is the end of the connection."""
+    return select.select(connections, [], [], 0.1)[0]
+
+
+def _eventually(condition: Callable[[], bool]) -> bool:
+    for _ in range(100):
+        try:
+            if condition():
+                return True
+        except OSError:
+            pass
+    return False

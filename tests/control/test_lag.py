@@ -1,0 +1,49 @@
+"""The lag of a group, as its consumers would see it."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+from prometheus_client import CollectorRegistry, generate_latest
+
+from infra.observe import Connection
+from spark_jobs.agent.lag import LagWatch, group_lag
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+
+@pytest.mark.broker
+def test_the_lag_is_what_was_written_less_what_was_committed(
+    kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    group, orders, refunds = unique("orders-app"), unique("orders"), unique("refunds")
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    for future in admin.create_topics([NewTopic(orders, 2, 1), NewTopic(refunds, 1, 1)]).values():
+        future.result(30)
+    _write(kafka, {orders: 10, refunds: 4})
+    assert group_lag(admin, group) == {}
+    _commit(kafka, group, [TopicPartition(orders, 0, 3), TopicPartition(refunds, 0, 4)])
+    assert group_lag(admin, group) == {orders: 7, refunds: 0}
+
+    connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
+    registry = CollectorRegistry()
+    watch = LagWatch(connection, registry, "agent-1", lambda: [group, unique("never-ran")], period_seconds=1)
+    with watch:
+        sample = f'headwater_agent_consumer_lag{{application_id="{group}",topic="{orders}"}} 7.0'
+        assert until(lambda: sample in generate_latest(registry).decode(), 30)
+    assert "never-ran" not in generate_latest(registry).decode()
+
+
+def _write(kafka: LocalBroker, records: Mapping[str, int]) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    for topic, count in records.items():
+        for _ in range(count):
+            producer.produce(topic, value=b"x", partition=0)
+    assert producer.flush(30) == 0
+
+
+def _commit(kafka: LocalBroker, group: str, places: list[TopicPartition]) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "log_level": 0})
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()

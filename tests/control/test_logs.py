@@ -1,0 +1,79 @@
+"""Logs for people and for programs; secrets in neither."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from infra.observe import Connection
+from spark_jobs.control import Access
+from spark_jobs.control.logs import configure
+
+SECRET = "s3cr3t-of-orders"
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
+
+
+def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_a_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("json")
+    structlog.get_logger().info("expanded", application="bestellungen-ä", topics=["a", "b"], count=3)
+    [line] = _lines(capsys)
+    told = json.loads(line)
+    assert told.pop("timestamp").endswith("Z")
+    assert told == {
+        "event": "expanded",
+        "level": "info",
+        "application": "bestellungen-ä",
+        "topics": ["a", "b"],
+        "count": 3,
+    }
+
+
+def test_a_console_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("console")
+    structlog.get_logger().warning("gave up", application="orders-app")
+    [line] = _lines(capsys)
+    assert "warning" in line
+    assert "gave up" in line
+    assert "application=orders-app" in line
+    assert "\x1b" not in line
+
+
+def test_what_is_below_the_level_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("json", "warning")
+    structlog.get_logger().info("a")
+    structlog.get_logger().error("b")
+    assert len(_lines(capsys)) == 1
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_secrets_never_show(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    configure("json" if form == "json" else "console", "debug", secrets=(SECRET, None, ""))
+    log = structlog.get_logger()
+    connection = Connection(bootstrap_servers=("b:9092",), username="u", password=SECRET)
+    url = f"http://u:{SECRET}@b"
+    log.info("%s", url, connection=connection, access=Access("h", 1, SECRET))
+    log.info(
+        "nested", settings={"sasl.password": "other-secret", "list": [f"x{SECRET}"]}, token="other-secret"
+    )
+    log.info("object", found=ValueError(SECRET))
+    try:
+        int(SECRET)
+    except ValueError:
+        log.exception("failed")
+    text = "\n".join(_lines(capsys))
+    assert SECRET not in text
+    assert "other-secret" not in text
+    assert "***" in text
+    assert "ValueError" in text
