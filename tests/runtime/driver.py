@@ -1,7 +1,7 @@
 """Runs topologies on the engine alone: documents as YAML, expressions as Python, one partition a topic."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import count
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from infra.compiler import build_nodes
 from infra.compiler.subtopologies import NodeGroup, node_groups
 from infra.model.behaviours import DEFAULT_FORMAT, Format
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
+from infra.model.problems import Severity
 from infra.spec import load_text
 from spark_jobs.runtime.program_interface import EngineSettings, Partition, Serde
 from spark_jobs.runtime.records import Ambient, Headers, InputRecord, OutputRecord
@@ -111,16 +112,21 @@ def programs(
     config: Mapping[str, str] | None = None,
 ) -> tuple[PythonProgram, ...]:
     """The programs of the steps in YAML."""
-    application = {"id": APPLICATION, "config": dict(config or {})}
+    nodes = _nodes(topology, tuple((config or {}).items()))
+    return tuple(PythonProgram(group, nodes, settings, classes or {}) for group in node_groups(nodes))
+
+
+@cache
+def _nodes(topology: str, config: tuple[tuple[str, str], ...]) -> NodeTopology:
+    application = {"id": APPLICATION, "config": dict(config)}
     document = yaml.safe_dump(
         {"application": application, "topology": yaml.safe_load(topology)}, sort_keys=False
     )
     loaded = load_text(document, "test.yaml")
     assert not loaded.problems, loaded.problems
     nodes = build_nodes(loaded.documents[0])
-    assert not [problem for problem in nodes.problems if problem.severity.value == "error"], nodes.problems
-    groups = node_groups(nodes)
-    return tuple(PythonProgram(group, nodes, settings, classes or {}) for group in groups)
+    assert not [problem for problem in nodes.problems if problem.severity is Severity.ERROR], nodes.problems
+    return nodes
 
 
 class Driver:
@@ -167,6 +173,10 @@ class Driver:
     ) -> InputRecord:
         offset = next(self._offsets.setdefault(topic, count()))
         return (topic, 0, offset, timestamp, key, value, headers)
+
+    def skip(self, topic: str, records: int) -> None:
+        """The next record's offset is `records`."""
+        self._offsets[topic] = count(records)
 
     def feed(self, *records: InputRecord) -> list[OutputRecord]:
         """One batch of each sub-topology that gets records; gives users' outputs and changelog records."""
