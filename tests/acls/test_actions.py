@@ -17,6 +17,9 @@ from infra.planner import Plan
 from infra.planner.acls import AclActionKind
 from infra.planner.drift import FindingKind, find_drift
 from infra.report import plan_text
+from infra.report.drift.markdown import drift_markdown
+from infra.report.drift.text import drift_text
+from infra.report.drift.to_json import drift_json
 from tests.planner.world import World, application
 
 GRANT, KEEP, REVOKE = AclActionKind.GRANT, AclActionKind.KEEP, AclActionKind.REVOKE
@@ -179,6 +182,18 @@ def test_the_plan_says_each_change() -> None:
     assert "1 ACL to restore, 3 ACLs to revoke" in lines[0]
     assert "  revoke    ACL User:orders Delete Topic orders-step2-repartition" in lines
     assert "  keep      6 ACLs" in lines
+
+
+def test_every_format_tells_of_lacking_acls() -> None:
+    world = Guarded()
+    world.up(declaring())
+    world.allowed.clear()
+    drift = find_drift([declaring()], world.snapshot, world.records)
+    text = " ".join(drift_text(drift).split())
+    assert "warning[acl] Not granted: 7 ACLs." in text
+    assert "revoked since it was granted, expected User:orders Read Topic orders-in (source)" in text
+    assert "User:orders Read Group orders" in drift_markdown(drift)
+    assert {found["kind"] for found in drift_json(drift)["applications"][0]["findings"]} == {"acl"}
 
 
 def state(held: Mapping[str, Acl]) -> StackState:

@@ -12,14 +12,18 @@ from infra.apply import stack_settings
 from infra.apply.cluster_writer import KafkaClusterWriter
 from infra.apply.planning import Planned, plan_stack
 from infra.apply.stack_state import StackState
+from infra.cli.exit_codes import ExitCode
 from infra.compiler import compile_document
-from infra.model.acls import Operation, ResourceKind, Right
+from infra.model.acls import Operation, Pattern, ResourceKind, Right
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.planner.acls import Purpose, headwater_needs
 from infra.spec import load_text
 from tests.acls.conftest import HEADWATER
 from tests.acls.secured import Secured
+from tests.cli.conftest import Headwater, headwater
+
+__all__ = ["headwater"]
 
 pytestmark = pytest.mark.broker
 
@@ -143,6 +147,33 @@ def test_a_plan_that_may_not_see_everything_is_refused(
     problems = run(grown, weakened(needs(Purpose.PLAN), lacking), documents).problems
     assert {problem.code for problem in problems} == {code_for(lacking)}
     assert all(names_it(problem, lacking) for problem in problems), problems
+
+
+@pytest.mark.parametrize("command", ["plan", "drift"])
+def test_the_commands_read_with_the_rights_to_read(
+    grown: Secured, documents: Path, headwater: Headwater, command: str
+) -> None:
+    connection = grown.connection(HEADWATER)
+    (documents / "client.properties").write_text(
+        f"bootstrap.servers={','.join(connection.bootstrap_servers)}\n"
+        f"security.protocol={connection.protocol}\nsasl.mechanism={connection.mechanism}\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{HEADWATER.name}" password="{HEADWATER.password}";\n'
+    )
+    arguments = (command, documents / "stock.yaml", "--command-config", documents / "client.properties")
+    grown.set_acls(PRINCIPAL, needs(Purpose.PLAN))
+    log = grown.log_length
+    done = headwater(*arguments)
+    assert "User:stock Read Topic movements" in done.stdout, done.stderr
+    assert done.returncode == {"plan": ExitCode.DONE, "drift": ExitCode.DRIFT}[command], done.stderr
+    assert grown.denials(log) == set()
+    lacking = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)
+    configs = attrs.evolve(lacking, operation=Operation.DESCRIBE_CONFIGS)
+    for each in (lacking, configs):
+        grown.set_acls(PRINCIPAL, [right for right in needs(Purpose.PLAN) if right != each])
+        refused = headwater(*arguments)
+        assert refused.returncode == ExitCode.PROBLEMS
+        assert f"Grant the user {each.operation} on topic {ID}-" in " ".join(refused.stderr.split())
 
 
 def test_deleting_needs_its_own_right(grown: Secured, tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class FakeClusterReader:
         return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
 
     def _described(self, topic: LiveTopic, request: SnapshotRequest) -> LiveTopic:
+        if topic.name in request.sources:
+            topic = attrs.evolve(topic, config={})
         recorded = request.recorded.get(topic.name)
         if not recorded or recorded == topic.topic_id:
             return topic

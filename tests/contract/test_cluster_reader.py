@@ -58,6 +58,19 @@ def test_topics_that_are_asked_for_are_described(cluster: Cluster, app: str, way
     assert topic.is_empty is None
 
 
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_settings_of_topics_that_are_only_read_are_nobodys_business(
+    cluster: Cluster, app: str, *, with_ids: bool
+) -> None:
+    """Whoever may see a source topic need not be allowed to see its settings."""
+    source = f"{app}-in"
+    cluster.create(source, 3, CONFIG)
+    request = SnapshotRequest(names=frozenset({source}), sources=frozenset({source}), with_ids=with_ids)
+    snapshot = cluster.reader().read(request)
+    assert source in snapshot.described
+    assert (snapshot.topics[source].partitions, snapshot.topics[source].config) == (3, {})
+
+
 def test_only_settings_of_the_topic_count_and_defaults_come_apart(cluster: Cluster, app: str) -> None:
     cluster.create(f"{app}-a", 1)
     cluster.configure(f"{app}-a", {"retention.ms": "1000"})
