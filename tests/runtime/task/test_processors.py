@@ -1,0 +1,222 @@
+"""The Processor API: forwarding, schedules, stores, global stores, what a class may not do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spark_jobs.processors import (
+    FixedKeyProcessor,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    ValueTransformer,
+)
+from spark_jobs.runtime.task import PoisonRecordError
+from tests.runtime.driver import Driver
+
+PROCESS = """
+- stream: {topic: in, serdes: {key: string, value: string}}
+- process: {class: User, name: user}
+- to: {topic: out}
+"""
+
+
+def shown(outputs: list[Any]) -> list[tuple[str, str | None, str | None, int]]:
+    return [
+        (topic, key and key.decode(), value and value.decode(), time)
+        for topic, _, key, value, time, _ in outputs
+    ]
+
+
+def user(
+    process: Callable[[Any, Record], None], init: Callable[[Any], None] | None = None
+) -> type[Processor]:
+    class User(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+            if init is not None:
+                init(self)
+
+        def process(self, record: Record) -> None:
+            process(self, record)
+
+    return User
+
+
+def test_headers_times_and_metadata_reach_the_class_and_what_it_forwards() -> None:
+    seen = []
+
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        seen.append((record, self.context.record_metadata, self.context.task_id, self.context.application_id))
+        self.context.forward(record.with_timestamp(99).with_value("new").with_headers((("h", b"2"),)))
+
+    driver = Driver(PROCESS, classes={"User": user(process)})
+    outputs = driver.feed(driver.record("in", b"k", b"v", 5, (("h", b"1"),)))
+    assert outputs == [("out", None, b"k", b"new", 99, (("h", b"2"),))]
+    record, metadata, task, application = seen[0]
+    assert record == Record("k", "v", 5, (("h", b"1"),))
+    assert (metadata.topic, metadata.partition, metadata.offset) == ("in", 0, 0)
+    assert (task, application) == ("0_0", "app")
+
+
+def test_a_child_can_be_named() -> None:
+    topology = """
+    - addSource: {name: source, topic: in}
+    - addProcessor: {name: user, parents: [source], class: User}
+    - addSink: {name: left, topic: left, parents: [user]}
+    - addSink: {name: right, topic: right, parents: [user]}
+    """
+
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        self.context.forward(record, "right")
+        if record.value == "both":
+            self.context.forward(record)
+        if record.value == "unknown":
+            self.context.forward(record, "elsewhere")
+
+    driver = Driver(topology, classes={"User": user(process)})
+    assert [output[0] for output in driver.feed(driver.record("in", b"k", b"one", 1))] == ["right"]
+    both = [output[0] for output in driver.feed(driver.record("in", b"k", b"both", 1))]
+    assert both == ["right", "left", "right"]
+    with pytest.raises(PoisonRecordError, match="user has no child elsewhere"):
+        driver.feed(driver.record("in", b"k", b"unknown", 1))
+
+
+def scheduled(kind: PunctuationType) -> type[Processor]:
+    def init(self: Any) -> None:  # noqa: ANN401
+        def told(timestamp: int) -> None:
+            now = f"{self.context.current_stream_time_ms()} {self.context.current_system_time_ms()}"
+            assert self.context.record_metadata is None
+            self.context.forward(Record("tick", now, timestamp))
+
+        self.context.schedule(10, kind, told)
+
+    return user(lambda self, record: None, init)  # noqa: ARG005
+
+
+def test_stream_time_punctuates_at_once_then_on_the_grid() -> None:
+    driver = Driver(PROCESS, classes={"User": scheduled(PunctuationType.STREAM_TIME)})
+    times = (3, 9, 10, 47, 12, 49, 50)
+    outputs = driver.feed(*(driver.record("in", b"k", b"v", time) for time in times))
+    assert [time for *_, time in shown(outputs)] == [3, 10, 47, 50]
+
+
+def test_wall_clock_time_punctuates_over_batches_and_workers() -> None:
+    driver = Driver(PROCESS, classes={"User": scheduled(PunctuationType.WALL_CLOCK_TIME)})
+    assert driver.feed(driver.record("in", b"k", b"v", 1)) == []
+    assert driver.advance_wall_clock(9) == []
+    driver.reopen()
+    assert shown(driver.advance_wall_clock(1)) == [("out", "tick", "1 10", 10)]
+    assert shown(driver.advance_wall_clock(35)) == [("out", "tick", "1 45", 45)]
+    assert driver.advance_wall_clock(4) == []
+    assert shown(driver.advance_wall_clock(1)) == [("out", "tick", "1 50", 50)]
+
+
+def test_a_cancelled_schedule_is_silent() -> None:
+    def init(self: Any) -> None:  # noqa: ANN401
+        def once(timestamp: int) -> None:
+            self.context.forward(Record("tick", None, timestamp))
+            self.schedule.cancel()
+
+        self.schedule = self.context.schedule(10, PunctuationType.STREAM_TIME, once)
+
+    driver = Driver(PROCESS, classes={"User": user(lambda self, record: None, init)})  # noqa: ARG005
+    outputs = driver.feed(*(driver.record("in", b"k", b"v", time) for time in (3, 30, 60)))
+    assert [time for *_, time in shown(outputs)] == [3]
+
+
+def test_process_values_keeps_the_key() -> None:
+    class User(FixedKeyProcessor):
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+
+        def process(self, record: Record) -> None:
+            self.context.forward(record.with_key(record.value))
+
+    driver = Driver(PROCESS.replace("process:", "processValues:"), classes={"User": User})
+    assert shown(driver.feed(driver.record("in", b"k", b"k", 1))) == [("out", "k", "k", 1)]
+    with pytest.raises(PoisonRecordError, match="must not change the key"):
+        driver.feed(driver.record("in", b"k", b"other", 1))
+
+
+def test_only_connected_stores_are_given() -> None:
+    driver = Driver(
+        PROCESS,
+        classes={"User": user(lambda self, record: self.context.state_store("s"))},  # noqa: ARG005
+    )
+    with pytest.raises(PoisonRecordError, match="not connected to a store s"):
+        driver.feed(driver.record("in", b"k", b"v", 1))
+
+
+def test_global_stores_are_there_without_being_connected() -> None:
+    topology = """
+    - globalTable: {topic: names, serdes: {key: string, value: string}, materialized: names}
+    - stream: {topic: in, serdes: {key: string, value: string}}
+    - process: {class: User}
+    - to: {topic: out}
+    """
+
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        found = self.context.state_store("names").get(record.key)
+        self.context.forward(record.with_value(found and found.value))
+
+    driver = Driver(topology, classes={"User": user(process)})
+    assert driver.feed(driver.record("names", b"k", b"Kay", 7)) == []
+    outputs = driver.feed(driver.record("in", b"k", b"v", 1), driver.record("in", b"l", b"v", 2))
+    assert shown(outputs) == [("out", "k", "Kay", 1), ("out", "l", None, 2)]
+
+
+def test_a_global_store_is_filled_by_its_class() -> None:
+    topology = """
+    - addGlobalStore: {store: {name: lengths, serdes: {key: string, value: long}}, topic: words,
+                       name: filling, class: Filling, serdes: {key: string, value: string}}
+    - stream: {topic: in, serdes: {key: string, value: string}}
+    - process: {class: User}
+    - to: {topic: out}
+    """
+
+    class Filling(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            self.lengths = context.state_store("lengths")
+
+        def process(self, record: Record) -> None:
+            self.lengths.put(record.key, len(record.value))
+
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        self.context.forward(record.with_value(str(self.context.state_store("lengths").get(record.key))))
+
+    driver = Driver(topology, classes={"User": user(process), "Filling": Filling})
+    assert driver.feed(driver.record("words", b"k", b"four", 7)) == []
+    assert shown(driver.feed(driver.record("in", b"k", b"v", 1))) == [("out", "k", "4", 1)]
+
+
+def test_a_transformer_makes_a_table_anew() -> None:
+    class Transformer(ValueTransformer):
+        def transform(self, key: Any, value: Any) -> Any:  # noqa: ANN401
+            return None if value is None else f"{key}-{value}"
+
+    topology = """
+    - table: {topic: in, serdes: {key: string, value: string}}
+    - transformValues: {class: Transformer, materialized: kept}
+    - toStream: null
+    - to: {topic: out}
+    """
+    driver = Driver(topology, classes={"Transformer": Transformer})
+    outputs = driver.feed(driver.record("in", b"k", b"v", 1), driver.record("in", b"k", None, 2))
+    assert [line for line in shown(outputs) if line[0] == "out"] == [
+        ("out", "k", "k-v", 1),
+        ("out", "k", None, 2),
+    ]
+
+
+def test_processors_are_closed_with_their_task() -> None:
+    closed = []
+
+    class User(Processor):
+        def close(self) -> None:
+            closed.append(1)
+
+    Driver(PROCESS, classes={"User": User}).tasks["0"].close()
+    assert closed == [1]
