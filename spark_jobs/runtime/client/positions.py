@@ -1,0 +1,91 @@
+"""Where the input stands: committed offsets, and where to begin where there are none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public all the same
+
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import Connection
+from spark_jobs.runtime.client.reset import Reset, ResetKind
+from spark_jobs.runtime.worker import clients
+
+Place = tuple[str, int]
+Offsets = Mapping[Place, int]
+_LATEST = Reset(ResetKind.LATEST)
+
+
+class Positions:
+    """The offsets of one consumer group. Methods raise `KafkaException`.
+
+    A consumer asks for what is committed: librdkafka's admin client (2.16) crashes the process when the
+    group's coordinator is not up yet.
+    """
+
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._group = group
+        self._consumer = clients.consumer(connection, group)
+        self._admin = AdminClient(clients.settings(connection), logger=clients.quiet_logger())
+
+    def committed(self, places: Iterable[Place]) -> Offsets:
+        """Return the committed offsets; places without one are missing."""
+        found = clients.committed(self._consumer, places)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def ends(self, places: Sequence[Place]) -> Offsets:
+        """Return the offsets that the next committed records get."""
+        return self._offsets({place: _spec(_LATEST, 0) for place in places})
+
+    def begin(self, places: Mapping[Place, Reset], now_ms: int) -> Offsets:
+        """Return where each place is read from; what is chosen now is committed, so that it stays chosen.
+
+        Raises `ProblemsError` (InvalidConfig) where the policy is `none` and nothing is committed.
+        """
+        known = self.committed(places)
+        new = {place: reset for place, reset in places.items() if place not in known}
+        if refused := [place for place, reset in new.items() if reset.kind is ResetKind.NONE]:
+            raise ProblemsError([_nowhere(self._group, *place) for place in refused])
+        chosen = self._offsets({place: _spec(reset, now_ms) for place, reset in new.items()})
+        lacking = [place for place, offset in chosen.items() if offset < 0]  # nothing as young as that
+        chosen = {**chosen, **self.ends(lacking)}
+        if chosen:
+            partitions = [TopicPartition(*place, offset) for place, offset in chosen.items()]
+            self._consumer.commit(offsets=partitions, asynchronous=False)
+        return {**known, **chosen}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _offsets(self, wanted: Mapping[Place, OffsetSpec]) -> Offsets:
+        if not wanted:
+            return {}
+        futures = self._admin.list_offsets(
+            {TopicPartition(*place): spec for place, spec in wanted.items()},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=clients.REQUEST_SECONDS,
+        )
+        return {(asked.topic, asked.partition): future.result().offset for asked, future in futures.items()}
+
+
+def _spec(reset: Reset, now_ms: int) -> Any:  # noqa: ANN401 - the library's OffsetSpec
+    match reset.kind:
+        case ResetKind.LATEST:
+            return OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        case ResetKind.BY_DURATION:
+            return OffsetSpec.for_timestamp(now_ms - reset.back_ms)
+        case _:
+            return OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+
+
+def _nowhere(group: str, topic: str, partition: int) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"Nothing says where to begin reading partition {partition} of {topic}.",
+        application=group,
+        topic=topic,
+        expected=f"an offset committed by group {group}, or a reset policy",
+        found="neither: the policy is none",
+        why="With auto.offset.reset none an application does not choose by itself what it skips or repeats.",
+        fix="Commit the offset with kafka-consumer-groups.sh, or set earliest or latest.",
+    )

@@ -1,0 +1,48 @@
+"""PURE. States of a client and of a query (`KafkaStreams.State`)."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class ClientState(StrEnum):
+    CREATED = "CREATED"
+    REBALANCING = "REBALANCING"
+    RUNNING = "RUNNING"
+    PENDING_SHUTDOWN = "PENDING_SHUTDOWN"
+    NOT_RUNNING = "NOT_RUNNING"
+    PENDING_ERROR = "PENDING_ERROR"
+    ERROR = "ERROR"
+
+    def may_become(self, other: "ClientState") -> bool:
+        return other in _AFTER[self]
+
+    @property
+    def is_final(self) -> bool:
+        return self in (ClientState.NOT_RUNNING, ClientState.ERROR)
+
+
+_AFTER: Mapping[ClientState, frozenset[ClientState]] = {
+    ClientState.CREATED: frozenset(
+        {ClientState.REBALANCING, ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR}
+    ),
+    ClientState.REBALANCING: frozenset(
+        {ClientState.RUNNING, ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR}
+    ),
+    ClientState.RUNNING: frozenset(
+        {ClientState.REBALANCING, ClientState.PENDING_SHUTDOWN, ClientState.PENDING_ERROR}
+    ),
+    ClientState.PENDING_SHUTDOWN: frozenset({ClientState.NOT_RUNNING}),
+    ClientState.NOT_RUNNING: frozenset(),
+    ClientState.PENDING_ERROR: frozenset({ClientState.ERROR}),
+    ClientState.ERROR: frozenset(),
+}
+
+
+class QueryState(StrEnum):
+    """`STARTING` until the first look for data is over; `WAITING` to be started again after a failure."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"

@@ -1,0 +1,82 @@
+"""One micro-batch through the tasks: a Spark task for each task of the sub-topology."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from spark_jobs.runtime.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.task import PoisonRecordError
+from spark_jobs.runtime.worker.order import Outcome, WorkOrder
+from spark_jobs.runtime.worker.rows import by_task
+from spark_jobs.runtime.worker.work import work
+
+_SCHEMA = "outcome string"
+ToArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@attrs.frozen(kw_only=True)
+class Batches:
+    """What `foreachBatch` calls. `order` is asked for anew by each batch: partitions may have come.
+
+    `is_single` = all input is of one topic, so Spark's partitions are the tasks' as they come. `report` gets
+    the outcomes. Raises `TaskMigrated` or `PoisonRecordError` after every task has done what it could; what
+    others committed is left out when the batch is tried again.
+    """
+
+    order: Callable[[int], WorkOrder]
+    is_single: bool
+    report: Callable[[int, list[Outcome]], None]
+    ticks: bool = False
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        order = self.order(batch)
+        context = rows.sparkSession.sparkContext
+        context.setJobDescription(f"{order.application}: sub-topology {order.query}, batch {batch}")
+        shuffled = self.ticks or not self.is_single
+        if shuffled:
+            rows = _placed(rows, max(order.counts[topic] for topic in order.counts), ticks=self.ticks)
+        told = rows.mapInArrow(_worker(order, shuffled=shuffled), _SCHEMA).collect()
+        outcomes = [_outcome(row.outcome) for row in told]
+        self.report(batch, outcomes)
+        _check(outcomes)
+
+
+def _placed(rows: DataFrame, tasks: int, *, ticks: bool) -> DataFrame:
+    """Return the rows with Spark partition = task; a tick goes to every task."""
+    if ticks:
+        everywhere = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
+        places = sql.when(sql.col("topic").isNull(), everywhere).otherwise(sql.array("partition"))
+        rows = rows.withColumn("partition", sql.explode(places))
+    return rows.repartitionById(tasks, sql.col("partition"))
+
+
+def _worker(order: WorkOrder, *, shuffled: bool) -> ToArrow:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks = by_task(batches, shuffled=shuffled)
+        outcomes = [
+            work(order, partition, rows.records, tick=rows.tick) for partition, rows in sorted(tasks.items())
+        ]
+        if outcomes:
+            lines = [json.dumps(attrs.asdict(outcome)) for outcome in outcomes]
+            yield pa.RecordBatch.from_pydict({"outcome": lines})
+
+    return run
+
+
+def _outcome(line: str) -> Outcome:
+    fields = json.loads(line)
+    migrated = fields.pop("migrated")
+    return Outcome(**fields, migrated=tuple(migrated) if migrated else None)
+
+
+def _check(outcomes: Iterable[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.poison is not None:
+            raise PoisonRecordError(outcome.poison)
+    for outcome in outcomes:
+        if outcome.migrated is not None:
+            raise TaskMigrated(*outcome.migrated)

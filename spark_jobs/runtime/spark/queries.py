@@ -1,0 +1,122 @@
+"""One sub-topology as a named streaming query, which is started again when it fails."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.runtime.client.restarts import Restarts
+from spark_jobs.runtime.client.states import QueryState
+from spark_jobs.runtime.spark.batches import Batches
+from spark_jobs.runtime.spark.sources import KafkaSource, read, with_ticks
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@attrs.frozen(kw_only=True)
+class QuerySpec:
+    """`source` is asked for at each start: what is committed says where a query without checkpoint begins."""
+
+    name: str
+    checkpoint: str
+    source: Callable[[], KafkaSource]
+    batches: Batches
+    restarts: Restarts = attrs.field(factory=Restarts)
+
+
+class SubtopologyQuery:
+    """Started, looked after by `tend`, stopped; all by one thread."""
+
+    def __init__(self, spark: SparkSession, spec: QuerySpec) -> None:
+        self.spec = spec
+        self.failure: BaseException | None = None
+        self._spark = spark
+        self._query: StreamingQuery | None = None
+        self._state = QueryState.STOPPED
+        self._failures = 0
+        self._start_at = 0.0
+
+    @property
+    def state(self) -> QueryState:
+        return self._state
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """The latest progress report as Spark gives it."""
+        try:
+            return self._query.lastProgress if self._query is not None else None
+        except Py4JError:
+            return None
+
+    def start(self) -> None:
+        """Raise `ProblemsError` or `KafkaException` when the source's positions cannot be had."""
+        stream = read(self._spark, self.spec.source())
+        if self.spec.batches.ticks:
+            stream = with_ticks(self._spark, stream)
+        self._query = (
+            stream.writeStream.queryName(self.spec.name)
+            .option("checkpointLocation", self.spec.checkpoint)
+            .foreachBatch(self._batch)
+            .start()
+        )
+        self._state = QueryState.STARTING
+
+    def tend(self) -> QueryState:
+        """Look whether it still runs, start it again when that is due; return the state."""
+        match self._state:
+            case QueryState.WAITING if time.monotonic() >= self._start_at:
+                self._again()
+            case QueryState.STARTING | QueryState.RUNNING if self._query is not None:
+                if not self._query.isActive:
+                    self._failed()
+                elif self._state is QueryState.STARTING and not self._query.status["message"].startswith(
+                    "Init"
+                ):
+                    self._state = QueryState.RUNNING
+            case _:
+                pass
+        return self._state
+
+    def process_all(self) -> None:
+        """Wait until what is there now has been processed, or the query has failed."""
+        if self._query is not None and self._query.isActive:
+            try:
+                self._query.processAllAvailable()
+            except Exception:  # noqa: BLE001 - whatever it died of, `tend` finds it dead
+                return
+
+    def stop(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+        self._state = QueryState.STOPPED
+
+    def _batch(self, rows: DataFrame, batch: int) -> None:
+        try:
+            self.spec.batches(rows, batch)
+        except BaseException as error:
+            self.failure = error
+            raise
+        self.failure = None
+        self._failures = 0
+
+    def _failed(self) -> None:
+        self._failures += 1
+        if self.failure is None and self._query is not None:
+            self.failure = self._query.exception()
+        pause = self.spec.restarts.pause_ms(self.failure, self._failures)
+        if pause is None:
+            self._state = QueryState.FAILED
+        else:
+            self._state = QueryState.WAITING
+            self._start_at = time.monotonic() + pause / 1000
+
+    def _again(self) -> None:
+        try:
+            self.start()
+        except Exception as error:  # noqa: BLE001 - the broker may be away; the policy says how often to try
+            self.failure = error
+            self._failed()

@@ -1,0 +1,74 @@
+"""The Spark session: the settings that decide latency, and those that keep secrets out of sight."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+import attrs
+from pyspark.sql import SparkSession
+
+_HIDDEN = "(?i)secret|password|passwd|token|access[.]?key|jaas|truststore|keystore|ssl[.]key|pem|ca[.]cert"
+_LOCAL_CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+ROWS_AT_ONCE = 20_000
+"""Rows of an Arrow batch: what a Python worker holds as objects at a time, besides what it has to sort."""
+
+
+@attrs.frozen(kw_only=True)
+class SessionSettings:
+    """`master` None leaves it to `spark-submit`. `jars` hold Spark's Kafka connector, if Spark lacks it.
+
+    `shuffle_partitions` is for native aggregations only; tasks are placed by their partition.
+    `conf` has the last word.
+    """
+
+    application: str
+    master: str | None = None
+    jars: tuple[str, ...] = ()
+    shuffle_partitions: int = 4
+    local_checkpoints: bool = True
+    """The checkpoints lie on a disk of this machine: renaming a file there needs no Hadoop shell."""
+    conf: Mapping[str, str] = attrs.field(factory=dict)
+
+    def spark(self) -> dict[str, str]:
+        """Return Spark's settings."""
+        settings = {
+            "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
+            "spark.sql.session.timeZone": "UTC",
+            # A batch without data does nothing here: time is told by records and by ticks.
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+            "spark.sql.streaming.numRecentProgressUpdates": "20",
+            "spark.sql.streaming.minBatchesToRetain": "10",
+            "spark.sql.streaming.metricsEnabled": "true",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
+            "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+            "spark.python.worker.reuse": "true",
+            # One batch of a query must not wait for another query's long one.
+            "spark.scheduler.mode": "FAIR",
+            "spark.task.maxFailures": "2",
+            "spark.redaction.regex": _HIDDEN,
+            "spark.sql.redaction.options.regex": _HIDDEN,
+            "spark.ui.showConsoleProgress": "false",
+        }
+        if self.local_checkpoints:
+            settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
+        if self.jars:
+            settings["spark.jars"] = ",".join(self.jars)
+        if self.master is not None and self.master.startswith("local"):
+            settings["spark.driver.host"] = "127.0.0.1"
+            settings["spark.driver.bindAddress"] = "127.0.0.1"
+        return settings | dict(self.conf)
+
+
+def start_session(settings: SessionSettings) -> SparkSession:
+    """Return the session of this process, started with `settings` unless there is one already."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(settings.application)
+    if settings.master is not None:
+        builder = builder.master(settings.master)
+    for name, value in settings.spark().items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN")
+    return session

@@ -1,0 +1,83 @@
+"""Kafka read as the engine wants it: which topics, from where, how much at a time."""
+
+import json
+import re
+from collections.abc import Mapping
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from infra.observe import Connection
+from spark_jobs.runtime.worker.rows import COLUMNS
+
+RECORDS_AT_ONCE = 500_000
+_COLUMNS = {
+    "topic": sql.col,
+    "partition": sql.col,
+    "offset": sql.col,
+    "time": lambda _: sql.unix_millis("timestamp"),
+    "key": sql.col,
+    "value": sql.col,
+    "headers": sql.col,
+}
+
+
+@attrs.frozen(kw_only=True)
+class KafkaSource:
+    """Input of one query: `topics`, and what matches `patterns` (Java regular expressions).
+
+    `starts` is (topic, partition) → offset for every partition there is; it counts only while the query has
+    no checkpoint. Partitions that come later are read from their beginning.
+    """
+
+    connection: Connection
+    topics: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+    starts: Mapping[tuple[str, int], int]
+    exactly_once: bool = True
+    records_at_once: int = RECORDS_AT_ONCE
+
+    def options(self) -> dict[str, str]:
+        """Return the source's options, secrets in the clear."""
+        kafka = {
+            **self.connection.java(),
+            "isolation.level": "read_committed" if self.exactly_once else "read_uncommitted",
+            "fetch.max.wait.ms": "10",
+            "max.poll.records": "10000",
+        }
+        return {
+            **{f"kafka.{name}": value for name, value in kafka.items()},
+            **self._subscription(),
+            "startingOffsets": _offsets_json(self.starts),
+            "maxOffsetsPerTrigger": str(self.records_at_once),
+            "includeHeaders": "true",
+            # Purged records of a batch that is replayed were committed; other losses are told by the watch.
+            "failOnDataLoss": "false",
+        }
+
+    def _subscription(self) -> dict[str, str]:
+        if not self.patterns:
+            return {"subscribe": ",".join(self.topics)}
+        named = [re.escape(topic) for topic in self.topics]
+        return {"subscribePattern": "|".join(f"(?:{each})" for each in (*self.patterns, *named))}
+
+
+def read(spark: SparkSession, source: KafkaSource) -> DataFrame:
+    """Return the stream with the columns of `worker.rows`."""
+    stream = spark.readStream.format("kafka").options(**source.options()).load()
+    return stream.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
+
+
+def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
+    """Return `stream` with a row a second that has no topic: time passes without records, too."""
+    nothing = {name: sql.lit(None).cast(stream.schema[name].dataType) for name in COLUMNS}
+    beat = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    return stream.unionByName(beat.select(*(nothing[name].alias(name) for name in COLUMNS)))
+
+
+def _offsets_json(starts: Mapping[tuple[str, int], int]) -> str:
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(starts.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(topics)

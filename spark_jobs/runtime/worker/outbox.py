@@ -1,0 +1,161 @@
+"""How a batch's records leave: in one transaction with its offsets, or as they come and then the offsets."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from infra.observe import Connection
+from spark_jobs.runtime.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.records import OutputRecord
+from spark_jobs.runtime.worker import clients
+
+Commits = Mapping[tuple[str, int], tuple[int, str]]
+"""(topic, partition) → (next offset to be read, the marker's text)"""
+
+_POLL_EVERY = 10_000
+_SETTINGS: Mapping[str, Any] = {
+    "partitioner": "murmur2_random",  # Java's default partitioner
+    "linger.ms": 5,
+    "retry.backoff.ms": 10,  # a transaction right after another one waits for its marks
+    "batch.size": 262_144,
+    "queue.buffering.max.messages": 500_000,
+    "queue.buffering.max.kbytes": 262_144,
+    "delivery.report.only.error": True,
+}
+
+
+class Outbox(Protocol):
+    def send(self, records: Iterable[OutputRecord]) -> None:
+        """Raise `TaskMigrated` for a partition that does not exist, `KafkaException` when Kafka refuses."""
+        ...
+
+    def commit(self, commits: Commits) -> None:
+        """Make everything sent, and the offsets with their markers, hold."""
+        ...
+
+    def abort(self) -> None:
+        """Take back what was sent, as far as that is possible; never raises."""
+        ...
+
+
+class TransactionalOutbox:
+    """Records, offsets and marker hold together or not at all (`exactly_once_v2`).
+
+    Whoever opens one with the same id ends the transaction of an earlier one and fences it.
+    """
+
+    def __init__(self, connection: Connection, transactional_id: str, reader: Consumer) -> None:
+        self._reader = reader
+        self._producer = clients.producer(
+            connection,
+            {
+                **_SETTINGS,
+                "transactional.id": transactional_id,
+                "client.id": transactional_id,
+                "transaction.timeout.ms": 60_000,
+            },
+        )
+        self._producer.init_transactions(clients.REQUEST_SECONDS)
+        self._sender = _Sender(self._producer)
+        self._is_open = False
+
+    def send(self, records: Iterable[OutputRecord]) -> None:
+        self._begin()
+        self._sender.send(records)
+
+    def commit(self, commits: Commits) -> None:
+        self._begin()
+        self._producer.send_offsets_to_transaction(
+            _partitions(commits), self._reader.consumer_group_metadata(), clients.REQUEST_SECONDS
+        )
+        self._producer.commit_transaction(clients.REQUEST_SECONDS)
+        self._is_open = False
+        self._sender.check()
+
+    def abort(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            with suppress(KafkaException):  # fenced, or no broker: the next one with this id ends it
+                self._producer.abort_transaction(clients.REQUEST_SECONDS)
+
+    def _begin(self) -> None:
+        if not self._is_open:
+            self._producer.begin_transaction()
+            self._is_open = True
+
+
+class PlainOutbox:
+    """Records first, then the offsets (`at_least_once`)."""
+
+    def __init__(self, connection: Connection, client_id: str, reader: Consumer) -> None:
+        self._reader = reader
+        self._producer = clients.producer(
+            connection, {**_SETTINGS, "client.id": client_id, "enable.idempotence": True}
+        )
+        self._sender = _Sender(self._producer)
+
+    def send(self, records: Iterable[OutputRecord]) -> None:
+        self._sender.send(records)
+
+    def commit(self, commits: Commits) -> None:
+        self._producer.flush()
+        self._sender.check()
+        self._reader.commit(offsets=_partitions(commits), asynchronous=False)
+
+    def abort(self) -> None:
+        self._producer.purge()
+
+
+class _Sender:
+    """Hands records to a producer and remembers the first that was not delivered."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._counts: dict[str, int] = {}
+        self._failure: KafkaException | None = None
+
+    def send(self, records: Iterable[OutputRecord]) -> None:
+        produce, poll, counts = self._producer.produce, self._producer.poll, self._counts
+        for number, (topic, partition, key, value, timestamp, headers) in enumerate(records):
+            if partition is None:
+                to: dict[str, Any] = {}
+            else:
+                if partition >= counts.get(topic, 0):
+                    self._check_partition(topic, partition)
+                to = {"partition": partition}
+            if headers:
+                to["headers"] = list(headers)
+            while True:
+                try:
+                    produce(topic, value, key, timestamp=timestamp, on_delivery=self._note, **to)
+                    break
+                except BufferError:
+                    poll(0.05)
+            if number % _POLL_EVERY == 0:
+                poll(0)
+
+    def check(self) -> None:
+        """Raise `KafkaException` if a record was not delivered."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _note(self, error: Any, message: object) -> None:  # noqa: ANN401 - KafkaError or None
+        del message
+        if error is not None and self._failure is None:
+            self._failure = KafkaException(error)
+
+    def _check_partition(self, topic: str, partition: int) -> None:
+        """Raise `TaskMigrated` if the topic, asked anew, has no such partition."""
+        found = self._producer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        self._counts[topic] = len(found.partitions)
+        if partition >= self._counts[topic]:
+            raise TaskMigrated(topic, partition, self._counts[topic])
+
+
+def _partitions(commits: Commits) -> list[TopicPartition]:
+    return [TopicPartition(*place, offset, marker) for place, (offset, marker) in commits.items()]

@@ -1,0 +1,111 @@
+"""A task that this process has: its session, its local state, its operators, from batch to batch.
+
+The order of steps is what makes a crash harmless:
+
+    1. the session: nobody else can commit for this task from now on; what is committed is known
+    2. the local state is brought to the committed version (prepared batch, else changelogs)
+    3. records below the committed offsets are left out, the others processed
+    4. the state's changes are prepared on disk
+    5. one transaction: records of sinks and changelogs, input offsets with the marker
+    6. the prepared changes are applied
+
+Killed before 5 nothing has happened; killed after it, 2 of the next owner applies what was prepared.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from spark_jobs.runtime.records import InputRecord, OutputRecord
+from spark_jobs.runtime.stores.local_state import LocalState, MemoryState
+from spark_jobs.runtime.task import Task
+from spark_jobs.runtime.worker.catch_up import catch_up
+from spark_jobs.runtime.worker.global_state import global_stores
+from spark_jobs.runtime.worker.marker import Marker
+from spark_jobs.runtime.worker.order import Outcome, WorkOrder
+from spark_jobs.runtime.worker.session import Place, open_session
+
+
+class OwnedTask:
+    """Steps 1 and 2 on construction, 3 to 6 in `work`; after an exception it is of no use but to `close`."""
+
+    def __init__(self, order: WorkOrder, partition: int) -> None:
+        self.edition = order.edition
+        self._partition = partition
+        self._session = open_session(order, partition)
+        is_stateful = any(not store.is_global for store in order.program.stores)
+        folder = order.state_folder / f"{order.query}_{partition}"
+        self._state = LocalState(folder) if is_stateful else MemoryState()
+        self._restored = catch_up(order, partition, self._state, self._session)
+        self._task = Task(order.program, partition, self._state, global_stores(order))
+
+    def work(self, order: WorkOrder, records: Sequence[InputRecord], *, tick: bool) -> Outcome:
+        """Do the task's part of a batch; `tick` = also without records, for punctuations by the wall clock.
+
+        Raises `TaskMigrated`, `PoisonRecordError`, `KafkaException`.
+        """
+        fresh = _fresh(records, self._session.positions)
+        if not fresh and not tick:
+            return Outcome(partition=self._partition, skipped=len(records))
+        global_stores(order)
+        written = self._task.process(fresh, time.time_ns() // 1_000_000)
+        self._settle(order, fresh, written)
+        restored, self._restored = self._restored, 0
+        return Outcome(
+            partition=self._partition,
+            read=len(fresh),
+            skipped=len(records) - len(fresh),
+            written=len(written),
+            stream_time=max((record[3] for record in fresh), default=-1),
+            restored=restored,
+        )
+
+    def close(self) -> None:
+        """Let go: what was not committed never happened."""
+        self._session.outbox.abort()
+        self._task.close()
+        if isinstance(self._state, LocalState):
+            self._state.release()
+
+    def _settle(self, order: WorkOrder, read: Sequence[InputRecord], written: Sequence[OutputRecord]) -> None:
+        """Make the batch hold: outside in Kafka, and here on disk."""
+        version = self._session.marker.version
+        self._session.outbox.send(written)
+        self._state.prepare(version)
+        positions, times = _positions(read)
+        if not positions:  # a tick: the marker needs a place to stand
+            place = order.inputs(self._partition)[0]
+            positions = {place: self._session.positions.get(place, 0)}
+        positions = {place: max(offset, order.ends.get(place, 0)) for place, offset in positions.items()}
+        self._session.commit(positions, times, Marker(version + 1, dict(self._state.metadata)))
+        self._state.commit(version, self._changelog_offsets(order, written, positions))
+
+    def _changelog_offsets(
+        self, order: WorkOrder, written: Iterable[OutputRecord], positions: Mapping[Place, int]
+    ) -> Mapping[str, int]:
+        """Return where to go on restoring from: never after the true ends; before them lie only markers."""
+        known = self._state.offsets()
+        counts = Counter(record[0] for record in written)
+        after = {topic: offset + counts[topic] for topic, offset in known.items() if counts[topic]}
+        sources = set(order.program.source_changelogs.values())
+        return after | {topic: next_ for (topic, _), next_ in positions.items() if topic in sources}
+
+
+def _positions(read: Sequence[InputRecord]) -> tuple[dict[Place, int], dict[Place, int]]:
+    """Return for each input partition the offset after the last record, and the largest timestamp."""
+    positions: dict[Place, int] = {}
+    times: dict[Place, int] = {}
+    for topic, partition, offset, timestamp, *_ in read:
+        place = topic, partition
+        positions[place] = offset + 1
+        if timestamp > times.get(place, -1):
+            times[place] = timestamp
+    return positions, times
+
+
+def _fresh(records: Sequence[InputRecord], positions: Mapping[Place, int]) -> Sequence[InputRecord]:
+    """Return those that were not committed yet; a replayed batch begins with some that were."""
+    firsts = {(record[0], record[1]): record[2] for record in reversed(records)}
+    if all(offset >= positions.get(place, 0) for place, offset in firsts.items()):
+        return records
+    return [record for record in records if record[2] >= positions.get((record[0], record[1]), 0)]
