@@ -1,0 +1,172 @@
+"""The agent beside the least that could be done: one look each interval, and one createPartitions call.
+
+From the moment a source topic has grown, just after a look, to the moment its last internal topic has; then
+what an agent costs that has nothing to do.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+from uuid import uuid4
+
+import attrs
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+)
+
+from infra.compiler import compile_documents
+from infra.observe import Connection
+from infra.spec import load_documents
+from spark_jobs.agent.document_files import DocumentFiles
+from spark_jobs.agent.events import AgentEvent, Expanded
+from spark_jobs.agent.run import Agent, AgentSettings
+from spark_jobs.agent.state import AgentState
+from tests.bench.topologies import SOURCE, document, make_topics
+from toolchain import PulumiToolchain
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+INTERVAL_SECONDS = 5.0
+_TOPICS = (10, 100, 1_000)
+_PER_APPLICATION = 100
+_AT_A_TIME = 500
+_PATIENCE_SECONDS = 300
+_IDLE_SECONDS = 30
+
+
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
+    for topics in _TOPICS:
+        _expansion(folder / f"agent-{topics}", topics, broker.bootstrap_servers)
+    _idle(folder / f"agent-{_TOPICS[-1]}", broker.bootstrap_servers)
+
+
+@attrs.define
+class _Watch:
+    """Instruments that only look at the clock."""
+
+    state: AgentState = attrs.field(factory=AgentState)
+    expanded_at: list[float] = attrs.field(factory=list)
+    requests: int = 0
+
+    def observed(self, state: AgentState) -> None:
+        self.state = state
+
+    def told(self, event: AgentEvent) -> None:
+        if isinstance(event, Expanded):
+            self.expanded_at.append(time.monotonic())
+
+    def asked(self, operation: str, seconds: float, *, succeeded: bool) -> None:
+        del seconds, succeeded
+        self.requests += operation == "metadata"
+
+
+def _expansion(folder: Path, topics: int, servers: str) -> None:
+    source = _documents(folder, topics)
+    documents = load_documents([folder]).documents
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(source, num_partitions=1, replication_factor=1)])[source].result()
+    compiled = compile_documents(documents, {source: 1})
+    internal = [topic for application in compiled for topic in application.internal_topics]
+    for start in range(0, len(internal), _AT_A_TIME):
+        make_topics(servers, internal[start : start + _AT_A_TIME])
+    floor = _floor(admin, topics)
+    watch = _Watch()
+    agent = Agent(
+        AgentSettings(
+            connection=Connection(bootstrap_servers=(servers,)),
+            documents=DocumentFiles([folder]),
+            client_id="bench",
+            group=uuid4().hex,
+            metadata_max_age_ms=int(INTERVAL_SECONDS * 1000),
+            request_timeout_ms=60_000,
+        ),
+        watch,
+    )
+    thread = Thread(target=agent.run, daemon=True)
+    thread.start()
+    try:
+        assert until(lambda: watch.state.is_recovered, _PATIENCE_SECONDS)
+        looks = watch.state.looks
+        assert until(lambda: watch.state.looks > looks, _PATIENCE_SECONDS)
+        asked = watch.requests
+        admin.create_partitions([NewPartitions(source, 2)])[source].result()
+        grown_at = time.monotonic()
+        assert until(lambda: len(watch.expanded_at) == len(documents), _PATIENCE_SECONDS)
+        took = watch.expanded_at[-1] - grown_at
+        requests = watch.requests - asked
+    finally:
+        agent.stop()
+        thread.join()
+    counts = {name: len(topic.partitions) for name, topic in admin.list_topics(timeout=60).topics.items()}
+    assert all(counts[topic.name] == 2 for topic in internal)
+    least = INTERVAL_SECONDS + floor
+    print(  # noqa: T201
+        f"agent, {topics:,} internal topics (reach: at most 1.2): {took:.2f} s, interval and one call "
+        f"{INTERVAL_SECONDS:g} + {floor:.2f} s, ratio {took / least:.2f}; {requests} metadata request(s)"
+    )
+
+
+def _documents(folder: Path, topics: int) -> str:
+    """Write the documents and return the name of their source."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source = f"{SOURCE}-agent-{topics}"
+    own = min(topics, _PER_APPLICATION)
+    for number in range(topics // own):
+        text = json.dumps(document(f"agent-{topics}-{number}", own)).replace(f'"{SOURCE}"', f'"{source}"')
+        told = json.loads(text)
+        told["application"]["config"] = {"partition.autoscaling.enabled": True}
+        told["application"]["setup"] = {"allowUnsafeExpansion": True}
+        (folder / f"{number}.json").write_text(json.dumps(told))
+    return source
+
+
+def _floor(admin: AdminClient, topics: int) -> float:
+    """Return what one createPartitions call for as many topics takes."""
+    names = [f"bench-floor-{topics}-{number}" for number in range(topics)]
+    for start in range(0, topics, _AT_A_TIME):
+        new = [
+            NewTopic(name, num_partitions=1, replication_factor=1)
+            for name in names[start : start + _AT_A_TIME]
+        ]
+        for future in admin.create_topics(new, operation_timeout=120, request_timeout=120).values():
+            future.result()
+    asked_at = time.monotonic()
+    asked = admin.create_partitions([NewPartitions(name, 2) for name in names], request_timeout=60)
+    for future in asked.values():
+        future.result()
+    return time.monotonic() - asked_at
+
+
+def _idle(folder: Path, servers: str) -> None:
+    """Processor time and memory of the command itself, all topics in view, nothing to do."""
+    command = [sys.executable, "-m", "infra.cli", "agent", "run", str(folder), "--bootstrap-server", servers]
+    command += ["--group", uuid4().hex, "--metadata-max-age-ms", str(int(INTERVAL_SECONDS * 1000))]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(_IDLE_SECONDS / 2)  # it starts, and is elected
+        before = _processor_seconds(process.pid)
+        time.sleep(_IDLE_SECONDS)
+        used = (_processor_seconds(process.pid) - before) / _IDLE_SECONDS
+        print(  # noqa: T201
+            f"agent, idle, {_TOPICS[-1]:,} internal topics, a look every {INTERVAL_SECONDS:g} s: "
+            f"{used:.2%} of a core (reach: 1 %), {_resident_mb(process.pid):.0f} MB (reach: 120 MB)"
+        )
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
