@@ -29,6 +29,8 @@ _COMMANDS: Mapping[str, Lazy] = {
     ),
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy("infra.cli.import_", "import_", "Make documents from running applications."),
+    "run": Lazy("infra.cli.run", "run", "Run the application of a document on Spark."),
+    "status": Lazy("infra.cli.status", "status", "Show what a running application tells of itself."),
     "agent": Lazy("infra.cli.agent", "agent", "Expand internal topics while applications run."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),
     "demo": Lazy("infra.cli.demo.command", "demo", "Tell the whole story on a real Kafka broker."),

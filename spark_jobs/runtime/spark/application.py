@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import structlog
@@ -27,7 +28,7 @@ from spark_jobs.runtime.client.topics import TopicKeeper
 from spark_jobs.runtime.program import SubtopologyProgram
 from spark_jobs.runtime.spark.batches import Batches
 from spark_jobs.runtime.spark.offset_log import batch_ends
-from spark_jobs.runtime.spark.progress import Progress
+from spark_jobs.runtime.spark.progress import NOTHING, Progress
 from spark_jobs.runtime.spark.queries import QuerySpec, SubtopologyQuery
 from spark_jobs.runtime.spark.sources import RECORDS_AT_ONCE, KafkaSource
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
@@ -89,6 +90,7 @@ class StreamsApplication:
         self._inputs: dict[str, QueryInput] = {}
         self._repartitions: frozenset[str] = frozenset()
         self._queries: dict[str, SubtopologyQuery] = {}
+        self._lags: dict[str, int] = {}
         self._thread = threading.Thread(target=self._run, name=f"{self.id}-client", daemon=True)
 
     @property
@@ -111,6 +113,26 @@ class StreamsApplication:
         for query in self._queries.values():
             query.start()
         self._thread.start()
+
+    def told(self) -> Iterator[Mapping[str, Any]]:
+        """Yield what there is to say of each sub-topology."""
+        progress = self.progress.told()
+        for name, query in self._queries.items():
+            topics = self._topics(name)
+            yield {
+                "id": name,
+                "state": query.state.value,
+                "sources": list(topics),
+                "parallelism": max((self._counts[topic] for topic in topics), default=0),
+                "restarts": query.restarts,
+                "failure": str(query.failure) if query.failure is not None else "",
+                "lag": self._lags.get(name),
+                **progress.get(name, NOTHING),
+            }
+
+    def stop(self) -> None:
+        """Ask for the end; `wait` tells when it has come."""
+        self._stopping.set()
 
     def close(self) -> None:
         """Stop the queries between two batches where that takes no longer than Spark waits for them."""
@@ -228,6 +250,7 @@ class StreamsApplication:
                 if self._watch(fully=is_asked or now - looked >= self._settings.look_seconds):
                     looked = now
                 watched = now
+                self._measure()
             if now - purged >= self._purge_seconds:
                 purged = now
                 self._purge_repartitions()
@@ -267,6 +290,17 @@ class StreamsApplication:
             self._counts = look.counts
             self._build(look.compiled)
         return True
+
+    def _measure(self) -> None:
+        """Find out how much is still to be read."""
+        for name in self._queries:
+            places = [(topic, each) for topic in self._topics(name) for each in range(self._counts[topic])]
+            try:
+                committed, ends = self._positions.committed(places), self._positions.ends(places)
+            except KafkaException:
+                self._lags.pop(name, None)
+                continue
+            self._lags[name] = sum(max(0, ends[place] - committed.get(place, 0)) for place in places)
 
     def _purge_repartitions(self) -> None:
         places = [

@@ -22,7 +22,6 @@ class QueryProgress:
     skipped: int = 0
     restored: int = 0
     state_bytes: dict[int, int] = attrs.field(factory=dict)
-    tasks: set[int] = attrs.field(factory=set)
     stream_time: int = -1
     recent: deque[tuple[float, int]] = attrs.field(factory=deque)
 
@@ -30,6 +29,18 @@ class QueryProgress:
         while self.recent and now - self.recent[0][0] > _WINDOW_SECONDS:
             self.recent.popleft()
         return sum(read for _, read in self.recent) / _WINDOW_SECONDS
+
+
+NOTHING: Mapping[str, int | float] = {
+    "batch": -1,
+    "recordsRead": 0,
+    "recordsWritten": 0,
+    "recordsSkipped": 0,
+    "recordsRestored": 0,
+    "recordsPerSecond": 0.0,
+    "stateBytes": 0,
+    "streamTimeMs": -1,
+}
 
 
 class Progress:
@@ -49,7 +60,6 @@ class Progress:
                 of.written += outcome.written
                 of.skipped += outcome.skipped
                 of.restored += outcome.restored
-                of.tasks.add(outcome.partition)
                 of.state_bytes[outcome.partition] = outcome.state_bytes
                 of.stream_time = max(of.stream_time, outcome.stream_time)
             of.read += read
@@ -68,7 +78,6 @@ class Progress:
                     "recordsRestored": of.restored,
                     "recordsPerSecond": round(of.rate(now), 1),
                     "stateBytes": sum(of.state_bytes.values()),
-                    "tasksSeen": len(of.tasks),
                     "streamTimeMs": of.stream_time,
                 }
                 for name, of in sorted(self._queries.items())

@@ -37,6 +37,7 @@ class SubtopologyQuery:
         self._spark = spark
         self._query: StreamingQuery | None = None
         self._state = QueryState.STOPPED
+        self.restarts = 0
         self._failures = 0
         self._start_at = 0.0
 
@@ -115,6 +116,7 @@ class SubtopologyQuery:
             self._start_at = time.monotonic() + pause / 1000
 
     def _again(self) -> None:
+        self.restarts += 1
         try:
             self.start()
         except Exception as error:  # noqa: BLE001 - the broker may be away; the policy says how often to try

@@ -25,6 +25,9 @@ from spark_jobs.runtime.worker.marker import Marker
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
 from spark_jobs.runtime.worker.session import Place, open_session
 
+_BLOCK_BYTES = 512
+"""The unit of `st_blocks`, whatever the file system's own is."""
+
 
 class OwnedTask:
     """Steps 1 and 2 on construction, 3 to 6 in `work`; after an exception it is of no use but to `close`."""
@@ -34,8 +37,8 @@ class OwnedTask:
         self._partition = partition
         self._session = open_session(order, partition)
         is_stateful = any(not store.is_global for store in order.program.stores)
-        folder = order.state_folder / f"{order.query}_{partition}"
-        self._state = LocalState(folder) if is_stateful else MemoryState()
+        self._folder = order.state_folder / f"{order.query}_{partition}"
+        self._state = LocalState(self._folder) if is_stateful else MemoryState()
         self._restored = catch_up(order, partition, self._state, self._session)
         self._task = Task(order.program, partition, self._state, global_stores(order))
 
@@ -58,6 +61,7 @@ class OwnedTask:
             written=len(written),
             stream_time=max((record[3] for record in fresh), default=-1),
             restored=restored,
+            state_bytes=self._state_bytes(),
         )
 
     def close(self) -> None:
@@ -66,6 +70,11 @@ class OwnedTask:
         self._task.close()
         if isinstance(self._state, LocalState):
             self._state.release()
+
+    def _state_bytes(self) -> int:
+        if not isinstance(self._state, LocalState):
+            return 0
+        return sum(file.stat().st_blocks for file in self._folder.iterdir()) * _BLOCK_BYTES
 
     def _settle(self, order: WorkOrder, read: Sequence[InputRecord], written: Sequence[OutputRecord]) -> None:
         """Make the batch hold: outside in Kafka, and here on disk."""
