@@ -7,7 +7,7 @@ import pulumi
 
 from infra.apply.registration import Repair
 from infra.model.problems import Problem, Severity
-from infra.planner import ApplicationPlan, Plan
+from infra.planner import ActionKind, ApplicationPlan, Plan
 from infra.report import plan_text, problem_text
 
 _MOST_LINES = 60
@@ -34,7 +34,9 @@ def tell_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair
         return
     lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()
     lines += [f"  beside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    # What will be deleted is listed to the last topic, before it is.
+    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
     more = len(lines) - _MOST_LINES
-    if more > 0:
+    if more > 0 and not is_ending:
         lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
     pulumi.log.info("\n".join(lines))

@@ -1,9 +1,11 @@
-"""PURE. Names that Kafka refuses, stores that nobody uses or that cannot be opened."""
+"""PURE. Names that Kafka refuses, stores that nobody uses or that cannot be opened, idle settings."""
 
 import re
+from collections.abc import Mapping
 
 from infra.compiler.compilation import Compilation
-from infra.model.nodes import ProcessorNode
+from infra.compiler.topic_configs import changelog_config
+from infra.model.nodes import ChangelogKind, ProcessorNode
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 
 _LONGEST_NAME = 249
@@ -77,6 +79,60 @@ def check_retention(compilation: Compilation) -> Compilation:
         if store.base_ms is not None and store.base_ms > _LONGEST_MS
     ]
     return compilation.with_problems(problems)
+
+
+def check_computed_settings(compilation: Compilation) -> Compilation:
+    """`topic.` configs that give way to what Kafka Streams computes for a store (facts 5.1)."""
+    config = compilation.config
+    problems = []
+    for key, kinds in _COMPUTED.items():
+        given = config.topic_overrides.get(key)
+        if given is None:
+            continue
+        passed_by = {
+            store.name: computed
+            for group in compilation.groups
+            for store in group.changelogs.values()
+            if store.kind in kinds and store.changelog_topic is None
+            for computed in [
+                changelog_config(store, config.topic_overrides, config.additional_retention_ms)[key]
+            ]
+            if computed != given and key not in store.overrides
+        }
+        if passed_by:
+            problems.append(_computed(key, given, passed_by))
+    return compilation.with_problems(problems)
+
+
+def _computed(key: str, given: str, stores: Mapping[str, str]) -> Problem:
+    kept = sorted(stores.items())
+    return Problem(
+        code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+        summary=f"topic.{key} does not reach the changelog{'s' if len(kept) > 1 else ''} of "
+        f"{', '.join(name for name, _ in kept)}.",
+        expected=f"{key} {given}",
+        found=", ".join(f"{key} {value} ({name})" for name, value in kept),
+        why="Kafka Streams computes this setting for windowed and versioned stores, and that wins."
+        + _PURGED[key],
+        fix=_INSTEAD[key],
+        severity=Severity.WARNING,
+    )
+
+
+_COMPUTED = {
+    "retention.ms": (ChangelogKind.WINDOWED, ChangelogKind.WINDOWED_DUPLICATES),
+    "min.compaction.lag.ms": (ChangelogKind.VERSIONED,),
+}
+_PURGED = {
+    "retention.ms": " It does reach repartition topics, where records that wait longer are lost.",
+    "min.compaction.lag.ms": "",
+}
+_INSTEAD = {
+    "retention.ms": "Remove it. Set `retention` of the store, "
+    "`windowstore.changelog.additional.retention.ms`, or the store's own `logging: {retention.ms: …}`.",
+    "min.compaction.lag.ms": "Remove it. Set the store's history retention, or its own "
+    "`logging: {min.compaction.lag.ms: …}`.",
+}
 
 
 def _invalid(topic: str, reason: str, at: Location | None) -> Problem:

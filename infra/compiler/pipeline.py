@@ -10,7 +10,7 @@ from infra.compiler.counting import count_partitions
 from infra.compiler.described import complete
 from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
-from infra.compiler.lints import check_names, check_retention, check_stores
+from infra.compiler.lints import check_computed_settings, check_names, check_retention, check_stores
 from infra.compiler.managed_sinks import sink_counts
 from infra.compiler.observed import compile_observed, questions
 from infra.compiler.source_problems import check_sources, located, missing_topics
@@ -46,6 +46,7 @@ PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
     check_names,
     check_stores,
     check_retention,
+    check_computed_settings,
 )
 """Each reads what the passes before it found; all problems are collected."""
 

@@ -55,6 +55,21 @@ topology:
 """
 UNUSED = "topology: [{addStateStore: {name: s}}, {stream: {topic: a}}, {to: {topic: o}}]"
 GLOBAL = "topology: [{globalTable: {topic: g, as: g}}, {stream: {topic: a}}, {to: {topic: o}}]"
+WINDOWED = """
+application: {id: app, config: {%s}}
+topology:
+  - stream: {topic: a}
+  - groupByKey: {as: grouped}
+  - windowedBy: {from: grouped, tumbling: {size: 1h}, as: windowed}
+  - count: {from: windowed, materialized: hourly}
+  - count: {from: windowed, materialized: {store: kept, logging: {retention.ms: 5}}}
+  - count: {from: grouped, materialized: plain}
+"""
+VERSIONED = """
+application: {id: app, config: {%s}}
+topology:
+  - table: {topic: a, materialized: {supplier: {name: facts, kind: versionedKeyValue, retention: 1h}}}
+"""
 BOTH = {"a": 3, "b": 5}
 
 DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
@@ -73,6 +88,8 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     "follows itself": (FOLLOW % "a", {}),
     "follows nothing": (FOLLOW % "z", {"a": 3}),
     "store unused": (UNUSED, {"a": 3}),
+    "retention does not reach windows": (WINDOWED % "topic.retention.ms: 3600000", {"a": 3}),
+    "compaction lag does not reach versions": (VERSIONED % "topic.min.compaction.lag.ms: 1", {"a": 3}),
     "reads nothing": ("topology: [{addStateStore: {name: s}}]", {}),
     "streams protocol: not co-partitioned": (STREAMS + PLAIN, BOTH),
     "streams protocol: source missing": (STREAMS + PLAIN, {"a": 3}),

@@ -49,7 +49,7 @@ def test_changelogs_have_a_partition_for_each_task(
     topology: NodeTopology, counts: list[int], protocol: Protocol
 ) -> None:
     application = compiled(topology, counts, protocol)
-    tasks = {part.id: part.tasks for part in application.subtopologies}
+    tasks: dict[int | None, int] = {part.id: part.tasks for part in application.subtopologies}
     for topic in application.internal_topics:
         if topic.kind is TopicKind.CHANGELOG:
             assert topic.partitions == tasks[topic.subtopology]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.model.problems import ProblemCode, errors
+from infra.model.problems import ProblemCode, Severity, errors
 from tests.compiler.applications import codes, compiled, told, topic
 
 HOUR = "1h"
@@ -123,6 +123,17 @@ def test_a_reused_source_topic_is_no_internal_topic() -> None:
     application = compiled(text, {"in": 3})
     assert application.internal_topics == ()
     assert application.subtopologies[0].source_changelogs == ("in",)
+
+
+def test_settings_that_kafka_streams_computes_itself_are_told() -> None:
+    config = "topic.retention.ms: 90000000, topic.min.compaction.lag.ms: 5"
+    computed = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
+    assert told(computed) == ()  # the very value that is computed, and no versioned store
+    other = compiled(count("tumbling: {size: 1h}", config="topic.retention.ms: 5"), {"in": 1})
+    (warning,) = told(other)
+    assert (warning.code, warning.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
+    assert warning.found == "retention.ms 90000000 (counts)"
+    assert topic(other, "counts-changelog").config["retention.ms"] == "90000000"
 
 
 def test_another_prefix() -> None:

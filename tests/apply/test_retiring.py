@@ -1,0 +1,75 @@
+"""Before an application's topics are deleted they are listed, each of them, wherever a run is shown."""
+
+import json
+
+import attrs
+import pulumi
+import pytest
+
+from infra.apply.messages import tell_plan
+from infra.model.topology import Lifecycle
+from infra.planner import ActionKind, Plan
+from infra.report import plan_text
+from infra.report.plan_comment import plan_comment, read_preview
+from tests.planner.world import World, application, changelog
+
+TOPICS = [changelog(f"orders-s{number:03}-changelog", 4) for number in range(150)]
+NAMES = {topic.name for topic in TOPICS}
+
+
+def steps() -> tuple[Plan, Plan]:
+    """The plan of the document that says `retired`, and that of the run after the document is gone."""
+    compiled = application(topics=TOPICS)
+    world = World.set_up(compiled)
+    retired = attrs.evolve(
+        compiled, application=attrs.evolve(compiled.application, lifecycle=Lifecycle.RETIRED)
+    )
+    return world.up(retired), world.plan()
+
+
+STEPS = [(0, ActionKind.RETIRE, "step 1 of 2"), (1, ActionKind.DELETE, "step 2 of 2")]
+
+
+def listed(text: str, kind: ActionKind) -> set[str]:
+    words = [line.split() for line in text.splitlines()]
+    return {line[1] for line in words if len(line) > 1 and line[0] == kind.value}
+
+
+@pytest.mark.parametrize(("step", "kind", "title"), STEPS)
+def test_the_plan_lists_them(step: int, kind: ActionKind, title: str) -> None:
+    text = plan_text(steps()[step])
+    assert title in text
+    assert listed(text, kind) == NAMES
+
+
+@pytest.mark.parametrize(("step", "kind", "title"), STEPS)
+def test_the_preview_lists_them_to_the_last(
+    step: int, kind: ActionKind, title: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", messages.append)
+    plan = steps()[step]
+    tell_plan(plan, plan.applications[0], ())
+    (message,) = messages
+    assert title in message
+    assert listed(message, kind) == NAMES
+
+
+@pytest.mark.parametrize(("step", "kind", "title"), STEPS)
+def test_the_comment_on_a_pull_request_lists_them(step: int, kind: ActionKind, title: str) -> None:
+    diagnostics = [{"severity": "info", "message": plan_text(steps()[step])}]
+    comment = plan_comment(read_preview(json.dumps({"diagnostics": diagnostics})))
+    assert title in comment
+    assert listed(comment, kind) == NAMES
+
+
+def test_nothing_is_deleted_while_the_group_has_members() -> None:
+    compiled = application(topics=TOPICS)
+    world = World.set_up(compiled)
+    world.up(
+        attrs.evolve(compiled, application=attrs.evolve(compiled.application, lifecycle=Lifecycle.RETIRED))
+    )
+    world.run_group("orders")
+    assert not world.plan().is_applicable
+    world.run_group("orders", members=0)
+    assert world.plan().is_applicable
