@@ -17,7 +17,7 @@ STREAMS_PROTOCOL = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def secured(own_broker: Callable[..., Broker]) -> Iterator[Secured]:
     settings = Settings(
         sasl_users=(APPLICATION, HEADWATER), authorizer=True, overrides=STREAMS_PROTOCOL, heap_mb=384
@@ -26,7 +26,7 @@ def secured(own_broker: Callable[..., Broker]) -> Iterator[Secured]:
         yield Secured(broker)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def streams() -> Iterator[Streams]:
     streams = Streams()
     yield streams

@@ -1,7 +1,7 @@
 """A cluster that lets users do only what they were granted, and what it says when it does not."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     AclBindingFilter,
     AclPermissionType,
     AdminClient,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
 )
@@ -59,10 +60,8 @@ class Secured:
             future.result()
         assert until(lambda: topics.keys() <= self.topics().keys(), _SECONDS)
 
-    def delete(self, names: Collection[str]) -> None:
-        for future in self._admin.delete_topics(list(names)).values():
-            future.result()
-        assert until(lambda: not self.topics().keys() & set(names), _SECONDS)
+    def expand(self, topic: str, partitions: int) -> None:
+        self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
 
     def topics(self) -> dict[str, int]:
         found = self._admin.list_topics(timeout=_SECONDS).topics
