@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_well = start(
             AgentOptions(
                 files=given.files,
+                manifest=given.manifest,
                 connection=Connection.from_environment(environment),
                 client_id=given.client_id,
                 group=given.group,
@@ -45,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Expand internal topics when source topics grow (KIP-878).")
-    parser.add_argument("files", nargs="+", type=Path, help="topology documents or manifests")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("files", nargs="*", default=[], type=Path, help="topology documents")
+    what.add_argument("--manifest", type=Path, help="what `headwater agent manifest` wrote")
     parser.add_argument("--bootstrap-server", help="else HEADWATER_BOOTSTRAP_SERVERS")
     parser.add_argument("--client-id", default=default_client_id())
     parser.add_argument("--group", default="default", help="agents of one group share their work")

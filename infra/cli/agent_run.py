@@ -9,7 +9,6 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import files_argument
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from spark_jobs.agent.start import AgentOptions, default_client_id, start
@@ -20,7 +19,12 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 
 @click.command()
-@files_argument
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
+@click.option(
+    "--manifest",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Work from this manifest instead of FILES (see `headwater agent manifest`).",
+)
 @click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The cluster whose topics are expanded.")
 @click.option(
     "--command-config",
@@ -67,6 +71,7 @@ def run(
     context: click.Context,
     files: Sequence[Path],
     *,
+    manifest: Path | None,
     bootstrap_server: str | None,
     command_config: Path | None,
     client_id: str | None,
@@ -83,15 +88,17 @@ def run(
 ) -> None:
     """Expand internal topics when source topics grow, as KIP-878 promises, until stopped.
 
-    FILES are topology documents, or manifests that `headwater agent manifest` wrote; they are read again when
-    they change. SIGHUP has the agent look at the cluster at once. Exit code 0: stopped, or with --once all
-    topics have their partitions; 1: they have not, or something is wrong with documents or settings.
+    FILES are topology documents; they are read again when they change. SIGHUP has the agent look at the
+    cluster at once. Exit code 0: stopped, or with --once all topics have their partitions; 1: they have not,
+    or something is wrong with documents or settings.
 
     \b
     Examples:
       headwater agent run topologies/ --bootstrap-server localhost:9092 --http 127.0.0.1:9878
-      headwater agent run orders.yaml --command-config client.properties --once
+      headwater agent run --manifest manifest.json --command-config client.properties --once
     """
+    if bool(files) == (manifest is not None):
+        raise click.UsageError("Name FILES, or one manifest by --manifest.")
     try:
         connection = cluster.connection(bootstrap_server, command_config) or Connection.from_environment(
             os.environ
@@ -99,6 +106,7 @@ def run(
         is_well = start(
             AgentOptions(
                 files=files,
+                manifest=manifest,
                 connection=connection,
                 client_id=client_id or default_client_id(),
                 group=group,

@@ -13,7 +13,8 @@ def expand(
     """Return a result for each topic.
 
     One bad topic holds back what lies upstream of it in its application, and nothing else: a topic must not
-    grow before those that its readers write. `is_leader` is asked right before each change.
+    grow before those that its readers write. `is_leader` is asked right before each change. `validate` need
+    not answer for what is known to be valid.
     """
     wanted = [item for wave in waves for item in wave]
     results = {result.topic: result for result in validate(wanted) if result.outcome is not Outcome.EXPANDED}

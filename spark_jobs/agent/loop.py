@@ -62,6 +62,7 @@ class Loop:
     state: AgentState = attrs.field(factory=AgentState)
     _due_ms: int = attrs.field(default=0, init=False)
     _wants_look: bool = attrs.field(default=False, init=False)
+    _validated: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def look_now(self) -> None:
         """Have the next turn read the cluster; for other threads: then wake the clock."""
@@ -161,10 +162,22 @@ class Loop:
     def _expand(self, waves: Sequence[Sequence[Shortfall]]) -> tuple[TopicResult, ...]:
         return expand(
             waves,
-            validate=lambda lacking: self._ask("validate", lacking, validate_only=True),
+            validate=self._validate,
             create=lambda lacking: self._ask("expand", lacking, validate_only=False),
             is_leader=self._is_confirmed,
         )
+
+    def _validate(self, lacking: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
+        """Return results of what was not validated before: also that counts against the mutation quota.
+
+        Under a quota an attempt would otherwise spend on asking what it needs for doing, again and again.
+        """
+        new = [item for item in lacking if self._validated.get(item.topic) != item.wanted]
+        results = self._ask("validate", new, validate_only=True) if new else ()
+        self._validated |= {
+            result.topic: result.partitions for result in results if result.outcome is Outcome.EXPANDED
+        }
+        return results
 
     def _ask(
         self, operation: str, lacking: Sequence[Shortfall], *, validate_only: bool

@@ -31,6 +31,7 @@ class AgentSettings:
     group: str = "default"
     metadata_max_age_ms: int | None = None
     settle_ms: int = 10_000
+    """How long metadata takes to spread: before the final follow-up, and before a lower count is believed."""
     request_timeout_ms: int = 10_000
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     callback: str | None = None
@@ -64,6 +65,7 @@ class Agent:
                 client_id=settings.client_id,
                 poll_ms=settings.metadata_max_age_ms,
                 settle_ms=settings.settle_ms,
+                lag_ms=settings.settle_ms,
             ),
             callbacks=callbacks,
         )

@@ -12,6 +12,7 @@ from infra.observe import Connection
 from spark_jobs.agent.coordination import DEFAULT_SESSION_TIMEOUT_MS
 from spark_jobs.agent.document_files import DocumentFiles
 from spark_jobs.agent.endpoint import serve
+from spark_jobs.agent.manifest import ManifestFile
 from spark_jobs.agent.run import Agent, AgentSettings, coordination_of
 from spark_jobs.agent.system_clock import SystemClock
 from spark_jobs.control.access import access_of
@@ -26,9 +27,10 @@ def default_client_id() -> str:
 
 @attrs.frozen(kw_only=True)
 class AgentOptions:
-    """`files` are documents and manifests. Durations are milliseconds; None: as the documents say."""
+    """Either `files` (documents) or a `manifest`. Durations are milliseconds; None: as the documents say."""
 
-    files: Sequence[Path]
+    files: Sequence[Path] = ()
+    manifest: Path | None = None
     connection: Connection
     client_id: str = attrs.field(factory=default_client_id)
     group: str = "default"
@@ -52,7 +54,9 @@ def start(options: AgentOptions) -> bool:
     configure(options.log_format, options.log_level, (connection.password, connection.key_password))
     settings = AgentSettings(
         connection=connection,
-        documents=DocumentFiles(options.files),
+        documents=DocumentFiles(options.files)
+        if options.manifest is None
+        else ManifestFile(options.manifest),
         client_id=options.client_id,
         group=options.group,
         metadata_max_age_ms=options.metadata_max_age_ms,

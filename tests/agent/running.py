@@ -64,10 +64,11 @@ def settings(
     *,
     client_id: str = "agent-1",
     callback: str | None = None,
+    connection: Connection | None = None,
 ) -> AgentSettings:
     """Settings of an agent in a hurry."""
     return AgentSettings(
-        connection=Connection(bootstrap_servers=(servers,)),
+        connection=connection or Connection(bootstrap_servers=(servers,)),
         documents=InMemory(documents),
         client_id=client_id,
         group=group,

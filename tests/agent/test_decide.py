@@ -409,6 +409,18 @@ def test_the_callback_is_not_called_again_when_only_the_journal_failed() -> None
     assert simulation.stages()[-1] is Stage.NOTIFIED
 
 
+def test_what_waited_for_the_journal_goes_with_the_leadership() -> None:
+    simulation = agent(ORDERS)
+    simulation.is_journal_down = True
+    simulation.counts["orders"] = 8
+    simulation.pass_time(31_000)
+    assert simulation.state.outbox
+    simulation.lead()
+    simulation.is_journal_down = False
+    simulation.pass_time(60_000)
+    assert simulation.stages() == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
+
+
 def test_a_reader_waits_for_a_sink_topic_that_its_writer_does_not_expand() -> None:
     simulation = agent(ORDERS.replace("enabled: true", "enabled: false"), RANKS)
     simulation.counts["orders"] = 8

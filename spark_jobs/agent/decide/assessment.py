@@ -70,9 +70,18 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
             for part in compiled.subtopologies
             if not part.is_global
         ),
-        refusals=(*errors(compiled.problems), *wrong),
+        refusals=tuple(_with_rights(problem) for problem in (*errors(compiled.problems), *wrong)),
         expanded=tuple(source_topics_expanded(situation)),
         warnings=tuple(_missing(situation)),
+    )
+
+
+def _with_rights(problem: Problem) -> Problem:
+    """A topic that may not be seen any more looks as if it were gone."""
+    if problem.code is not ProblemCode.MISSING_SOURCE_TOPIC:
+        return problem
+    return attrs.evolve(
+        problem, fix=f"{problem.fix} If it exists, grant the agent's user the right to describe it."
     )
 
 

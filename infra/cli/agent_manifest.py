@@ -1,0 +1,74 @@
+"""`headwater agent manifest`: documents and what they compile to, in one file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from infra.cli import cluster
+from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from infra.cli.options import Count, cluster_options, files_argument, output_option
+from infra.compiler import compile_documents
+from infra.model.problems import ProblemsError
+from infra.spec import load_documents
+from infra.spec.files import find, read
+from infra.spec.yaml_text import read_yaml
+from spark_jobs.agent.manifest import inlined, manifest, named_file
+
+
+@click.command("manifest")
+@files_argument
+@click.option("--partitions", "given", multiple=True, type=Count(), help="Partition count of a source topic.")
+@cluster_options
+@output_option
+@click.pass_context
+def manifest_(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    given: Sequence[tuple[str, int]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output: Path | None,
+) -> None:
+    """Write documents, all that they refer to, and what they compile to into one JSON file.
+
+    An agent that runs with --manifest needs no other file, and refuses to start where it would compute other
+    counts than were reviewed.
+
+    \b
+    Examples:
+      headwater agent manifest topologies/ --partitions orders=6 --output manifest.json
+      headwater agent manifest topologies/ --bootstrap-server localhost:9092 --output manifest.json
+    """
+    loaded = load_documents(files)
+    if exit_for(loaded.problems):
+        print_problems(loaded.problems)
+        context.exit(exit_for(loaded.problems))
+    try:
+        connection = cluster.connection(bootstrap_server, command_config)
+        live = cluster.read(loaded.documents, {}, connection).partitions if connection else {}
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    counts = {**live, **dict(given)}
+    compiled = compile_documents(loaded.documents, counts)
+    problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
+    print_problems(problems)
+    if not exit_for(problems):
+        write(json_text(dict(manifest(list(_raw(files)), compiled, counts))), output)
+    context.exit(exit_for(problems))
+
+
+def _raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield the data of the documents, which are known to be sound."""
+    for file in find(paths)[0]:
+        for raw in read_yaml(_text(file), str(file))[0]:
+            yield inlined(raw.data, {name: _text(file.parent / name) for name in named_file(raw.data)})
+
+
+def _text(file: Path) -> str:
+    text = read(file)
+    if not isinstance(text, str):
+        raise ProblemsExit(ProblemsError([text]))
+    return text

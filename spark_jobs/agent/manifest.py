@@ -1,0 +1,132 @@
+"""The compiled manifest: documents in one file, with what they compile to."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from infra.compiler import compile_documents
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
+from infra.model.topology import TopologyDocument
+from infra.spec import parse_document
+from spark_jobs.agent.events import AgentEvent
+from spark_jobs.agent.state import TopicCounts
+
+_SCHEMA = "agent-manifest.v1.schema.json"
+
+
+def manifest(
+    documents: Sequence[Mapping[str, Any]], compiled: Sequence[CompiledApplication], counts: TopicCounts
+) -> Mapping[str, Any]:
+    """Return the manifest of raw `documents`, compiled against the `counts` of existing topics."""
+    read = {name for one in compiled for name in (*one.external_sources, *one.global_topics)}
+    return {
+        "manifestVersion": 1,
+        "headwater": version("headwater"),
+        "documents": list(documents),
+        "sources": {name: counts[name] for name in sorted(read) if name in counts},
+        "expected": {one.application.id: dict(sorted(expected(one).items())) for one in compiled},
+    }
+
+
+def expected(compiled: CompiledApplication) -> TopicCounts:
+    """Return the counts of internal and managed sink topics."""
+    internal = {topic.name: topic.partitions for topic in compiled.internal_topics}
+    return internal | {sink.topic: sink.partitions for sink in compiled.sinks if sink.partitions}
+
+
+class ManifestFile:
+    """A `ports.Documents` of one manifest. It does not change while the agent runs: deploy another one."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `ProblemsError` when it cannot be read, or this Headwater would compute something else."""
+        self._documents = _read(path)
+
+    def current(self) -> tuple[TopologyDocument, ...]:
+        return self._documents
+
+    def refresh(self) -> Sequence[AgentEvent]:
+        return ()
+
+
+def _read(path: Path) -> tuple[TopologyDocument, ...]:
+    told = _json(path)
+    _check_schema(told, path)
+    documents: list[TopologyDocument] = []
+    problems: list[Problem] = []
+    for number, data in enumerate(told["documents"]):
+        # Reads as if it lay beside the manifest.
+        parsed = parse_document(data, file=f"{path}#/documents/{number}")
+        documents += parsed.documents
+        problems += parsed.problems
+    if errors(problems):
+        raise ProblemsError(problems)
+    compiled = compile_documents(documents, told["sources"])
+    found = {one.application.id: dict(expected(one)) for one in compiled}
+    if found != told["expected"]:
+        raise ProblemsError([_disagrees(path, told, found)])
+    return tuple(documents)
+
+
+def _json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ProblemsError([_unreadable(path, str(error))]) from None
+
+
+def _check_schema(told: Any, path: Path) -> None:  # noqa: ANN401 - likewise
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - reading documents brings it anyway
+
+    schema = json.loads(files("topology_schemas").joinpath(_SCHEMA).read_text(encoding="utf-8"))
+    faults = sorted(Draft202012Validator(schema).iter_errors(told), key=lambda fault: fault.json_path)
+    if faults:
+        raise ProblemsError([_unreadable(path, f"{fault.json_path}: {fault.message}") for fault in faults])
+
+
+def _unreadable(path: Path, found: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary="The manifest cannot be read.",
+        expected="what `headwater agent manifest` writes",
+        found=found[:300],
+        why="The agent would not know what follows which source topic.",
+        fix="Write it anew from the documents: `headwater agent manifest FILES -o manifest.json`.",
+        location=Location(str(path)),
+    )
+
+
+def _disagrees(path: Path, told: Mapping[str, Any], found: Mapping[str, TopicCounts]) -> Problem:
+    ids = [id_ for id_ in sorted({*told["expected"], *found}) if told["expected"].get(id_) != found.get(id_)]
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"This Headwater computes other counts than the manifest holds: {', '.join(ids)}.",
+        expected=f"the counts of Headwater {told['headwater']}",
+        found=f"others, by Headwater {version('headwater')}",
+        why="Topics would be expanded to counts that nobody has reviewed.",
+        fix="Write the manifest anew with this version, review what changes, and deploy both together.",
+        location=Location(str(path)),
+    )
+
+
+def inlined(data: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return a raw document with the text in it that it names by file; `texts` is file name → text."""
+    described = data.get("describe")
+    if isinstance(described, str):
+        return {**data, "describe": {"text": texts[described]}}
+    if isinstance(described, Mapping) and "file" in described:
+        rest = {key: value for key, value in described.items() if key != "file"}
+        return {**data, "describe": {"text": texts[described["file"]], **rest}}
+    return data
+
+
+def named_file(data: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the file that a raw document names, if it names one."""
+    described = data.get("describe")
+    if isinstance(described, str):
+        yield described
+    elif isinstance(described, Mapping) and "file" in described:
+        yield described["file"]
