@@ -1,0 +1,126 @@
+"""`headwater publish`: one comment, one issue, and a token that goes nowhere else."""
+
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from tests.workflows.forge import TOKEN, Forge, running_forge
+
+MARKER = "<!-- headwater plan-comment shop/production -->"
+Publish = Callable[..., Result]
+
+
+@pytest.fixture
+def forge() -> Iterator[Forge]:
+    with running_forge() as forge:
+        yield forge
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def publish(
+    request: pytest.FixtureRequest, forge: Forge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Publish:
+    github = {"GITHUB_REPOSITORY": "acme/shop", "GITHUB_API_URL": forge.address, "GITHUB_TOKEN": TOKEN}
+    gitlab = {"CI_PROJECT_ID": "7", "CI_API_V4_URL": forge.address, "GITLAB_TOKEN": TOKEN}
+    for name, value in (github if request.param == "github" else gitlab).items():
+        monkeypatch.setenv(name, value)
+
+    def run(text: str, *arguments: str) -> Result:
+        (tmp_path / "report.md").write_text(text)
+        return CliRunner().invoke(main, ["publish", str(tmp_path / "report.md"), *arguments])
+
+    return run
+
+
+def test_a_comment_is_replaced_and_those_of_people_are_left_alone(forge: Forge, publish: Publish) -> None:
+    for place in ("issues/3/comments", "merge_requests/3/notes"):
+        for number in range(250):
+            forge.add(place, body=f"{number}\n{MARKER}")
+    for text, done in (("one", "created"), ("one", "unchanged"), ("two", "updated")):
+        told = publish(f"{MARKER}\n{text}\n", "--pull-request", "3")
+        assert told.stdout == f"comment {done}\n", told.output
+    assert len(forge.entries) == 501
+    assert forge.entries[-1]["body"] == f"{MARKER}\ntwo\n"
+    assert forge.done == ["created", "updated"]
+
+
+def test_an_issue_is_opened_once_and_closed(forge: Forge, publish: Publish) -> None:
+    forge.add("issues", title="Drift", body="a pull request of that title", pull_request={})
+    assert publish("gone", "--issue", "Drift", "--close").stdout == "issue: nothing to close\n"
+    for text, done in (("one", "created"), ("one", "unchanged"), ("two", "updated")):
+        assert publish(text, "--issue", "Drift").stdout == f"issue {done}\n"
+    assert publish("gone", "--issue", "Drift", "--close").stdout == "issue: closed\n"
+    assert publish("again", "--issue", "Drift").stdout == "issue created\n"
+    assert forge.texts("issues") == ["a pull request of that title", "again"]
+
+
+def test_a_report_without_a_marker_would_be_written_again_and_again(publish: Publish) -> None:
+    told = publish("no marker\n", "--pull-request", "3")
+    assert told.exit_code == ExitCode.PROBLEMS
+    assert "does not begin with a marker" in told.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--pull-request", "3", "--issue", "a"), ("--close",)])
+def test_one_place_has_to_be_named(publish: Publish, arguments: tuple[str, ...]) -> None:
+    assert publish("text", *arguments).exit_code == ExitCode.USAGE
+
+
+def test_a_refused_token_is_told_without_it(publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITHUB_TOKEN", "GITLAB_TOKEN"):
+        monkeypatch.setenv(name, "another-secret")
+    told = publish("text", "--issue", "Drift")
+    assert told.exit_code == ExitCode.PROBLEMS
+    assert "failed: 404" in told.stderr
+    assert "another-secret" not in told.output
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({}, "No forge is named"),
+        ({"GITHUB_REPOSITORY": "acme/shop"}, "GITHUB_TOKEN is not set"),
+        ({"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "http://git.example.com"}, "no https"),
+        ({"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "file:///etc"}, "no https"),
+    ],
+)
+def test_what_lacks(
+    variables: dict[str, str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "CI_PROJECT_ID", "GITLAB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "report.md").write_text("text")
+    told = CliRunner().invoke(main, ["publish", str(tmp_path / "report.md"), "--issue", "Drift"])
+    assert told.exit_code == ExitCode.PROBLEMS
+    assert reason in told.stderr
+
+
+def test_the_token_follows_no_redirect(
+    publish: Publish, forge: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", forge.address + self.path)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Keep the tests' output to what they say."""
+
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        for name in ("GITHUB_API_URL", "CI_API_V4_URL"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
+        told = publish("text", "--issue", "Drift")
+        server.shutdown()
+        thread.join()
+    assert "failed: 302" in told.stderr
+    assert not forge.done
