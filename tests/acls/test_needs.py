@@ -10,8 +10,8 @@ from infra.compiler import compile_document
 from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, ResourceKind, Right
 from infra.model.compiled import CompiledApplication
 from infra.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
-from infra.planner.acls.application import pattern_names
 from infra.planner.acls.needs import named
+from infra.planner.acls.topics import pattern_names
 from infra.spec import load_text
 
 APPLICATION = """
@@ -169,6 +169,23 @@ def test_what_cannot_be_known_is_told_until_it_is_declared() -> None:
         "Read Topic eu-orders",
         "Read Group shop",
     }
+
+
+def test_an_observed_application_keeps_its_topics_and_writes_what_is_declared() -> None:
+    observed = compiled("""
+application: {id: shop}
+acls: {principals: ["User:shop"]}
+observed:
+  sources: {orders: 4}
+  topics:
+    by-customer-repartition: {kind: repartition, partitions: 4}
+    totals-changelog: {kind: changelog, partitions: 4}
+  unknown: [subtopologies]
+""")
+    assert texts(observed) == RUNS - {"Write Topic out", "Read Topic regions"}
+    assert observed.application.acls is not None
+    [problem] = incomplete_needs(observed, observed.application.acls)
+    assert "nor is what it writes" in problem.summary
 
 
 def test_what_is_covered_is_left_out() -> None:

@@ -15,10 +15,9 @@ idempotent producer needs no right of its own since brokers 3.0 (KIP-679): to wr
 Transactional ids are `<application.id>-<process id>-<thread>`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from infra.compiler import StreamsConfig
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
 from infra.compiler.streams_config import Guarantee
 from infra.model.acls import (
     ANY_NAME,
@@ -32,6 +31,14 @@ from infra.model.acls import (
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.acls.needs import Need, least, topic
+from infra.planner.acls.topics import (
+    changelog_topics,
+    internal_prefix,
+    pattern_names,
+    repartition_topics,
+    sink_topics,
+    source_topics,
+)
 from infra.planner.wording import listed
 
 
@@ -52,42 +59,15 @@ def application_needs(
 
 def incomplete_needs(compiled: CompiledApplication, declared: AclDeclaration) -> Iterator[Problem]:
     """Yield a warning for each thing that cannot be known and was not declared."""
-    if compiled.extractor_sinks and not declared.writes:
-        yield _unknown_sinks(compiled, declared)
+    if not declared.writes:
+        if compiled.is_observed:
+            yield _unknown_topology(compiled, declared)
+        if compiled.extractor_sinks:
+            yield _unknown_sinks(compiled, declared)
     if not declared.reads:
         for pattern in compiled.source_patterns:
             if not pattern_names(pattern):
                 yield _vague_pattern(pattern, compiled, declared)
-
-
-def internal_prefix(compiled: CompiledApplication) -> str:
-    """Return what the names of all internal topics begin with."""
-    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
-
-
-def source_topics(compiled: CompiledApplication) -> tuple[str, ...]:
-    """Return the user topics that are read, be they known to the cluster or not, sorted."""
-    read = {topic for part in compiled.subtopologies for topic in part.sources}
-    return tuple(sorted((read | set(compiled.missing_sources)) - _internal(compiled)))
-
-
-def sink_topics(compiled: CompiledApplication) -> tuple[str, ...]:
-    """Return the user topics that are written, as far as they are known, sorted."""
-    written = {topic for part in compiled.subtopologies for topic in part.sinks}
-    return tuple(sorted((written | {sink.topic for sink in compiled.sinks}) - _internal(compiled)))
-
-
-def pattern_names(pattern: str) -> Sequence[str]:
-    """Return the names that match a pattern source, a star at the end standing for all that begin so.
-
-    They may cover more than the pattern matches. Empty if the pattern says nothing about how names begin.
-    """
-    try:
-        found = JavaPattern(pattern).beginnings()
-    except UntranslatablePatternError:
-        return []
-    names = [name if is_whole else f"{name}{ANY_NAME}" for name, is_whole in found]
-    return [] if ANY_NAME in names else [name for name in names if name]
 
 
 def _sources(compiled: CompiledApplication) -> Iterator[Need]:
@@ -113,8 +93,7 @@ def _further(declared: AclDeclaration | None) -> Iterator[Need]:
 
 def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) -> Iterator[Need]:
     """Deletion is granted by full names only: with a prefix it would be that of changelogs, too."""
-    repartition = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
-    changelogs = {topic for part in compiled.subtopologies for topic in part.changelog_topics}
+    repartition, changelogs = repartition_topics(compiled), changelog_topics(compiled)
     if named is InternalTopicAcls.PREFIXED and (repartition or changelogs):
         prefix = f"{internal_prefix(compiled)}{ANY_NAME}"
         yield from topic(prefix, Operation.READ, Operation.WRITE, reason="internal topics")
@@ -127,19 +106,25 @@ def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) ->
 
 def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
     id_ = compiled.application.id
-    if any(not part.is_global for part in compiled.subtopologies):
+    if compiled.is_observed or any(not part.is_global for part in compiled.subtopologies):
         yield Need(Right(ResourceKind.GROUP, id_, Operation.READ), "consumer group")
     if StreamsConfig.of(compiled.application).guarantee is Guarantee.EXACTLY_ONCE_V2:
         right = Right(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
         yield Need(right, "transactions (exactly once)")
 
 
-def _internal(compiled: CompiledApplication) -> set[str]:
-    return {
-        topic
-        for part in compiled.subtopologies
-        for topic in (*part.repartition_topics, *part.changelog_topics)
-    }
+def _unknown_topology(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
+    return Problem(
+        code=ProblemCode.ACLS_INCOMPLETE,
+        summary=f"The topology of {compiled.application.id} is not known: nor is what it writes.",
+        application=compiled.application.id,
+        expected="`writes` in `acls`, or the text of Topology#describe()",
+        found="topics that were found on a cluster",
+        why="Without Write on its sink topics the application fails with a TopicAuthorizationException.",
+        fix="List its sink topics in `writes` of `acls`, and the sources that `observed` lacks in `reads`.",
+        location=declared.at,
+        severity=Severity.WARNING,
+    )
 
 
 def _unknown_sinks(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:

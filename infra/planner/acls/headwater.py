@@ -6,8 +6,14 @@ from enum import StrEnum
 from infra.compiler import StreamsConfig
 from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, ResourceKind, Right
 from infra.model.compiled import CompiledApplication
-from infra.planner.acls.application import internal_prefix, pattern_names, source_topics
 from infra.planner.acls.needs import Need, least, named, topic
+from infra.planner.acls.topics import (
+    changelog_topics,
+    internal_prefix,
+    pattern_names,
+    repartition_topics,
+    source_topics,
+)
 
 AGENT_PREFIX = "headwater-agent-"
 """What the names of the agent's own topics and groups begin with."""
@@ -89,9 +95,9 @@ def _sources(application: CompiledApplication | None) -> Sequence[str]:
 
 
 def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
-    internal = any(part.repartition_topics or part.changelog_topics for part in application.subtopologies)
+    internal = repartition_topics(application) | changelog_topics(application)
     is_open = StreamsConfig.of(application.application).replication_factor < 1
-    return (internal and is_open) or any(sink.replication_factor is None for sink in application.sinks)
+    return (bool(internal) and is_open) or any(sink.replication_factor is None for sink in application.sinks)
 
 
 def _coordination() -> Iterator[Need]:

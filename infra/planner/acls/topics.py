@@ -1,0 +1,53 @@
+"""Which topics an application reads, writes and keeps, by their full names; counts need not be known."""
+
+from collections.abc import Sequence
+
+from infra.compiler import StreamsConfig
+from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.model.acls import ANY_NAME
+from infra.model.compiled import CompiledApplication, TopicKind
+
+
+def internal_prefix(compiled: CompiledApplication) -> str:
+    """Return what the names of all internal topics begin with."""
+    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+
+
+def source_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the user topics that are read, be they known to the cluster or not."""
+    read = {topic for part in compiled.subtopologies for topic in part.sources}
+    read |= {*compiled.external_sources, *compiled.missing_sources}
+    return frozenset(read - repartition_topics(compiled))
+
+
+def sink_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the user topics that are written, as far as they are known."""
+    written = {topic for part in compiled.subtopologies for topic in part.sinks}
+    written |= {sink.topic for sink in compiled.sinks}
+    return frozenset(written - repartition_topics(compiled))
+
+
+def repartition_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the internal topics that are written, read and purged, those of foreign-key joins too."""
+    named = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
+    counted = {topic.name for topic in compiled.internal_topics if topic.kind is not TopicKind.CHANGELOG}
+    return frozenset(named | counted)
+
+
+def changelog_topics(compiled: CompiledApplication) -> frozenset[str]:
+    named = {topic for part in compiled.subtopologies for topic in part.changelog_topics}
+    counted = {topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG}
+    return frozenset(named | counted)
+
+
+def pattern_names(pattern: str) -> Sequence[str]:
+    """Return the names that match a pattern source, a star at the end standing for all that begin so.
+
+    They may cover more than the pattern matches. Empty if the pattern says nothing about how names begin.
+    """
+    try:
+        found = JavaPattern(pattern).beginnings()
+    except UntranslatablePatternError:
+        return []
+    names = [name if is_whole else f"{name}{ANY_NAME}" for name, is_whole in found]
+    return [] if ANY_NAME in names else [name for name in names if name]

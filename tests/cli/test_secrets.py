@@ -1,0 +1,241 @@
+"""No output of any command, no report, log or state shows a secret, whichever way it was given."""
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+
+import attrs
+import click
+import pytest
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import _COMMANDS
+from tests.pulumi.cluster import Cluster
+from tests.pulumi.conftest import World, make_world
+from toolchain import PulumiToolchain
+from toolchain.broker import Broker, SaslUser, Settings
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow, pytest.mark.timeout(600)]
+
+BY_ENVIRONMENT = SaslUser("by-environment", "quail-8f1c-environment")
+BY_FILE = SaslUser("by-file", "quail-2b7e-file")
+BY_STACK = SaslUser("by-stack", "quail-94d0-stack")
+TOKEN = "quail-6a35-token"
+MISTYPED = "-mistyped"
+_SECRET = re.compile("quail", re.IGNORECASE)
+_CORE = b"quail-"
+# What is the same in base64 whatever stands before and after, at each of the three offsets.
+_ENCODED = [
+    base64.b64encode(bytes(offset) + _CORE)[-(-offset * 8 // 6) : (offset + len(_CORE)) * 8 // 6]
+    for offset in range(3)
+]
+_DESCRIBED = """\
+Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [{source}])
+      --> none
+
+"""
+_ELSEWHERE = {"local", "demo"}
+"""They start a broker of their own, which asks nobody for a secret."""
+
+
+@attrs.define
+class Told:
+    """Everything that anybody got to read, by where."""
+
+    texts: dict[str, bytes] = attrs.field(factory=dict)
+
+    def run(self, environment: Mapping[str, str], *arguments: str, folder: Path) -> int:
+        command = [sys.executable, "-m", "infra.cli", *arguments]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        self.texts[f"{len(self.texts)}: headwater {' '.join(arguments)}"] = done.stdout
+        return done.returncode
+
+    def files(self, folder: Path) -> None:
+        for file in folder.rglob("*"):
+            if file.is_file() and not file.is_symlink():
+                self.texts[str(file)] = file.read_bytes()
+
+    def show_no_secret(self) -> None:
+        assert len(self.texts) > 20
+        for where, text in self.texts.items():
+            shown = _SECRET.search(text.decode(errors="replace"))
+            assert shown is None, f"{where}\n{text.decode(errors='replace')}"
+            assert not any(encoded in text for encoded in _ENCODED), where
+
+
+@pytest.fixture
+def secured(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
+    with own_broker(Settings(sasl_users=(BY_ENVIRONMENT, BY_FILE, BY_STACK))) as broker:
+        yield broker
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, pulumi_toolchain: PulumiToolchain, secured: Broker, unique: Callable[[str], str]
+) -> World:
+    world = make_world(tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique)
+    world.declare()
+    (world.stack.folder / "app.txt").write_text(_DESCRIBED.format(source=world.source))
+    return world
+
+
+def _environment(broker: Broker, password: str = BY_ENVIRONMENT.password, server: str = "") -> dict[str, str]:
+    return {
+        "HEADWATER_BOOTSTRAP_SERVERS": server or broker.address("SASL_PLAINTEXT"),
+        "HEADWATER_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+        "HEADWATER_SASL_MECHANISM": "SCRAM-SHA-512",
+        "HEADWATER_SASL_USERNAME": BY_ENVIRONMENT.name,
+        "HEADWATER_SASL_PASSWORD": password,
+        "HEADWATER_DEBUG": "1",
+    }
+
+
+def _properties(broker: Broker, password: str = BY_FILE.password, server: str = "") -> str:
+    return (
+        f"bootstrap.servers={server or broker.address('SASL_PLAINTEXT')}\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{BY_FILE.name}" password="{password}";\n'
+    )
+
+
+def _on_cluster(command: str) -> list[list[str]]:
+    """Return the command lines that connect, one for each format."""
+    option = {option.name: option for option in _loaded(command).params}.get("form")
+    formats = option.type.choices if option is not None and isinstance(option.type, click.Choice) else ()
+    base = {
+        "plan": ["plan", "documents"],
+        "drift": ["drift", "documents"],
+        "compile": ["compile", "documents"],
+        "acls": ["acls", "documents", "--self"],
+        "import": ["import", "--describe", "app.txt", "--application-id", "imported"],
+    }[command]
+    return [[*base, "--format", str(form)] for form in formats] or [base]
+
+
+def _loaded(command: str) -> click.Command:
+    lazy = _COMMANDS[command]
+    loaded = getattr(import_module(lazy.module), lazy.attribute)
+    assert isinstance(loaded, click.Command)
+    return loaded
+
+
+def _connecting() -> list[str]:
+    return [
+        name
+        for name in _COMMANDS
+        if name not in _ELSEWHERE and any(option.name == "command_config" for option in _loaded(name).params)
+    ]
+
+
+def test_by_environment_and_by_file(world: World, secured: Broker) -> None:
+    told, folder = Told(), world.stack.folder
+    world.cluster.create(world.repartition, 9)
+    file = folder / "client.properties"
+    nowhere = "127.0.0.1:1"
+    given = {
+        "right": (BY_ENVIRONMENT.password, BY_FILE.password, ""),
+        "refused": (BY_ENVIRONMENT.password + MISTYPED, BY_FILE.password + MISTYPED, ""),
+        "unreachable": (BY_ENVIRONMENT.password, BY_FILE.password, nowhere),
+    }
+    codes: dict[str, set[int]] = {}
+    for case, (by_environment, by_file, server) in given.items():
+        file.write_text(_properties(secured, by_file, server))
+        own = _environment(secured, by_environment, server)
+        for command in _connecting():
+            lines = _on_cluster(command)
+            for line in lines if case == "right" else lines[:1]:
+                # With a server named on the command line the rest comes from the environment.
+                server_option = ("--bootstrap-server", own["HEADWATER_BOOTSTRAP_SERVERS"])
+                codes.setdefault(case, set()).add(told.run(own, *line, *server_option, folder=folder))
+                codes[case].add(told.run({}, *line, "--command-config", str(file), folder=folder))
+    file.unlink()
+    told.files(folder / "documents")
+    told.show_no_secret()
+    assert ExitCode.BUG not in set().union(*codes.values())
+    assert ExitCode.DRIFT in codes["right"]
+    assert ExitCode.PROBLEMS in codes["refused"] & codes["unreachable"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("HEADWATER_CLIENT_KEY", "-----BEGIN PRIVATE KEY-----\nquail\n-----END PRIVATE KEY-----\n"),
+        ("HEADWATER_CLIENT_KEY", "quail.pem"),
+        ("HEADWATER_CA_CERT", "-----BEGIN CERTIFICATE-----\nquail\n-----END CERTIFICATE-----\n"),
+        ("HEADWATER_SASL_PASSWORD", "quail\nquail"),
+    ],
+)
+def test_secrets_that_are_none(setting: str, value: str, world: World, secured: Broker) -> None:
+    """What cannot be used is named by its setting, not by what it holds; a path is no secret."""
+    environment = {**_environment(secured), "HEADWATER_SECURITY_PROTOCOL": "SASL_SSL", setting: value}
+    told = Told({str(number): b"" for number in range(20)})
+    assert told.run(environment, "drift", "documents", folder=world.stack.folder) == ExitCode.PROBLEMS
+    if not value.endswith(".pem"):
+        told.show_no_secret()
+
+
+def test_tokens_of_a_forge(world: World) -> None:
+    told, folder = Told({str(number): b"" for number in range(20)}), world.stack.folder
+    (folder / "drift.md").write_text("drift\n")
+    for api in ("http://127.0.0.1:1", "http://example.com", "https://127.0.0.1:1"):
+        environment = {"GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/shop", "GITHUB_TOKEN": TOKEN}
+        environment["HEADWATER_DEBUG"] = "1"
+        code = told.run(environment, "publish", "drift.md", "--issue", "Drift", folder=folder)
+        assert code == ExitCode.PROBLEMS
+    told.show_no_secret()
+
+
+def test_by_stack(world: World, secured: Broker) -> None:
+    told, stack = Told(), world.stack
+    stack.configure(
+        {
+            "bootstrapServers": secured.address("SASL_PLAINTEXT"),
+            "securityProtocol": "SASL_PLAINTEXT",
+            "saslMechanism": "SCRAM-SHA-512",
+            "saslUsername": BY_STACK.name,
+        }
+    )
+
+    def run(*arguments: str, succeeds: bool) -> None:
+        outcome = stack.run(*arguments)
+        assert outcome.succeeded is succeeds, str(outcome)
+        told.texts[f"{len(told.texts)}: pulumi {' '.join(arguments)}"] = outcome.text.encode()
+
+    up = ("up", "--yes", "--skip-preview")
+    stack.set_secret("saslPassword", BY_STACK.password + MISTYPED)
+    run("preview", "--json", succeeds=False)
+    run(*up, succeeds=False)
+    stack.set_secret("saslPassword", BY_STACK.password)
+    for arguments in (("preview",), ("preview", "--json"), ("preview", "--diff"), up):
+        run(*arguments, succeeds=True)
+    preview = stack.folder / "preview.json"
+    preview.write_text(stack.succeed("preview", "--json"))
+    for arguments in (("stack", "export"), ("stack", "output", "--json"), ("config",), ("config", "--json")):
+        run(*arguments, succeeds=True)
+    run("refresh", "--preview-only", "--diff", succeeds=True)
+    own = {**stack._environment(), **_environment(secured)}
+    for form in ("text", "json", "markdown", "html", "junit"):
+        options = ("--stack", "test", "--format", form, "--output", f"drift.{form}")
+        assert told.run(own, "drift", "documents", *options, folder=stack.folder) == ExitCode.DONE
+    told.run(own, "plan", "documents", "--stack", "test", folder=stack.folder)
+    told.run(own, "plan-comment", str(preview), "--drift", "drift.json", folder=stack.folder)
+    stack.configure({"bootstrapServers": "127.0.0.1:1"})
+    run("preview", "--json", succeeds=False)
+    told.files(stack.folder)
+    told.show_no_secret()
