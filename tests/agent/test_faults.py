@@ -1,0 +1,313 @@
+"""What goes wrong on a real broker while an expansion is due: a failure with a clock, and got over."""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from spark_jobs.agent.events import (
+    AttemptEnded,
+    AttemptFailed,
+    ClusterReadable,
+    ClusterUnreadable,
+    GaveUp,
+    Notified,
+)
+from spark_jobs.agent.state import Outcome, Phase
+from tests.agent.live_documents import HEARD, heard, texts
+from tests.agent.running import Recorder, await_counts, await_true, make_topics, running, settings
+from tests.agent.simulation import documents
+from tests.pulumi.cluster import Cluster
+from toolchain.broker import Broker, SaslUser, Settings
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
+
+AGENT = SaslUser(name="agent", password="grey-stork-0815")
+QUICK = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "1"}
+
+
+@attrs.frozen
+class Scene:
+    broker: Broker
+    cluster: Cluster
+    suffix: str
+    timeout_ms: int
+
+    @property
+    def documents(self) -> tuple[TopologyDocument, ...]:
+        config = f"config: {{partition.autoscaling.timeout.ms: {self.timeout_ms}, "
+        return documents(*(text.replace("config: {", config) for text in texts(self.suffix)))
+
+    @property
+    def app(self) -> str:
+        return f"totals-app-{self.suffix}"
+
+    @property
+    def changelog(self) -> str:
+        return f"{self.app}-counts-changelog"
+
+    @property
+    def repartition(self) -> str:
+        return f"{self.app}-by-customer-repartition"
+
+    def sources(self, orders: int) -> dict[str, int]:
+        return {f"orders-{self.suffix}": orders, f"returns-{self.suffix}": 3}
+
+    def grow(self, orders: int) -> None:
+        self.cluster.expand(f"orders-{self.suffix}", orders)
+
+    def await_counts(self, orders: int, seconds: float = 60) -> None:
+        await_counts(self.cluster, self.documents, self.sources(orders), seconds)
+
+    def await_steady(self, agent: Recorder) -> None:
+        await_true(lambda: agent.state.is_recovered and agent.phase(self.app) is Phase.STEADY, 60)
+
+
+@pytest.fixture(scope="module")
+def broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
+    with own_broker(Settings(sasl_users=(AGENT,), authorizer=True, overrides=QUICK)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def scene(broker: Broker, unique: Callable[[str], str]) -> Scene:
+    return set_up(broker, unique)
+
+
+def set_up(broker: Broker, unique: Callable[[str], str], timeout_ms: int = 900_000) -> Scene:
+    made = Scene(broker, Cluster(broker.bootstrap_servers), unique("x").removeprefix("x-"), timeout_ms)
+    make_topics(made.cluster, made.documents, made.sources(2))
+    heard()
+    return made
+
+
+def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
+    """Return topic → its results, in order."""
+    told: dict[str, list[Outcome]] = {}
+    for event in agent.events:
+        if isinstance(event, AttemptEnded):
+            for result in event.results:
+                told.setdefault(result.topic, []).append(result.outcome)
+    return told
+
+
+def test_a_broker_that_hangs_past_request_timeouts(scene: Scene) -> None:
+    with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
+        scene.await_steady(agent)
+        scene.grow(6)
+        scene.broker.pause()
+        try:
+            await_true(lambda: agent.of(ClusterUnreadable))
+            assert agent.state.unreadable
+        finally:
+            scene.broker.resume()
+        await_true(lambda: agent.of(ClusterReadable))
+        scene.await_counts(6)
+        scene.await_steady(agent)
+    assert agent.state.failures == 0
+
+
+def test_a_broker_that_restarts_in_the_midst(scene: Scene) -> None:
+    with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
+        scene.await_steady(agent)
+        scene.grow(5)
+        scene.broker.restart()
+        scene.await_counts(5)
+        scene.await_steady(agent)
+
+
+def test_a_broker_that_is_killed_and_comes_back(scene: Scene) -> None:
+    with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
+        scene.await_steady(agent)
+        scene.broker.kill()
+        await_true(lambda: agent.of(ClusterUnreadable))
+        scene.broker.start()
+        scene.grow(7)
+        scene.await_counts(7)
+        scene.await_steady(agent)
+    assert agent.state.failures == 0
+
+
+@attrs.frozen
+class Rights:
+    """What the agent's user may do, granted and taken away by the super user."""
+
+    admin: AdminClient
+    suffix: str
+
+    def allow(self, operation: AclOperation, kind: ResourceType, name: str) -> AclBinding:
+        return self._set(operation, kind, name, ResourcePatternType.PREFIXED, AclPermissionType.ALLOW)
+
+    def deny_alter(self, topic: str) -> AclBinding:
+        return self._set(
+            AclOperation.ALTER,
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            AclPermissionType.DENY,
+        )
+
+    def take_back(self, binding: AclBinding) -> None:
+        exactly = AclBindingFilter(
+            binding.restype,
+            binding.name,
+            binding.resource_pattern_type,
+            binding.principal,
+            binding.host,
+            binding.operation,
+            binding.permission_type,
+        )
+        for future in self.admin.delete_acls([exactly]).values():
+            assert future.result()
+
+    def _set(
+        self,
+        operation: AclOperation,
+        kind: ResourceType,
+        name: str,
+        pattern: ResourcePatternType,
+        permission: AclPermissionType,
+    ) -> AclBinding:
+        binding = AclBinding(kind, name, pattern, f"User:{AGENT.name}", "*", operation, permission)
+        for future in self.admin.create_acls([binding]).values():
+            future.result()
+        return binding
+
+
+@pytest.fixture
+def rights(scene: Scene) -> Iterator[Rights]:
+    """All that an agent needs (docs/agent.md)."""
+    granted = Rights(AdminClient({"bootstrap.servers": scene.broker.bootstrap_servers}), scene.suffix)
+    group = f"headwater-agent-{scene.suffix}"
+    bindings = [
+        granted.allow(operation, ResourceType.TOPIC, name)
+        for operation, name in (
+            *((AclOperation.DESCRIBE, word) for word in ("totals", "ranks", "orders", "returns")),
+            *((AclOperation.ALTER, word) for word in ("totals", "ranks")),
+            *(
+                (operation, group)
+                for operation in (AclOperation.CREATE, AclOperation.READ, AclOperation.WRITE)
+            ),
+        )
+    ]
+    bindings.append(granted.allow(AclOperation.READ, ResourceType.GROUP, group))
+    yield granted
+    for binding in bindings:
+        granted.take_back(binding)
+
+
+def login(broker: Broker) -> Connection:
+    return Connection(
+        bootstrap_servers=(broker.address("SASL_PLAINTEXT"),),
+        protocol="SASL_PLAINTEXT",
+        mechanism="PLAIN",
+        username=AGENT.name,
+        password=AGENT.password,
+    )
+
+
+def test_one_topic_that_fails_holds_back_only_what_lies_upstream_of_it(scene: Scene, rights: Rights) -> None:
+    """Partial success: the refined set of topics is tried again, and the callback comes once."""
+    refused = rights.deny_alter(f"totals-{scene.suffix}")
+    secured = settings("", scene.documents, scene.suffix, callback=HEARD, connection=login(scene.broker))
+    with running(secured) as agent:
+        scene.await_steady(agent)
+        scene.grow(6)
+        await_true(lambda: len(agent.of(AttemptFailed)) > 1)
+        assert scene.cluster.partitions(scene.changelog) == 6
+        assert scene.cluster.partitions(scene.repartition) == 3
+        assert outcomes(agent)[f"totals-{scene.suffix}"][0] is Outcome.FAILED
+        assert outcomes(agent)[scene.repartition][0] is Outcome.HELD_BACK
+        failed = agent.of(AttemptFailed)[0]
+        assert isinstance(failed, AttemptFailed)
+        assert "TOPIC_AUTHORIZATION_FAILED" in failed.reasons[0]
+        rights.take_back(refused)
+        scene.await_counts(6)
+        await_true(lambda: len(agent.of(Notified)) == 2)
+    assert outcomes(agent)[scene.changelog] == [Outcome.EXPANDED]
+    assert sorted(heard()) == [(3, 6), (3, 6)]
+
+
+def test_rights_that_are_taken_away_and_given_back(scene: Scene, rights: Rights) -> None:
+    secured = settings("", scene.documents, scene.suffix, connection=login(scene.broker))
+    with running(secured) as agent:
+        scene.await_steady(agent)
+        binding = rights.deny_alter(scene.changelog)
+        scene.grow(4)
+        await_true(lambda: agent.of(AttemptFailed))
+        rights.take_back(binding)
+        scene.await_counts(4)
+        scene.await_steady(agent)
+        hidden = rights._set(
+            AclOperation.DESCRIBE,
+            ResourceType.TOPIC,
+            f"orders-{scene.suffix}",
+            ResourcePatternType.LITERAL,
+            AclPermissionType.DENY,
+        )
+        await_true(lambda: agent.phase(scene.app) is Phase.REFUSED)
+        (problem,) = agent.state.applications[scene.app].problems
+        assert problem.code == "MissingSourceTopic"
+        assert "right to describe" in problem.fix
+        rights.take_back(hidden)
+        scene.await_steady(agent)
+
+
+def test_it_gives_up_once_after_the_timeout_and_goes_on(broker: Broker, unique: Callable[[str], str]) -> None:
+    scene = set_up(broker, unique, timeout_ms=3_000)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    rights = Rights(admin, scene.suffix)
+    everything = [
+        rights.allow(AclOperation.ALL, kind, name)
+        for kind, name in (
+            *((ResourceType.TOPIC, word) for word in ("totals", "ranks", "orders", "returns", "headwater")),
+            (ResourceType.GROUP, "headwater"),
+        )
+    ]
+    denied = rights.deny_alter(scene.changelog)
+    secured = settings("", scene.documents, scene.suffix, callback=HEARD, connection=login(broker))
+    with running(secured) as agent:
+        scene.await_steady(agent)
+        scene.grow(6)
+        await_true(lambda: agent.phase(scene.app) is Phase.GIVEN_UP)
+        assert agent.state.failures == 1
+        (gave_up,) = agent.of(GaveUp)
+        assert isinstance(gave_up, GaveUp)
+        assert 3_000 <= gave_up.failing_for_ms < 10_000
+        rights.take_back(denied)
+        looks = agent.state.looks
+        await_true(lambda: agent.state.looks > looks + 2)
+        assert scene.cluster.partitions(scene.changelog) == 3
+        scene.grow(7)
+        scene.await_counts(7)
+        await_true(lambda: len(agent.of(Notified)) >= 2)
+        assert agent.state.failures == 1
+    assert (3, 7) in heard()
+    for binding in everything:
+        rights.take_back(binding)
+
+
+def test_a_controller_mutation_quota(own_broker: Callable[..., Broker], unique: Callable[[str], str]) -> None:
+    """The connection is muted until the rate is kept: requests time out, and count once they show."""
+    one_second_windows = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
+    with own_broker(Settings(overrides=QUICK | one_second_windows)) as broker:
+        scene = set_up(broker, unique)
+        with running(settings(broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
+            scene.await_steady(agent)
+            broker.limit_topic_changes(1)
+            scene.grow(6)
+            await_true(lambda: agent.of(AttemptFailed) or agent.of(ClusterUnreadable), 60)
+            scene.await_counts(6, seconds=100)
+            scene.await_steady(agent)
+        assert agent.state.failures == 0

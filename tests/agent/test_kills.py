@@ -1,0 +1,141 @@
+"""SIGKILL at random instants: whatever was done by then, the next agent finishes it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from threading import Event
+
+import attrs
+import pytest
+
+from infra.observe import Connection
+from spark_jobs.agent.coordination_topic import coordination_topic
+from spark_jobs.agent.history import read_lines
+from spark_jobs.agent.history_records import JournalLine, furthest, that_count
+from spark_jobs.agent.state import Stage
+from tests.agent.live_documents import WRITTEN, texts, unique_documents
+from tests.agent.running import await_counts, await_true, make_topics
+from tests.agent.simulation import set_up
+from tests.pulumi.cluster import Cluster
+from toolchain.broker import Broker, Settings
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+QUICK = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "1"}
+LONGEST_LIFE_SECONDS = 6.0
+FIRST, SECOND = 2, 3
+
+
+@attrs.frozen
+class Scene:
+    servers: str
+    cluster: Cluster
+    suffix: str
+    folder: Path
+
+    @property
+    def heard(self) -> Path:
+        return self.folder / "heard.txt"
+
+    def sources(self, orders: int) -> dict[str, int]:
+        return {f"orders-{self.suffix}": orders, f"returns-{self.suffix}": SECOND}
+
+    def wanted(self, orders: int) -> dict[str, int]:
+        return set_up(unique_documents(self.suffix), self.sources(orders))
+
+    @contextmanager
+    def agent(self) -> Iterator["subprocess.Popen[bytes]"]:
+        command = [sys.executable, "-m", "infra.cli", "agent", "run", str(self.folder / "documents")]
+        command += ["--bootstrap-server", self.servers, "--group", self.suffix, "--callback", WRITTEN]
+        command += ["--metadata-max-age-ms", "200", "--follow-up-ms", "300", "--session-timeout-ms", "1000"]
+        with (self.folder / "agent.log").open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "HEARD_FILE": str(self.heard)},
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def scene(own_broker: Callable[..., Broker], tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Scene]:
+    suffix = unique("x").removeprefix("x-")
+    (tmp_path / "documents").mkdir()
+    for number, text in enumerate(texts(suffix)):
+        (tmp_path / "documents" / f"{number}.yaml").write_text(text)
+    with own_broker(Settings(overrides=QUICK)) as broker:
+        made = Scene(broker.bootstrap_servers, Cluster(broker.bootstrap_servers), suffix, tmp_path)
+        make_topics(made.cluster, unique_documents(suffix), made.sources(FIRST))
+        yield made
+
+
+def test_killed_at_a_few_random_instants(scene: Scene) -> None:
+    _kill_at_random(scene, times=6)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_800)
+def test_killed_at_fifty_random_instants(scene: Scene) -> None:
+    _kill_at_random(scene, times=50)
+
+
+def _kill_at_random(scene: Scene, times: int) -> None:
+    """Each life begins with a growth of the source; only the last one is let live."""
+    chance = random.Random(f"{times} kills")  # noqa: S311 - repeatable, guards nothing
+    orders = SECOND + 1
+    with scene.agent():
+        scene.cluster.expand(f"orders-{scene.suffix}", orders)
+        await_counts(scene.cluster, unique_documents(scene.suffix), scene.sources(orders), 60)
+    for _ in range(times):
+        orders += 1
+        with scene.agent() as agent:
+            scene.cluster.expand(f"orders-{scene.suffix}", orders)
+            Event().wait(chance.uniform(0, LONGEST_LIFE_SECONDS))
+            agent.send_signal(signal.SIGKILL)
+            assert agent.wait() == -signal.SIGKILL
+        for name, most in scene.wanted(orders).items():
+            assert (scene.cluster.partitions(name) or 0) <= most, name
+    with scene.agent():
+        await_counts(scene.cluster, unique_documents(scene.suffix), scene.sources(orders), 60)
+        await_true(lambda: _are_over(scene), 60)
+    _check_history(scene, orders, times)
+
+
+def _lines(scene: Scene) -> list[JournalLine]:
+    connection = Connection(bootstrap_servers=(scene.servers,))
+    return list(read_lines(connection, coordination_topic(scene.suffix), "test"))
+
+
+def _are_over(scene: Scene) -> bool:
+    entries = furthest(_lines(scene)).values()
+    return len(entries) == 2 and all(entry.stage is Stage.NOTIFIED for entry in entries)
+
+
+def _check_history(scene: Scene, orders: int, kills: int) -> None:
+    """No growth is lost, none is told twice but where a kill came between the call and its line."""
+    finished = [
+        entry
+        for line in that_count(_lines(scene))
+        if (entry := line.entry()) is not None and entry.stage is Stage.NOTIFIED
+    ]
+    for application in ("totals-app", "ranks-app"):
+        own = [entry for entry in finished if entry.application.startswith(application)]
+        assert len({entry.number for entry in own}) == len(own)
+        for earlier, later in pairwise(own):
+            assert earlier.after == later.before
+        assert set(own[-1].after.values()) == {orders}
+    calls = scene.heard.read_text().splitlines()
+    assert len(finished) <= len(calls) <= len(finished) + kills
