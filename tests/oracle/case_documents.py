@@ -17,7 +17,7 @@ def case_folders() -> list[Path]:
 
 
 def document_of(case: Path) -> dict[str, Any]:
-    return translate((case / "topology.txt").read_text(encoding="utf-8"), case.name)
+    return translate((case / "topology.txt").read_text(encoding="utf-8"), case.name, runs=True)
 
 
 def document_text(document: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import attrs
 
 from tests.oracle.topology_txt_arguments import Arguments, split_top
+from tests.oracle.topology_txt_expressions import Kind
+from tests.oracle.topology_txt_functions import cogrouped, expressions, predicate, result_holds
 from tests.oracle.topology_txt_options import (
     Options,
     join_stores,
@@ -46,11 +48,11 @@ _OPERATORS = {
 _JOIN_WORDS = {"key", "foreignKey", "window"}
 
 
-def translate(text: str, application_id: str) -> Options:
-    """Return the document of a `topology.txt`."""
+def translate(text: str, application_id: str, *, runs: bool = False) -> Options:
+    """Return the document of a `topology.txt`; one that `runs` has expressions and classes, too."""
     lines = [_COMMENT.sub("", line.rstrip()) for line in text.splitlines()]
     config = dict(line.split(maxsplit=1)[1].split("=", 1) for line in lines if line.startswith("config "))
-    program = Program()
+    program = Program(runs)
     program.run([line for line in lines if line.strip() and not re.match(r"config |note:|--", line)])
     return {
         "application": {"id": application_id, **({"config": config} if config else {})},
@@ -66,12 +68,14 @@ class Value:
     options: Options
     alias: str | None = None
     window: Options = attrs.field(factory=dict)
+    holds: Kind = "string"
 
 
 @attrs.define
 class Program:
     """The calls so far, the named values and what the last call returned."""
 
+    runs: bool = False
     steps: list[tuple[str, Options]] = attrs.field(factory=list)
     names: dict[str, Value] = attrs.field(factory=dict)
     current: Value | None = None
@@ -169,10 +173,19 @@ class Program:
     def _apply(
         self, operator: str, receiver: Value | None, arguments: Arguments, branches: list[str]
     ) -> Value | None:
+        result = self._made(operator, receiver, arguments, branches)
+        if result is not None and self.runs:
+            result.holds = result_holds(operator, arguments, receiver.holds if receiver else "string")
+        return result
+
+    def _made(
+        self, operator: str, receiver: Value | None, arguments: Arguments, branches: list[str]
+    ) -> Value | None:
         if operator in _SOURCES:
             return self.emit(operator, None, source(operator, arguments), operator)
         if operator in _PROCESSOR_API:
-            return self.emit(operator, None, processor_api(operator, arguments), None)
+            options = processor_api(operator, arguments) | self._does(operator, None, arguments)
+            return self.emit(operator, None, options, None)
         if operator in {"join", "leftJoin", "outerJoin", "merge"}:
             return self._combine(operator, receiver, arguments)
         if operator == "cogroup":
@@ -184,7 +197,7 @@ class Program:
     def _plain(self, operator: str, receiver: Value | None, arguments: Arguments) -> Value | None:
         """A call that takes no other value."""
         kind = receiver.kind if receiver else ""
-        options = plain(operator, kind, arguments)
+        options = plain(operator, kind, arguments) | self._does(operator, receiver, arguments)
         store = options.get("materialized")
         if receiver is not None and receiver.window and isinstance(store, dict):
             options["materialized"] = supplied(store, receiver.window)
@@ -196,6 +209,7 @@ class Program:
     def _combine(self, operator: str, receiver: Value | None, arguments: Arguments) -> Value | None:
         partner = self._partner(arguments)
         options: Options = {"with": self._alias(partner)}
+        does = self._does(operator, receiver, arguments, partner)
         if operator == "merge":
             return self.emit(operator, receiver, options | named(arguments), "stream")
         durations = kept(arguments, "difference", "before", "after", "grace")
@@ -207,13 +221,26 @@ class Program:
             options |= {**named(arguments), **materialized(arguments)}
         else:
             options |= {**durations, **named(arguments)}
-        return self.emit(operator, receiver, options, "table" if tables else "stream")
+        return self.emit(operator, receiver, options | does, "table" if tables else "stream")
+
+    def _does(
+        self, operator: str, receiver: Value | None, arguments: Arguments, partner: Value | None = None
+    ) -> Options:
+        if not self.runs:
+            return {}
+        holds = [value.holds if value is not None else "string" for value in (receiver, partner)]
+        return expressions(operator, arguments, *holds)
 
     def _cogroup(self, receiver: Value | None, arguments: Arguments) -> Value | None:
         handle = arguments.words[0] if arguments.words else None
         if receiver is not None and receiver.kind == "cogrouped" and handle:
-            return self.emit("cogroup", receiver, {"with": self._alias(self._value(handle))}, "cogrouped")
-        return self.emit("cogroup", self._value(handle) if handle else receiver, {}, "cogrouped")
+            does = cogrouped(arguments, self._value(handle).holds) if self.runs else {}
+            return self.emit(
+                "cogroup", receiver, {"with": self._alias(self._value(handle)), **does}, "cogrouped"
+            )
+        first = self._value(handle) if handle else receiver
+        does = cogrouped(arguments, first.holds) if self.runs and first is not None else {}
+        return self.emit("cogroup", first, does, "cogrouped")
 
     def _split(self, receiver: Value | None, arguments: Arguments, branches: list[str]) -> Value | None:
         options: Options = named(arguments)
@@ -223,7 +250,11 @@ class Program:
             assert found is not None
             branch_arguments = Arguments.parse(found[3])
             child: Options = dict(named(branch_arguments))
-            children.append((Value("stream", child), branch_arguments.branch_of, found[1]))
+            holds = receiver.holds if receiver is not None else "string"
+            if self.runs:
+                child |= predicate(branch_arguments, holds)
+            made = Value("stream", child, holds=holds)
+            children.append((made, branch_arguments.branch_of, found[1]))
             if found[2] == "branch":
                 options.setdefault("branches", []).append(child)
             else:

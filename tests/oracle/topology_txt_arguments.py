@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from tests.oracle.topology_txt_expressions import Function
+
 _SERDE = r"(?:[a-z]+(?:-windowed)?(?::\d+)?|session-windowed)"
 _SERDES = re.compile(rf"\(\s*({_SERDE})\s*,\s*({_SERDE})(?:\s*,\s*{_SERDE})?\s*\)(?!\s*->)")
 _FUNCTION = re.compile(r"(?:\([^()]*\)|[a-z]\w*)\s*->\s*")
@@ -21,7 +23,7 @@ class Arguments:
     """`branch_of` is what follows a bare `->` (the chain of a branch)."""
 
     words: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
+    functions: tuple[Function, ...] = ()
     serdes: tuple[str, str] | None = None
     options: Mapping[str, str] = attrs.field(factory=dict)
     nested: tuple[str, ...] = ()
@@ -32,7 +34,7 @@ class Arguments:
     @classmethod
     def parse(cls, text: str) -> "Arguments":
         words: list[str] = []
-        functions: list[str] = []
+        functions: list[Function] = []
         options: dict[str, str] = {}
         nested: list[str] = []
         lists: list[str] = []
@@ -46,7 +48,8 @@ class Arguments:
                 serdes, end = (found[1], found[2]), found.end()
             elif found := _FUNCTION.match(text, at):
                 end = _function_end(text, found.end())
-                functions.append(text[found.end() : end].strip())
+                names = tuple(re.findall(r"\w+", found.group().partition("->")[0]))
+                functions.append(Function(names, text[found.end() : end].strip()))
             elif found := _OPTION.match(text, at):
                 end = _value_end(text, found.end())
                 options[found[1]] = text[found.end() : end].strip()

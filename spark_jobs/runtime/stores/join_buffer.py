@@ -54,7 +54,7 @@ class JoinBufferBytes:
         if self._observed.now - self._grace > time:
             return False
         self._observed.now = max(self._observed.now, time)
-        self._sequence.now = (self._sequence.now + 1) & _SEQUENCES
+        self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
         sequence = self._sequence.now.to_bytes(_SEQUENCE, "big")
         place = _LEAD + time.to_bytes(_TIME, "big") + self._key.serialize(key) + sequence
         stored = Buffered(context, None, None, self._value.serialize(value)).serialize()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from spark_jobs.runtime.program_interface import Serde
 from spark_jobs.runtime.records import Context, Value, ValueAndTimestamp, Windowed
 from spark_jobs.runtime.stores.clock import Clock
+from spark_jobs.runtime.stores.key_index import KeyIndex
 from spark_jobs.runtime.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
 
@@ -18,6 +19,7 @@ _SEQUENCE = 4
 _TAIL = _START + _SEQUENCE
 _SEQUENCES = 0x7FFFFFFF
 _LAST_TIME = 2**63 - 1
+_FEW_STARTS = 4096
 
 
 class WindowBytes:
@@ -50,6 +52,8 @@ class WindowBytes:
         self._sequence = sequence
         self._seen = retention_ms if emits_on_close else retention_ms - 1
         self._size = size_ms
+        self._edges: dict[int, tuple[bytes, bytes]] = {}
+        self._index = KeyIndex(below.overlay, self.segments, _TAIL)
         self._context = context
 
     def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
@@ -62,10 +66,10 @@ class WindowBytes:
         observed.now = max(observed.now, start)
         sequence = 0
         if self._sequence is not None:
-            if value is None:
-                return
-            sequence = self._sequence.now = (self._sequence.now + 1) & _SEQUENCES
+            # a null adds nothing, but the changelog counts it and gets it
+            sequence = self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
         place = self.place(key, start, sequence)
+        self._index.add(key, place)
         self.below.put(place, value, context)
 
     def fetch(self, key: Value, start: int) -> Value:
@@ -116,33 +120,30 @@ class WindowBytes:
 
     def expire(self) -> None:
         """Takes the segments out that nothing can be seen of; at the end of a batch."""
+        self._index.clear()
         self.segments.expire(self.below.overlay, self.observed.now)
 
     def place(self, key: bytes, start: int, sequence: int = 0) -> bytes:
         """Where an entry lies in the store."""
-        segment = start // self.segments.interval
-        return b"".join((
-            segment.to_bytes(SEGMENT, "big"),
-            key,
-            start.to_bytes(_START, "big"),
-            sequence.to_bytes(_SEQUENCE, "big"),
-        ))  # fmt: skip
+        edges = self._edges.get(start)
+        if edges is None:
+            if len(self._edges) >= _FEW_STARTS:
+                self._edges.clear()
+            edges = self._edges[start] = self.segments.id(start), start.to_bytes(_START, "big")
+        return edges[0] + key + edges[1] + sequence.to_bytes(_SEQUENCE, "big")
 
     def _of_key(
         self, key: Value, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[int, bytes]]:
         first, last = self._visible(first), min(last, _LAST_TIME)
-        plain = self.key_serde.serialize(key)
-        length = SEGMENT + len(plain) + _TAIL
-        overlay = self.below.overlay
-        read = overlay.range if forward else overlay.reverse_range
-        for segment in self.segments.between(first, last, self.observed.now, forward=forward):
-            lead = segment + plain
-            low = lead + first.to_bytes(_START, "big")
-            high = lead + last.to_bytes(_START, "big") + b"\xff" * (_SEQUENCE + 1)
-            for place, value in read(low, high):
-                if len(place) == length:
-                    yield int.from_bytes(place[-_TAIL:-_SEQUENCE], "big"), value
+        get = self.below.overlay.get
+        low = first.to_bytes(_START, "big")
+        high = last.to_bytes(_START, "big") + b"\xff" * _SEQUENCE
+        found = self._index.places(self.key_serde.serialize(key), low, high, self._oldest())
+        for place in found if forward else reversed(found):
+            value = get(place)
+            if value is not None:
+                yield int.from_bytes(place[-_TAIL:-_SEQUENCE], "big"), value
 
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
@@ -157,6 +158,9 @@ class WindowBytes:
             if first <= start <= last:
                 key = place[SEGMENT:-_TAIL]
                 yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
+
+    def _oldest(self) -> int:
+        return max(self.observed.now - self._seen, 0)
 
     def _visible(self, first: int) -> int:
         return max(first, self.observed.now - self._seen, 0)

@@ -83,20 +83,21 @@ class _Keys(NamedTuple):
 def _left_instructions(keys: _Keys) -> Wanted | None:
     if not keys.had:
         return ((keys.new, NULL_IF_MISSING),) if keys.has else ()
-    gone = ((keys.old, DELETE_AND_PROPAGATE),) if keys.old is not None and keys.moved else ()
+    gone = ((keys.old, DELETE_QUIETLY),) if keys.old is not None and keys.moved else ()
     return (*gone, (keys.new, NULL_IF_MISSING))
 
 
 def _inner_instructions(keys: _Keys) -> Wanted | None:
     """None = dropped for a null foreign key."""
-    if (keys.had and keys.old is None) or (keys.has and keys.new is None):
-        return None
-    if not keys.had:
-        return ((keys.new, ONLY_IF_PRESENT),) if keys.has else ()
-    if not keys.has:
+    if keys.old is None and keys.new is None:
+        return None if keys.had or keys.has else ()
+    if keys.old is None:
+        return ((keys.new, ONLY_IF_PRESENT),)
+    if keys.new is None:
         return ((keys.old, DELETE_AND_PROPAGATE),)
-    gone = ((keys.old, DELETE_QUIETLY),) if keys.moved else ()
-    return (*gone, (keys.new, NULL_IF_MISSING))
+    if not keys.moved:
+        return ((keys.new, ONLY_IF_PRESENT),)
+    return ((keys.old, DELETE_QUIETLY), (keys.new, NULL_IF_MISSING))
 
 
 def receive(behaviour: ForeignKeyReceive, context: OperatorContext) -> Process:

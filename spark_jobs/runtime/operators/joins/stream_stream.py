@@ -144,10 +144,11 @@ class _Waiting:
         self.ambient.node = None
 
     def met(self, key: Value, other_time: int, timestamp: int, headers: Headers) -> None:
-        """The other record has a partner now; told to the changelog whether or not it was waiting."""
-        self.ambient.node = (timestamp, headers, self.ambient.record)
-        self.store.clear(other_time, not self.is_left, key)
-        self.ambient.node = None
+        """The other record has a partner now and waits no longer, if it did."""
+        if self.store.holds(other_time, not self.is_left, key):
+            self.ambient.node = (timestamp, headers, self.ambient.record)
+            self.store.clear(other_time, not self.is_left, key)
+            self.ambient.node = None
 
     def emit(self, timestamp: int, headers: Headers) -> None:
         """Joins with null what can have no partner any more (`emitNonJoinedOuterRecords`)."""

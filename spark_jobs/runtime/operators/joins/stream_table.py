@@ -45,10 +45,7 @@ def _join(
     context: OperatorContext,
     mapped: Callable[[Value, Value], Value] | None = None,
 ) -> Process:
-    """Null values are dropped; null keys too, but not by a left join.
-
-    A left join drops a record that has a key of its own but none for the global table.
-    """
+    """Null values are dropped; null keys too, but not by a left join."""
     is_left = behaviour.kind == "left"
     joined = context.expression(behaviour.value, "left", "right", "key")
     forward, task, name = context.forward, context.task, context.node.name
@@ -58,7 +55,7 @@ def _join(
             task.drop(name, "null key or value")
             return
         wanted = key if mapped is None else mapped(key, value)
-        if wanted is None and not (is_left and key is None):
+        if wanted is None and not is_left:
             task.drop(name, "null key or value")
             return
         right = None if wanted is None else look_up(wanted, timestamp)

@@ -1,0 +1,117 @@
+"""Runs a document's programs record by record, as `TopologyTestDriver` does: one partition a topic, no cache.
+
+A record is processed to the end before the next one; of what waits in internal topics the record with the
+smallest timestamp is next, and each is a batch of its own.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import attrs
+
+from infra.compiler import build_nodes, compile_document
+from infra.compiler.java_patterns import JavaPattern
+from infra.model.nodes import SourceNode
+from infra.model.topology import TopologyDocument
+from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of
+from spark_jobs.runtime.program_interface import EngineSettings
+from spark_jobs.runtime.records import OutputRecord
+from spark_jobs.runtime.stores.local_state import MemoryState
+from spark_jobs.runtime.task import Task
+
+Bytes = bytes | None
+UNCACHED = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
+
+
+def runnable_programs(
+    document: TopologyDocument, topics: Iterable[str], settings: EngineSettings = UNCACHED
+) -> tuple[SubtopologyProgram, ...]:
+    """Programs of one partition; `topics` are those of users, for patterns."""
+    nodes = build_nodes(document)
+    problems = problems_of(document, nodes)
+    assert not problems, problems
+    known = {t for node in nodes.nodes if isinstance(node, SourceNode) for t in node.topics} | set(topics)
+    compiled = compile_document(document, dict.fromkeys(known, 1))
+    made = build_programs(document, nodes, compiled)
+    counts = dict.fromkeys((topic for program in made for topic in program.sinks.values()), 1)
+    return tuple(attrs.evolve(program, settings=settings).with_counts(counts) for program in made)
+
+
+class Replay:
+    """All tasks of an application, and every record that they wrote, in order."""
+
+    def __init__(self, programs: Iterable[SubtopologyProgram]) -> None:
+        self.programs = tuple(programs)
+        self._states = {program.name: MemoryState() for program in self.programs}
+        self.tasks: dict[str, Task] = {}
+        lent: dict[str, Any] = {}
+        for program in sorted(self.programs, key=lambda each: not each.is_global):
+            task = Task(program, 0, self._states[program.name], lent)
+            self.tasks[program.name] = task
+            if program.is_global:
+                lent |= task.stores
+        self._offsets: dict[str, count[int]] = {}
+        self._waiting: dict[str, deque[OutputRecord]] = {}
+        self.written: list[OutputRecord] = []
+
+    def pipe(
+        self, topic: str, key: Bytes, value: Bytes, timestamp: int, wall_clock_ms: int = 0
+    ) -> list[OutputRecord]:
+        """What one record of a user's topic makes the application write, changelogs included."""
+        self._put((topic, None, key, value, timestamp, ()))
+        return self._run(wall_clock_ms)
+
+    def advance_wall_clock(self, wall_clock_ms: int) -> list[OutputRecord]:
+        written: list[OutputRecord] = []
+        for name in self.tasks:
+            written += self._batch(name, [], wall_clock_ms)
+        return [*written, *self._run(wall_clock_ms)]
+
+    @property
+    def stores(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {}
+        for program in sorted(self.programs, key=lambda each: each.is_global):
+            found |= self.tasks[program.name].stores
+        return found
+
+    def _put(self, record: OutputRecord) -> None:
+        self._waiting.setdefault(record[0], deque()).append(record)
+
+    def _run(self, wall_clock_ms: int) -> list[OutputRecord]:
+        written: list[OutputRecord] = []
+        while self._waiting:
+            topic = min(self._waiting, key=lambda each: self._waiting[each][0][4])
+            queue = self._waiting[topic]
+            _, _, key, value, timestamp, headers = queue.popleft()
+            if not queue:
+                del self._waiting[topic]
+            offset = next(self._offsets.setdefault(topic, count()))
+            record = (topic, 0, offset, timestamp, key, value, headers)
+            written += self._batch(self._reader(topic), [record], wall_clock_ms)
+        return written
+
+    def _batch(self, name: str, records: list[Any], wall_clock_ms: int) -> list[OutputRecord]:
+        outputs = self.tasks[name].process(records, wall_clock_ms)
+        state = self._states[name]
+        state.commit(state.version)
+        self.written += outputs
+        for output in outputs:
+            if any(output[0] in program.sources for program in self.programs):
+                self._put(output)
+        return outputs
+
+    def _reader(self, topic: str) -> str:
+        return next(program.name for program in self.programs if _reads(program, topic))
+
+
+def _reads(program: SubtopologyProgram, topic: str) -> bool:
+    return topic in program.sources or any(
+        JavaPattern(pattern).matches(topic) for pattern, _ in program.patterns
+    )
+
+
+def changelogs(programs: Iterable[SubtopologyProgram]) -> Iterator[str]:
+    for program in programs:
+        yield from program.changelogs.values()
