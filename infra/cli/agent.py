@@ -6,6 +6,18 @@ agent = LazyGroup(
     "agent",
     lazy={
         "run": Lazy("infra.cli.agent_run", "run", "Expand internal topics when source topics grow."),
+        "manifest": Lazy(
+            "infra.cli.agent_manifest", "manifest_", "Write documents and what they compile to into one file."
+        ),
+        "status": Lazy(
+            "infra.cli.agent_status", "status", "Show agents and applications as their endpoints tell."
+        ),
+        "history": Lazy("infra.cli.agent_history", "history", "Tell who expanded what, when and why."),
+        "autoscaling": Lazy(
+            "infra.cli.agent_autoscaling",
+            "autoscaling",
+            "Switch partition.autoscaling.enabled while agents run.",
+        ),
     },
     help="Internal topics follow their source topics while the applications run (KIP-878).",
 )

@@ -9,7 +9,7 @@ import attrs
 
 from infra.observe import Connection
 from spark_jobs.agent.instruments import AgentInstruments
-from spark_jobs.agent.lag import LagWatch
+from spark_jobs.agent.lag import LagWatch, consumed_topics
 from spark_jobs.agent.ports import Documents
 from spark_jobs.agent.switches import SwitchedDocuments
 from spark_jobs.control import Access, ControlServer, Surface
@@ -45,6 +45,6 @@ def serve(
         yield Endpoint(instruments, switched, None)
         return
     surface = surface.with_section(instruments.section()).with_route(switched.route(wake))
-    lag = LagWatch(connection, surface.registry, client_id, lambda: instruments.state.applications)
+    lag = LagWatch(connection, surface.registry, client_id, lambda: consumed_topics(instruments.state))
     with ControlServer(surface, access) as server, lag:
         yield Endpoint(instruments, switched, server.url)

@@ -131,7 +131,10 @@ def read_lines(
         consumer.assign([partition])
         yield from _lines(consumer, last if end is None else end, is_empty=first == last)
     except KafkaException as error:
-        raise ProblemsError([_no_answer(topic, "read", error.args[0].str())]) from None
+        reason = error.args[0]
+        is_absent = reason.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
+        problem = _no_journal(topic) if is_absent else _no_answer(topic, "read", reason.str())
+        raise ProblemsError([problem]) from None
     finally:
         consumer.close()
 
@@ -164,4 +167,16 @@ def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
         why="Nothing is expanded that could not be recorded.",
         fix="The agent tries again by itself. If it stays, check the brokers and the ACLs: the agent needs "
         "Read, Write and Describe on this topic, and Read on the consumer group of the same name.",
+    )
+
+
+def _no_journal(topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary="There is no journal of expansions of this name.",
+        topic=topic,
+        expected="the topic that the agents of a group make when they first run",
+        found="no such topic, or none that this user may read",
+        why="There is nothing to tell of.",
+        fix="Name the group as the agents were told to, and a user that may read its topic.",
     )

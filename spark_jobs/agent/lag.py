@@ -1,19 +1,21 @@
 """How far the consumers of the applications are behind: end offsets less committed ones, by topic."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from threading import Event, Thread
-from typing import Self
+from typing import Any, Self
 
 import structlog
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public all the same
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from infra.model.compiled import TopicKind
 from infra.observe import Connection
 from spark_jobs.agent.coordination_topic import client_settings
+from spark_jobs.agent.state import AgentState, TopicCounts
 
 PERIOD_SECONDS = 30.0
 _PATIENCE_SECONDS = 10.0
@@ -21,8 +23,23 @@ _PATIENCE_SECONDS = 10.0
 _log = structlog.get_logger(__name__)
 
 
+def consumed_topics(state: AgentState) -> Mapping[str, TopicCounts]:
+    """PURE. Return application → the topics that its group consumes, with the partitions that they have."""
+    return {
+        compiled.application.id: {
+            topic: state.sightings[topic].partitions
+            for topic in (
+                *compiled.external_sources,
+                *(each.name for each in compiled.internal_topics if each.kind is not TopicKind.CHANGELOG),
+            )
+            if topic in state.sightings
+        }
+        for compiled in state.wanted.applications
+    }
+
+
 class LagWatch(Collector):
-    """Asks now and then, in a thread of its own: two requests for each application. A context manager.
+    """Asks now and then, in a thread of its own: two requests for each group. A context manager.
 
     A group that cannot be read has no lag, which is not the same as none: its samples are absent.
     """
@@ -32,11 +49,11 @@ class LagWatch(Collector):
         connection: Connection,
         registry: CollectorRegistry,
         client_id: str,
-        applications: Callable[[], Iterable[str]],
+        consumed: Callable[[], Mapping[str, TopicCounts]],
         period_seconds: float = PERIOD_SECONDS,
     ) -> None:
         self._settings = client_settings(connection, client_id)
-        self._applications = applications
+        self._consumed = consumed
         self._period = period_seconds
         self._lags: Mapping[str, Mapping[str, int]] = {}
         self._ended = Event()
@@ -64,36 +81,45 @@ class LagWatch(Collector):
         admin = AdminClient(self._settings)
         while not self._ended.is_set():
             begin = time.monotonic()
-            self._lags = {id_: lags for id_ in self._applications() if (lags := self._lag(admin, id_))}
+            self._lags = {
+                group: lags
+                for group, topics in self._consumed().items()
+                if not self._ended.is_set() and (lags := self._lag(admin, group, topics))
+            }
             self._ended.wait(max(self._period - (time.monotonic() - begin), 1.0))
 
-    def _lag(self, admin: AdminClient, group: str) -> Mapping[str, int]:
+    def _lag(self, admin: AdminClient, group: str, topics: TopicCounts) -> Mapping[str, int]:
         try:
-            return group_lag(admin, group)
+            return group_lag(admin, self._settings, group, topics)
         except KafkaException as error:
             _log.debug("lag not read", group=group, reason=str(error))
             return {}
 
 
-def group_lag(admin: AdminClient, group: str) -> Mapping[str, int]:
+def group_lag(
+    admin: AdminClient, settings: Mapping[str, Any], group: str, topics: TopicCounts
+) -> Mapping[str, int]:
     """Return topic → records behind, over the partitions that the group has committed.
 
-    Raises `KafkaException`.
+    Raises `KafkaException`. A client that never joins the group asks what was committed, not
+    `AdminClient.list_consumer_group_offsets`: librdkafka (2.16) dies of an answer that tells of a coordinator
+    that has moved or is not up yet.
     """
-    asked = admin.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group)], request_timeout=_PATIENCE_SECONDS
-    )
-    told = asked[group].result().topic_partitions or []
+    asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+    reader = Consumer({**settings, "group.id": group, "enable.auto.commit": False})
+    try:
+        told = reader.committed(asked, timeout=_PATIENCE_SECONDS)
+    finally:
+        reader.close()
     committed = {
         (place.topic, place.partition): place.offset
         for place in told
-        if place.error is None and place.offset is not None and place.offset >= 0
+        if place.error is None and place.offset >= 0
     }
-    if not committed:
-        return {}
     latest = {TopicPartition(*place): OffsetSpec.latest() for place in committed}  # type: ignore[no-untyped-call]
     lags: dict[str, int] = {}
-    for partition, future in admin.list_offsets(latest, request_timeout=_PATIENCE_SECONDS).items():
-        behind = future.result().offset - committed[partition.topic, partition.partition]
-        lags[partition.topic] = lags.get(partition.topic, 0) + max(behind, 0)
+    if latest:
+        for partition, future in admin.list_offsets(latest, request_timeout=_PATIENCE_SECONDS).items():
+            behind = future.result().offset - committed[partition.topic, partition.partition]
+            lags[partition.topic] = lags.get(partition.topic, 0) + max(behind, 0)
     return lags

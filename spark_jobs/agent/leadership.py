@@ -21,17 +21,17 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 import structlog
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from infra.observe import Connection
-from spark_jobs.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_there
+from spark_jobs.agent.coordination_topic import (
+    PARTITION,
+    begin_creation,
+    client_settings,
+    in_background,
+    is_there,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -80,7 +80,7 @@ class KafkaLeadership:
         self._creation: Future[None] | None = None
         self._consumer: Consumer | None = None
         self._is_assigned = False
-        self._stored: Future[ConsumerGroupTopicPartitions] | None = None
+        self._stored: Future[str | None] | None = None
         self._claim: tuple[int, str] | None = None
         self._commits = count()
         self._answers: dict[str, KafkaError | None] = {}
@@ -130,17 +130,13 @@ class KafkaLeadership:
     def _join(self) -> None:
         """Stand for election once the topic is there."""
         if self._creation is None:
-            self._creation = begin_creation(self._connected(), self._topic)
+            if self._admin is None:
+                self._admin = AdminClient(client_settings(self._connection, self._client_id))
+            self._creation = begin_creation(self._admin, self._topic)
         elif self._creation.done():
             creation, self._creation = self._creation, None
             if is_there(self._topic, creation):
-                self._consumer = self._candidate()
-
-    def _connected(self) -> AdminClient:
-        """Return the client for what is asked at the beginning only."""
-        if self._admin is None:
-            self._admin = AdminClient(client_settings(self._connection, self._client_id))
-        return self._admin
+                self._admin, self._consumer = None, self._candidate()
 
     def _candidate(self) -> Consumer:
         consumer = Consumer(
@@ -188,17 +184,30 @@ class KafkaLeadership:
             if commit in self._answers:
                 self._claim = None
                 self._check(commit)
-                self._term, self._admin = term, None
+                self._term = term
         elif self._stored is None:
-            wanted = ConsumerGroupTopicPartitions(self._topic, [TopicPartition(self._topic, PARTITION)])
-            self._stored = self._connected().list_consumer_group_offsets([wanted])[self._topic]
+            self._stored = in_background(self._last_term)
         elif self._stored.done():
             stored, self._stored = self._stored, None
-            [last] = stored.result().topic_partitions or [TopicPartition(self._topic, PARTITION)]
-            if last.error is not None:
-                raise KafkaException(last.error)
-            term = next_term(last.metadata, int(time.time()))
+            term = next_term(stored.result(), int(time.time()))
             self._claim = term, self._commit(consumer, term)
+
+    def _last_term(self) -> str | None:
+        """Return what the last term's commit says, asked by a client of its own: this waits for the answer.
+
+        Not by `AdminClient.list_consumer_group_offsets`: librdkafka (2.16) dies of an answer that tells of a
+        coordinator that has moved or is not up yet.
+        """
+        reader = Consumer({**client_settings(self._connection, self._client_id), "group.id": self._topic})
+        try:
+            asked = [TopicPartition(self._topic, PARTITION)]
+            [last] = reader.committed(asked, timeout=self._session_timeout_ms / 1_000)
+        finally:
+            reader.close()
+        if last.error is not None:
+            raise KafkaException(last.error)
+        metadata: str | None = last.metadata
+        return metadata
 
     def _asked(self, consumer: Consumer, term: int) -> Standing:
         """Commit and wait for the answer, unless the partition is taken away meanwhile."""

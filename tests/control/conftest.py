@@ -6,8 +6,12 @@ from urllib.parse import urlsplit
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from spark_jobs.control import Access, ControlServer, Surface
+from tests.spec.conftest import golden
+
+__all__ = ["golden"]
 
 
 @attrs.frozen
@@ -25,6 +29,7 @@ class Asking:
     """A plain HTTP client for one endpoint."""
 
     def __init__(self, url: str) -> None:
+        self.url = url
         self._address = urlsplit(url).netloc
 
     def get(self, path: str, **headers: str) -> Answered:
@@ -42,6 +47,13 @@ class Asking:
             return Answered(answer.status, dict(answer.getheaders()), answer.read().decode())
         finally:
             connection.close()
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """Keep what endpoints log out of what commands print."""
+    with capture_logs():
+        yield
 
 
 @pytest.fixture

@@ -22,13 +22,20 @@ def test_the_lag_is_what_was_written_less_what_was_committed(
     for future in admin.create_topics([NewTopic(orders, 2, 1), NewTopic(refunds, 1, 1)]).values():
         future.result(30)
     _write(kafka, {orders: 10, refunds: 4})
-    assert group_lag(admin, group) == {}
+    topics = {orders: 2, refunds: 1}
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}
+    assert group_lag(admin, settings, group, topics) == {}
     _commit(kafka, group, [TopicPartition(orders, 0, 3), TopicPartition(refunds, 0, 4)])
-    assert group_lag(admin, group) == {orders: 7, refunds: 0}
+    assert group_lag(admin, settings, group, topics) == {orders: 7, refunds: 0}
 
-    connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
     registry = CollectorRegistry()
-    watch = LagWatch(connection, registry, "agent-1", lambda: [group, unique("never-ran")], period_seconds=1)
+    watch = LagWatch(
+        Connection(bootstrap_servers=(kafka.bootstrap_servers,)),
+        registry,
+        "agent-1",
+        lambda: {group: topics, unique("never-ran"): topics, unique("without-topics"): {}},
+        period_seconds=1,
+    )
     with watch:
         sample = f'headwater_agent_consumer_lag{{application_id="{group}",topic="{orders}"}} 7.0'
         assert until(lambda: sample in generate_latest(registry).decode(), 30)

@@ -1,16 +1,19 @@
 """The journal: complete, in order, readable by others, and closed to leaders that were deposed."""
 
 import json
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 import pytest
+from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.cli.main import main
 from infra.model.problems import ProblemsError
 from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.history import read_lines
@@ -168,3 +171,33 @@ def _foreign(agents: Group, bootstrap_servers: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     producer.produce(coordination_topic(agents.name), key="x", value="hello")
     producer.flush(10)
+
+
+@pytest.mark.broker
+def test_the_command_tells_who_expanded_what_when_and_why(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    agent = agents.join("agent-1")
+    _, term = agents.leader([agent])
+
+    def told(*options: str) -> Result:
+        where = ["--bootstrap-server", kafka.bootstrap_servers, "--group", agents.name, *options]
+        return CliRunner().invoke(main, ["agent", "history", *where])
+
+    assert told().stdout == "No expansions yet.\n"
+    for stage, wall_ms in ((Stage.STARTED, 0), (Stage.EXPANDED, 1_500), (Stage.NOTIFIED, 11_600)):
+        line = attrs.evolve(entry("agent-1", stage), wall_ms=1_795_276_800_000 + wall_ms)
+        agent.journal.append(line, term)
+    host = socket.gethostname()
+    assert told().stdout == (
+        "orders-app#1: expanded in 1.5 s\n"
+        "  why     orders has 6 partitions\n"
+        "  source  orders 3 -> 6\n"
+        "  topics  orders-app-counts-changelog 3 -> 6\n"
+        f"  when    2026-11-21 16:00:00 UTC started by agent-1 on {host}\n"
+        f"          2026-11-21 16:00:01 UTC expanded by agent-1 on {host}\n"
+        f"          2026-11-21 16:00:11 UTC notified by agent-1 on {host}\n"
+    )
+    assert json.loads(told("--format", "json").stdout)["expansions"][0]["number"] == 1
+    assert told("--application", "payments-app").stdout == "No expansions yet.\n"
+    lost = told("--group", "nobody")
+    assert lost.exit_code == 1

@@ -1,0 +1,41 @@
+"""`headwater agent autoscaling on|off`: the flag of KIP-878, switched while agents run."""
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from infra.cli.agent_status import endpoints
+from infra.cli.exit_codes import ExitCode
+from spark_jobs.control.access import TOKEN_VARIABLE
+from spark_jobs.control.client import NotAnsweredError, ask
+
+
+@click.command()
+@click.argument("switch", type=click.Choice(["on", "off"]))
+@click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
+@click.option("--application", metavar="ID", help="Only this application; else all that the agents serve.")
+@click.pass_context
+def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, application: str | None) -> None:
+    """Switch partition.autoscaling.enabled while agents run.
+
+    Name every agent of the group: whichever leads decides. It holds until the document itself says otherwise,
+    or the agent ends. Agents that want a token get that of HEADWATER_CONTROL_TOKEN.
+
+    \b
+    Examples:
+      headwater agent autoscaling off --application orders-app
+      headwater agent autoscaling on http://agent-1:9878 http://agent-2:9878
+    """
+    body = {"enabled": switch == "on"} | ({"application": application} if application else {})
+    failed = False
+    for url in urls:
+        try:
+            told = ask(url, "/control/autoscaling", body, token=os.environ.get(TOKEN_VARIABLE))
+        except NotAnsweredError as error:
+            failed = True
+            click.echo(f"{url}: {error}", err=True)
+        else:
+            names = ", ".join(told.get("applications") or ()) or "no application"
+            click.echo(f"{url}: autoscaling is {switch} for {names}.")
+    context.exit(ExitCode.PROBLEMS if failed else ExitCode.DONE)

@@ -1,0 +1,84 @@
+"""`headwater agent history`: the journal of expansions, for people and programs."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from infra.cli import cluster
+from infra.cli.console import ProblemsExit, print_json
+from infra.cli.options import cluster_options
+from infra.model.problems import ProblemsError
+from infra.observe import Connection
+from infra.report.printable import printable
+from spark_jobs.agent.coordination_topic import coordination_topic
+from spark_jobs.agent.history import read_lines
+from spark_jobs.agent.history_events import Change, PastExpansion, expansions, history_json, outcome
+
+
+@click.command()
+@cluster_options
+@click.option("--application", metavar="ID", help="Only the expansions of this application.")
+@click.option("--group", default="default", show_default=True, help="The group of the agents that expanded.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def history(
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    application: str | None,
+    group: str,
+    form: str,
+) -> None:
+    """Tell who expanded what, when and why.
+
+    It stands in the topic headwater-agent-GROUP, from the first expansion on; nothing is ever taken away.
+
+    \b
+    Examples:
+      headwater agent history --bootstrap-server localhost:9092
+      headwater agent history --command-config client.properties --application orders-app --format json
+    """
+    try:
+        connection = cluster.connection(bootstrap_server, command_config) or Connection.from_environment(
+            os.environ
+        )
+        past = expansions(read_lines(connection, coordination_topic(group), "headwater-history"), application)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    if form == "json":
+        print_json(history_json(past))
+    else:
+        click.echo(
+            "\n\n".join("\n".join(map(printable, _told(each))) for each in past) or "No expansions yet."
+        )
+
+
+def _told(expansion: PastExpansion) -> Iterator[str]:
+    yield f"{expansion.id}: {outcome(expansion)}"
+    first, *_ = expansion.lines
+    if first.reason:
+        yield f"  why     {first.reason}"
+    yield from _column("source", [_grown(change) for change in expansion.sources])
+    yield from _column("topics", [_expanded(change, expansion) for change in expansion.topics])
+    stages = []
+    for line in expansion.lines:
+        why = f": {line.reason}" if line.reason not in ("", first.reason) else ""
+        stages.append(f"{line.at:%Y-%m-%d %H:%M:%S} UTC {line.stage} by {line.client_id} on {line.host}{why}")
+    yield from _column("when", stages)
+
+
+def _column(title: str, lines: Sequence[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield f"  {'' if number else title:7} {line}"
+
+
+def _grown(change: Change) -> str:
+    return f"{change.topic} {change.old} -> {change.new}"
+
+
+def _expanded(change: Change, expansion: PastExpansion) -> str:
+    """Say who did it where that is not who began."""
+    if change.by in (None, expansion.lines[0].client_id):
+        return _grown(change)
+    return f"{_grown(change)} by {change.by}"

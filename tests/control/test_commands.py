@@ -1,0 +1,232 @@
+"""The commands that look at agents and switch them, against real endpoints; texts are golden."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+
+from infra.cli.main import main
+from infra.model.problems import Location
+from infra.model.topology import Application, TopologyDocument
+from infra.report.agents import Client, applications
+from spark_jobs.agent.history_events import expansions, history_json
+from spark_jobs.agent.history_records import JournalLine
+from spark_jobs.agent.instruments import AgentInstruments
+from spark_jobs.agent.instruments_status import agent_status
+from spark_jobs.agent.state import AgentState, ExpansionEntry, Stage
+from spark_jobs.agent.switches import SwitchedDocuments
+from spark_jobs.control import Access, ControlServer, Section, Surface
+from spark_jobs.control.client import full_url
+from tests.control.conftest import Asking
+from tests.control.states import FOLLOWING, LEADING, UNREADABLE
+from toolchain.broker.readiness import until
+
+Golden = Callable[[Path, str], None]
+_HERE = Path(__file__).parent / "golden"
+_SCHEMA = Path(__file__).parents[2] / "topology_schemas" / "agent-status.v1.schema.json"
+_NOW = "2026-11-21T15:40:02Z"
+
+
+class _Documents:
+    def current(self) -> tuple[TopologyDocument, ...]:
+        return self._documents
+
+    def refresh(self) -> tuple[()]:
+        return ()
+
+    _documents = (TopologyDocument(Application(id="orders-app", at=Location("orders.yaml"))),)
+
+
+@attrs.define
+class Agent:
+    url: str
+    documents: SwitchedDocuments
+    woken: list[None]
+
+
+@pytest.fixture
+def agent() -> Iterator[Callable[..., Agent]]:
+    """Serve an agent in some state: `agent("agent-1", LEADING)`."""
+    servers = []
+
+    def serve(client_id: str, state: AgentState, token: str | None = None, trouble: str = "") -> Agent:
+        surface = Surface.of(client_id, host="host-1", headwater="0.1.0")
+        instruments = AgentInstruments(surface.registry, client_id, lambda: trouble)
+        instruments.observed(state)
+        instruments._read_at = _NOW if state.observed_at_ms else None
+        switched, woken = SwitchedDocuments(_Documents()), list[None]()
+        surface = surface.with_section(instruments.section()).with_route(
+            switched.route(lambda: woken.append(None))
+        )
+        servers.append(ControlServer(surface, Access("127.0.0.1", 0, token)).start())
+        return Agent(servers[-1].url, switched, woken)
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+def _run(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(main, ["agent", *arguments], env=environment)
+
+
+def test_the_status_of_several_agents(agent: Callable[..., Agent], golden: Golden) -> None:
+    agents = [
+        agent("agent-2", FOLLOWING),
+        agent("agent-1", LEADING),
+        agent(
+            "agent-3", UNREADABLE, trouble="GROUP_AUTHORIZATION_FAILED: Broker: Group authorization failed"
+        ),
+    ]
+    done = _run("status", *(each.url for each in agents), "http://127.0.0.1:1")
+    golden(_HERE / "status.txt", done.stdout)
+    assert done.exit_code == 1
+
+
+def test_a_status_without_trouble(agent: Callable[..., Agent], golden: Golden) -> None:
+    done = _run("status", agent("agent-1", LEADING).url)
+    golden(_HERE / "status_of_one.txt", done.stdout)
+    assert done.exit_code == 0
+
+
+def test_the_status_for_programs(agent: Callable[..., Agent]) -> None:
+    leading, following = agent("agent-1", LEADING), agent("agent-2", FOLLOWING)
+    done = _run("status", following.url, leading.url, "--format", "json")
+    told = json.loads(done.stdout)
+    schema = json.loads(_SCHEMA.read_text(encoding="utf-8"))
+    for client in told["clients"]:
+        Draft202012Validator(schema).validate(client["status"])
+    [orders, *_] = told["applications"]
+    assert orders["phase"] == "expanding"  # as the leader says
+    assert orders["parallelism"] == [
+        {"subtopology": 0, "current": 6, "expected": 6},
+        {"subtopology": 1, "current": 6, "expected": 6},  # the maximum over both
+    ]
+
+
+def test_agents_that_are_silent_keep_nobody_waiting_long() -> None:
+    begin = time.monotonic()
+    done = _run("status", *(f"127.0.0.1:{port}" for port in range(1, 9)))
+    assert done.exit_code == 1
+    assert done.stdout.count("Connection refused") == 8
+    assert time.monotonic() - begin < 5
+
+
+def test_endpoints_may_be_newer_or_strange() -> None:
+    client = Client("http://a", {"clientId": "a\x1b[2J", "agent": {"applications": [{"id": "x"}]}})
+    [application] = applications([client, Client("http://b", {"runtime": {}}), Client("http://c", error="x")])
+    assert application.id == "x"
+    assert application.parallelism == ()
+
+
+def test_watching_goes_on_until_interrupted(serving: Callable[..., Asking]) -> None:
+    asked: list[None] = []
+
+    def status() -> Mapping[str, Any]:
+        asked.append(None)
+        return agent_status(LEADING, _NOW)
+
+    surface = Surface.of("agent-1", host="host-1").with_section(Section(name="agent", status=status))
+    url = serving(surface).url
+    command = [sys.executable, "-m", "infra.cli", "agent", "status", url, "--watch", "--interval", "0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        try:
+            assert until(lambda: len(asked) > 3, 30)
+            watching.send_signal(signal.SIGINT)
+            told, complaints = watching.communicate(timeout=30)
+        finally:
+            watching.kill()
+    assert watching.returncode == 130
+    assert "orders-app" in told
+    assert "Traceback" not in complaints
+
+
+def test_only_tables_are_watched() -> None:
+    assert _run("status", "--watch", "--format", "json").exit_code == 64
+
+
+@pytest.mark.parametrize("address", ["ftp://a", "http://", "http://a/status", "http://a?x"])
+def test_addresses_that_are_none(address: str) -> None:
+    assert _run("status", address).exit_code == 64
+
+
+def test_addresses_are_completed() -> None:
+    assert full_url("agent-1") == "http://agent-1:9878"
+    assert full_url("agent-1:80") == "http://agent-1:80"
+    assert full_url("https://agents.example/") == "https://agents.example"
+
+
+def test_autoscaling_is_switched(agent: Callable[..., Agent]) -> None:
+    one, other = agent("agent-1", LEADING), agent("agent-2", FOLLOWING)
+    done = _run("autoscaling", "on", one.url, other.url, "--application", "orders-app")
+    assert done.exit_code == 0
+    assert done.stdout == (
+        f"{one.url}: autoscaling is on for orders-app.\n{other.url}: autoscaling is on for orders-app.\n"
+    )
+    for each in (one, other):
+        [document] = each.documents.current()
+        assert document.application.config["partition.autoscaling.enabled"] == "true"
+        assert each.woken
+    done = _run("autoscaling", "off", one.url, "--application", "odrers-app")
+    assert done.exit_code == 1
+    assert done.stderr == f"{one.url}: This agent serves no application 'odrers-app'; there is orders-app.\n"
+
+
+def test_autoscaling_is_switched_with_the_token(agent: Callable[..., Agent]) -> None:
+    locked = agent("agent-1", LEADING, token="t0ken")
+    done = _run("autoscaling", "off", locked.url)
+    assert done.exit_code == 1
+    assert "HEADWATER_CONTROL_TOKEN" in done.stderr
+    assert _run("autoscaling", "off", locked.url, HEADWATER_CONTROL_TOKEN="t0ken").exit_code == 0
+    [document] = locked.documents.current()
+    assert document.application.config["partition.autoscaling.enabled"] == "false"
+
+
+def _entry(stage: Stage, wall_ms: int, client_id: str = "agent-1", **more: Any) -> ExpansionEntry:  # noqa: ANN401
+    return ExpansionEntry(
+        application="orders-app",
+        number=4,
+        stage=stage,
+        wall_ms=wall_ms,
+        client_id=client_id,
+        before={"a-changelog": 3, "b-changelog": 6, "c-repartition": 3},
+        after={"a-changelog": 6, "b-changelog": 6, "c-repartition": 6},
+        sources_before={"orders": 3},
+        sources_after={"orders": 6},
+        **more,
+    )
+
+
+_LINES = tuple(
+    JournalLine.of(entry, term, "host-1")
+    for term, entry in (
+        (7, _entry(Stage.STARTED, 1_000, reason="orders grew")),
+        (8, _entry(Stage.EXPANDED, 2_500, "agent-2", done=("c-repartition",))),
+        (8, _entry(Stage.NOTIFIED, 12_600, "agent-2", done=("c-repartition",))),
+    )
+)
+
+
+def test_the_history_by_expansion() -> None:
+    [past] = history_json(expansions(_LINES))["expansions"]
+    assert (past["id"], past["outcome"]) == ("orders-app#4", "notified")
+    assert past["sources"] == [{"topic": "orders", "from": 3, "to": 6}]
+    assert past["topics"] == [
+        {"topic": "a-changelog", "from": 3, "to": 6, "by": None},
+        {"topic": "c-repartition", "from": 3, "to": 6, "by": "agent-2"},
+    ]
+    assert [stage["at"] for stage in past["stages"]][1] == "1970-01-01T00:00:02.500Z"
+    assert expansions(_LINES, "payments-app") == ()
+
+
+def test_status_values_are_plain_json() -> None:
+    assert json.loads(json.dumps(agent_status(LEADING, _NOW))) == agent_status(LEADING, _NOW)
