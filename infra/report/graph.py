@@ -61,7 +61,7 @@ class PartBox:
     @property
     def title(self) -> str:
         if not self.is_known:
-            return "sub-topologies not known"
+            return "topology not known"
         return f"{'global sub-topology' if self.is_global else 'sub-topology'} {self.id}"
 
 
@@ -110,7 +110,7 @@ def _observed(application: CompiledApplication) -> PartBox:
     return PartBox(
         application=id_,
         id=0,
-        parallelism="topics as they were observed",
+        parallelism="as observed",
         nodes=(),
         stores=tuple(
             StoreBox(t.node, TopicBox(t.name, _label(t.name, id_), Role.CHANGELOG, t.partitions))

@@ -1,0 +1,137 @@
+"""`headwater import --all` on surveys made up: options, files, what is written and what is said."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.cli import import_all
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from infra.compiler import compile_documents
+from infra.model.cluster import LiveTopic
+from infra.model.survey import GroupFacts, Survey
+from infra.observe import Connection
+from infra.report.graph import graph
+from infra.report.mermaid import mermaid
+from infra.spec import load_documents, load_text
+
+MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+SURVEY = Survey(
+    "cluster",
+    {
+        name: LiveTopic(name, "", 2, 1, MARKS)
+        for name in ("in", "shop-x-changelog", "Shop-x-changelog", ".dot-x-changelog", "gone-x-changelog")
+    },
+    {
+        id_: GroupFacts(id=id_, state="Stable", assignor="stream", members=1, subscribed=frozenset({"in"}))
+        for id_ in ("shop", "Shop", ".dot", "stateless")
+    },
+)
+Import = Callable[..., Result]
+
+
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Import:
+    monkeypatch.chdir(tmp_path)
+
+    def surveyed(_: Connection, patterns: Sequence[str], named: Sequence[str]) -> Survey:
+        assert patterns
+        del named
+        return SURVEY
+
+    monkeypatch.setattr(import_all, "survey", surveyed)
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(main, ["import", "--all", "--bootstrap-server", "b:9092", *arguments])
+
+    return run
+
+
+def test_each_application_gets_a_file_that_any_file_system_takes(imported: Import, tmp_path: Path) -> None:
+    done = imported("-o", "new/folder")
+    assert done.exit_code == ExitCode.DONE
+    written = sorted(file.name for file in (tmp_path / "new/folder").iterdir())
+    assert written == ["Shop.yaml", "application.dot.yaml", "shop-2.yaml"]
+    loaded = load_documents([tmp_path / "new"])
+    assert loaded.problems == ()
+    assert {document.application.id for document in loaded.documents} == {"shop", "Shop", ".dot"}
+    assert "stateless has no internal topics: it needs no document." in done.stdout
+    assert "Passed over gone-x-changelog: no group has the id of its application." in done.stdout
+
+
+def test_standard_output_holds_nothing_but_the_documents(imported: Import) -> None:
+    done = imported("--config", "num.stream.threads=2")
+    assert done.exit_code == ExitCode.DONE
+    documents = load_text(done.stdout, "all.yaml").documents
+    assert [document.application.config for document in documents] == [{"num.stream.threads": "2"}] * 3
+    assert "Found 3 applications with 3 internal topics." in done.stderr
+    assert imported("-o", "-").stdout.count("\nobserved:\n") == 3
+
+
+def test_a_second_import_writes_nothing(imported: Import, tmp_path: Path) -> None:
+    imported("-o", "found")
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "found").iterdir()}
+    done = imported("-o", "found")
+    assert (done.exit_code, done.stdout.count("declared already in")) == (ExitCode.DONE, 3)
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "found").iterdir()} == before
+
+
+def test_files_that_are_no_documents_are_not_overwritten(imported: Import, tmp_path: Path) -> None:
+    folder = tmp_path / "found"
+    folder.mkdir()
+    (folder / "shop-2.yaml").symlink_to(tmp_path / "nowhere")
+    refused = imported("-o", "found")
+    assert refused.exit_code == ExitCode.PROBLEMS
+    assert "found/shop-2.yaml" in refused.output
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_an_application_whose_group_is_gone_is_named(imported: Import) -> None:
+    assert "id: gone\n" in imported("--application-id", "gone").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--describe", "-"), "--describe means nothing beside --all"),
+        (("--store", "a=keyValue"), "--store means nothing beside --all"),
+        (("-o", "file"), "'file' is a file; --all writes a folder"),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    imported: Import, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "file").touch()
+    done = imported(*arguments)
+    assert done.exit_code == ExitCode.USAGE
+    assert said in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--describe", "-"), ("--describe", "-", "--application-id", "a", "--application-id", "b")],
+)
+def test_without_all_a_text_and_one_id_are_needed(arguments: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, ["import", *arguments], input="")
+    assert done.exit_code == ExitCode.USAGE
+    assert "or --all" in done.stderr
+
+
+def test_force_is_for_all_alone() -> None:
+    done = CliRunner().invoke(
+        main, ["import", "--describe", "-", "--application-id", "a", "--force"], input=""
+    )
+    assert (done.exit_code, "--force means nothing beside --describe" in done.stderr) == (
+        ExitCode.USAGE,
+        True,
+    )
+
+
+def test_a_picture_shows_the_topics_around_a_topology_that_is_not_known(imported: Import) -> None:
+    compiled = compile_documents(load_text(imported().stdout, "all.yaml").documents[-1:], {})
+    picture = mermaid(graph(compiled, {"in": 2}))
+    assert 'topology not known<br/>as observed"' in picture
+    assert 'x-changelog<br/>2 partitions"' in picture
+    assert 'in<br/>2 partitions"' in picture
