@@ -2,6 +2,16 @@
 
 from infra.cli.lazy import Lazy, LazyGroup
 
+_HELP = """Expand internal topics while applications run.
+
+When source topics grow, internal topics follow, as KIP-878 promises. Read more: docs/agent.md.
+
+\b
+Examples:
+  headwater agent run topologies/ --bootstrap-server localhost:9092 --http 127.0.0.1:9878
+  headwater agent status
+"""
+
 agent = LazyGroup(
     "agent",
     lazy={
@@ -19,5 +29,5 @@ agent = LazyGroup(
             "Switch partition.autoscaling.enabled while agents run.",
         ),
     },
-    help="Internal topics follow their source topics while the applications run (KIP-878).",
+    help=_HELP,
 )
