@@ -69,3 +69,36 @@ def test_a_group_that_nobody_made_does_not_exist(kafka: LocalBroker, unique: Cal
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     id_ = unique("app")
     assert not reader.read(SnapshotRequest(groups=(id_,), streams_groups=frozenset({id_}))).groups
+
+
+def test_groups_are_asked_for_alone(kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator's answer that comes after the time-out, as one behind others does, ends the process."""
+    order: list[str] = []
+
+    def noted(name: str) -> None:
+        asked = getattr(Admin, name)
+
+        def note(self: Admin, *arguments: object) -> object:
+            order.append(name)
+            return asked(self, *arguments)
+
+        monkeypatch.setattr(Admin, name, note)
+
+    for name in ("metadata", "groups", "ask_topics", "ask_configs"):
+        noted(name)
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
+    reader.read(SnapshotRequest(prefixes=(f"{prefix}-",), groups=("some-group",)))
+    assert order[:2] == ["metadata", "groups"]
+
+
+def test_a_question_ahead_is_answered_once(kafka: LocalBroker, prefix: str) -> None:
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
+    reader.open()
+    reading = reader.ask(SnapshotRequest(prefixes=(f"{prefix}-",), with_ids=False))
+    assert reading.partitions[f"{prefix}-00"] == 2
+    snapshot = reading.snapshot()
+    assert len(snapshot.described) == 50
+    topic = snapshot.topics[f"{prefix}-00"]
+    assert (topic.topic_id, topic.partitions, topic.replication_factor) == ("", 2, 1)
+    assert snapshot.partitions == reading.partitions
+    assert reader.read(SnapshotRequest(prefixes=(f"{prefix}-",))).topics[f"{prefix}-00"].topic_id
