@@ -41,17 +41,14 @@ class Schedules:
     """Those of one kind of time, called in the order in which they are due."""
 
     def __init__(self) -> None:
-        self._schedules: list[Schedule] = []
+        self.all: list[Schedule] = []
 
     def add(self, schedule: Schedule) -> None:
-        self._schedules.append(schedule)
-
-    def __bool__(self) -> bool:
-        return bool(self._schedules)
+        self.all.append(schedule)
 
     def punctuate(self, now: int) -> None:
         """Calls what is due at `now`, each once."""
-        due = [schedule for schedule in self._schedules if not schedule.cancelled and schedule.due <= now]
+        due = [schedule for schedule in self.all if not schedule.cancelled and schedule.due <= now]
         for schedule in sorted(due, key=lambda schedule: schedule.due):
             if not schedule.cancelled:
                 schedule.call(now)

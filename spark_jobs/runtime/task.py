@@ -167,7 +167,8 @@ class Task:
         if self._timestamps:
             records = self._timed(records)
         order = {topic: place for place, topic in enumerate(self._consumers)}
-        punctuate = self._schedules[PunctuationType.STREAM_TIME]
+        schedules = self._schedules[PunctuationType.STREAM_TIME]
+        scheduled = schedules.all
         topic = ""
         consume: Consume = self._unread
         for record in merged(records, order):
@@ -181,8 +182,8 @@ class Task:
             except Exception as fault:  # noqa: BLE001 - expressions and users' classes raise anything
                 self.ambient.node = None
                 self.failures.processing(record, fault)
-            if punctuate:
-                punctuate.punctuate(self.stream_time.now)
+            if scheduled:
+                schedules.punctuate(self.stream_time.now)
 
     def _timed(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
         for record in records:

@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import admin_requests, agent, compilation, drift, previews
+from tests.bench import admin_requests, agent, compilation, drift, engine, previews
 from toolchain import ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
@@ -13,6 +13,7 @@ _BENCHMARKS = {
     "requests": admin_requests.run,
     "previews": previews.run,
     "drift": drift.run,
+    "engine": engine.run,
     "agent": agent.run,
 }
 

@@ -106,13 +106,20 @@ class Forwarding:
 class _TimestampedTable:
     def __init__(self, typed: TimestampedKeyValueBytes, context: OperatorContext, *, sends_old: bool) -> None:
         key, value = typed.key_serde, typed.value_serde
-        self.get = typed.get
+        self._read = typed.below.overlay.get
+        self._deserialize = value.deserialize
         self._serialize_key = key.serialize
         self._serialize = value.serialize
         self._ambient = context.task.ambient
         self._forwarding = Forwarding(
             typed.below, context, key.deserialize, value.deserialize, sends_old=sends_old
         )
+
+    def get(self, key: Value) -> tuple[Value, int] | None:
+        stored = self._read(self._serialize_key(key))
+        if stored is None:
+            return None
+        return self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
 
     def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
         now, headers = at

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from infra.model.behaviours import AggregationKind, StreamAggregate
 from infra.model.windows import SessionWindow, SlidingWindow
 from spark_jobs.runtime.operators.aggregation import functions_of
+from spark_jobs.runtime.operators.cached_aggregate import cached_aggregate, caches_alone
 from spark_jobs.runtime.operators.counting import count_fast, counts_fast
 from spark_jobs.runtime.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.operators.materialized import table_store
@@ -31,6 +32,8 @@ def _keyed(behaviour: StreamAggregate, context: OperatorContext) -> Process:
     """Null keys and values are dropped; the result's time is the latest of its records."""
     if behaviour.aggregation.kind is AggregationKind.COUNT and counts_fast(behaviour, context):
         return count_fast(behaviour, context)
+    if caches_alone(behaviour, context):
+        return cached_aggregate(behaviour, context)
     functions = functions_of(behaviour.aggregation, context)
     store = table_store(behaviour.store, context, sends_old=behaviour.sends_old)
     get, update, init, add = store.get, store.update, functions.init, functions.add

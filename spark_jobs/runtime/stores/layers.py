@@ -15,6 +15,9 @@ Append = Callable[[OutputRecord], None]
 TIMESTAMP = 8
 
 
+Put = Callable[[bytes, bytes | None, Context], None]
+
+
 class StoreBytes(Protocol):
     """The bytes a typed store works on."""
 
@@ -23,7 +26,8 @@ class StoreBytes(Protocol):
         """For reading, ranges included; never written to directly."""
         ...
 
-    def put(self, key: bytes, value: bytes | None, context: Context) -> None: ...
+    @property
+    def put(self) -> Put: ...
 
 
 class Logged:
@@ -36,7 +40,7 @@ class Logged:
         timestamped: Values are led by their timestamp.
     """
 
-    __slots__ = ("_changelog", "_prefix", "_timestamped", "overlay")
+    __slots__ = ("overlay", "put")
 
     def __init__(
         self,
@@ -47,21 +51,33 @@ class Logged:
         timestamped: bool = False,
     ) -> None:
         self.overlay = overlay
-        self._changelog = changelog
-        self._prefix = prefix
-        self._timestamped = timestamped
+        self.put: Put = (
+            _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
+        )
 
-    def put(self, key: bytes, value: bytes | None, context: Context) -> None:
-        self.overlay.written[key] = value
-        if self._changelog is None:
-            return
-        topic, partition, append = self._changelog
-        if self._prefix:
-            key = key[self._prefix :]
-        if value is not None and self._timestamped:
-            append((topic, partition, key, value[TIMESTAMP:], read_timestamp(value), ()))
+
+def _unlogged(overlay: Overlay) -> Put:
+    written = overlay.written
+
+    def put(key: bytes, value: bytes | None, context: Context) -> None:
+        del context
+        written[key] = value
+
+    return put
+
+
+def _logged(overlay: Overlay, changelog: tuple[str, int, Append], prefix: int, timestamped: bool) -> Put:  # noqa: FBT001
+    written = overlay.written
+    topic, partition, append = changelog
+
+    def put(key: bytes, value: bytes | None, context: Context) -> None:
+        written[key] = value
+        if value is not None and timestamped:
+            append((topic, partition, key[prefix:], value[TIMESTAMP:], read_timestamp(value), ()))
         else:
-            append((topic, partition, key, value, context[0], ()))
+            append((topic, partition, key[prefix:], value, context[0], ()))
+
+    return put
 
 
 OnFlush = Callable[[bytes, bytes | None, bytes | None, Context], None]
@@ -75,13 +91,23 @@ class Cached:
     nowhere. `on_flush` hears of each after it went down.
     """
 
-    __slots__ = ("_below", "_contexts", "_on_flush", "overlay")
+    __slots__ = ("_below", "_contexts", "_flush_first", "_on_flush", "overlay")
 
     def __init__(self, below: Logged) -> None:
         self._below = below
         self.overlay = Overlay(below.overlay)
         self._contexts: dict[bytes, Context] = {}
         self._on_flush: OnFlush | None = None
+        self._flush_first: Callable[[], None] | None = None
+
+    @property
+    def below(self) -> Logged:
+        """For an operator that caches by itself, see `flush_with`."""
+        return self._below
+
+    def flush_with(self, flush: Callable[[], None]) -> None:
+        """`flush` is called in this cache's turn, before its own updates go on."""
+        self._flush_first = flush
 
     def listen(self, on_flush: OnFlush) -> None:
         self._on_flush = on_flush
@@ -92,6 +118,8 @@ class Cached:
         self._contexts[key] = context
 
     def flush(self) -> None:
+        if self._flush_first is not None:
+            self._flush_first()
         written = self.overlay.written
         lower = self._below.overlay
         while self._contexts:  # a listener may cause new updates of this very store

@@ -4,8 +4,6 @@ Only what lies less than the retention behind the store's time is ever seen; seg
 really taken out, and in which order several keys are read.
 """
 
-from collections.abc import Iterator
-
 from spark_jobs.runtime.stores.overlay import Overlay
 
 SEGMENT = 8
@@ -26,11 +24,6 @@ class Segments:
     def bounds(self, first: int, last: int) -> tuple[bytes, bytes]:
         """What holds all entries of times from `first` to `last`."""
         return self.id(first), (last // self.interval + 1).to_bytes(SEGMENT, "big")
-
-    def between(self, first: int, last: int, observed: int, *, forward: bool = True) -> Iterator[bytes]:
-        """Ids of the segments that may hold such times; none lies after the store's own time."""
-        ids = range(first // self.interval, min(last, observed) // self.interval + 1)
-        return (number.to_bytes(SEGMENT, "big") for number in (ids if forward else reversed(ids)))
 
     def first_live(self, observed: int) -> int:
         """The first time of the oldest segment that is kept."""

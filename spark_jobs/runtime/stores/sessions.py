@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from spark_jobs.runtime.program_interface import Serde
 from spark_jobs.runtime.records import Context, Value, Windowed
 from spark_jobs.runtime.stores.clock import Clock
+from spark_jobs.runtime.stores.key_index import KeyIndex
 from spark_jobs.runtime.stores.layers import StoreBytes
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
 
@@ -37,23 +38,23 @@ class SessionBytes:
         self.observed = observed
         self._retention = retention_ms
         self._context = context
+        self._index = KeyIndex(below.overlay, self.segments, _TAIL)
 
     def find_sessions(
         self, key: Value, earliest_end: int, latest_start: int
     ) -> Iterator[tuple[Windowed, Value]]:
         """By end, then start: those that end at or after the one and start at or before the other."""
-        plain = self.key_serde.serialize(key)
         first = self._visible(earliest_end)
-        deserialize = self.value_serde.deserialize
-        length = SEGMENT + len(plain) + _TAIL
-        for segment in self.segments.between(first, _LAST_TIME, self.observed.now):
-            lead = segment + plain
-            high = lead + b"\xff" * (_TAIL + 1)
-            for place, value in self.below.overlay.range(lead + first.to_bytes(_TIME, "big"), high):
-                start = int.from_bytes(place[-_TIME:], "big")
-                if len(place) == length and place.startswith(lead) and start <= latest_start:
-                    end = int.from_bytes(place[-_TAIL:-_TIME], "big")
-                    yield Windowed(key, start, end), deserialize(value)
+        deserialize, get = self.value_serde.deserialize, self.below.overlay.get
+        found = self._index.places(
+            self.key_serde.serialize(key), first.to_bytes(_TIME, "big"), b"\xff" * _TAIL, self._visible(0)
+        )
+        for place in found:
+            start = int.from_bytes(place[-_TIME:], "big")
+            value = get(place) if start <= latest_start else None
+            if value is not None:
+                end = int.from_bytes(place[-_TAIL:-_TIME], "big")
+                yield Windowed(key, start, end), deserialize(value)
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
         if end <= self.observed.now - self._retention:
@@ -81,7 +82,9 @@ class SessionBytes:
         key, start, end = session
         self.observed.now = max(self.observed.now, end)
         stored = None if value is None else self.value_serde.serialize(value)
-        place = self.place(self.key_serde.serialize(key), start, end)
+        plain = self.key_serde.serialize(key)
+        place = self.place(plain, start, end)
+        self._index.add(plain, place)
         self.below.put(place, stored, context or self._context())
 
     def remove(self, session: Windowed, context: Context | None = None) -> None:
@@ -89,6 +92,7 @@ class SessionBytes:
 
     def expire(self) -> None:
         """Takes the segments out that nothing can be seen of; at the end of a batch."""
+        self._index.clear()
         self.segments.expire(self.below.overlay, self.observed.now)
 
     def place(self, key: bytes, start: int, end: int) -> bytes:

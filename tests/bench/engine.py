@@ -1,0 +1,114 @@
+"""The engine alone: records a second of one core, by kind of operator, without Spark and Kafka."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.processors import Processor, ProcessorContext, Record
+from spark_jobs.runtime.program_interface import EngineSettings
+from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.stores.local_state import LocalState
+from spark_jobs.runtime.task import Task
+from tests.runtime.driver import NO_CACHE, programs
+
+_BATCH = 50_000
+_BATCHES = 4
+_STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
+_TABLE = "- table: {topic: in, serdes: {key: string, value: string}, materialized: rows}\n"
+_OUT = "- toStream: null\n- to: {topic: out}\n"
+_GROUPED = f"{_STREAM}- groupByKey: null\n"
+_CACHE = EngineSettings()
+
+
+class Adding(Processor):
+    """A count as users write it."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.totals = context.state_store("totals")
+
+    def process(self, record: Record) -> None:
+        total = (self.totals.get(record.key) or 0) + 1
+        self.totals.put(record.key, total)
+        self.context.forward(record.with_value(str(total)))
+
+
+_KINDS: dict[str, tuple[str, EngineSettings]] = {
+    "map, filter": (
+        f"{_STREAM}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n- to: {{topic: out}}\n",
+        NO_CACHE,
+    ),
+    "count, an update a record": (f"{_GROUPED}- count: null\n{_OUT}", NO_CACHE),
+    "count, an update a batch": (f"{_GROUPED}- count: null\n{_OUT}", _CACHE),
+    "reduce, an update a record": (f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}", NO_CACHE),
+    "reduce, an update a batch": (f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}", _CACHE),
+    "tumbling count": (
+        f"{_GROUPED}- windowedBy: {{tumbling: {{size: 60s, grace: 60s}}}}\n- count: null\n{_OUT}",
+        NO_CACHE,
+    ),
+    "session count": (
+        f"{_GROUPED}- windowedBy: {{session: {{gap: 5s, grace: 60s}}}}\n- count: null\n{_OUT}",
+        NO_CACHE,
+    ),
+    "sliding count": (
+        f"{_GROUPED}- windowedBy: {{sliding: {{difference: 5s, grace: 60s}}}}\n- count: null\n{_OUT}",
+        NO_CACHE,
+    ),
+    "table": (f"{_TABLE}{_OUT}", NO_CACHE),
+    "table, filtered and mapped": (
+        f"{_TABLE}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n{_OUT}",
+        NO_CACHE,
+    ),
+    "suppress until windows close": (
+        f"{_GROUPED}- windowedBy: {{tumbling: {{size: 1s, grace: 0s}}}}\n- count: null\n"
+        f"- suppress: {{until: windowCloses}}\n{_OUT}",
+        NO_CACHE,
+    ),
+    "processor with a store": (
+        "- addStateStore: {name: totals, serdes: {key: string, value: long}}\n"
+        f"{_STREAM}- process: {{class: Adding, stores: [totals]}}\n- to: {{topic: out}}\n",
+        NO_CACHE,
+    ),
+}
+
+
+def run(*_: object) -> None:
+    """Prints a line for each kind: few keys that come often, and keys that are all different."""
+    table = Table("engine, one core", "5,000 keys", "unique keys", title="records a second of CPU time")
+    for kind, (topology, settings) in _KINDS.items():
+        rates = [_rate(topology, settings, keys) for keys in (lambda i: i % 5000, lambda i: i)]
+        table.add_row(kind, *(f"{rate:,.0f}" for rate in rates))
+    Console().print(table)
+
+
+def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int]) -> float:
+    """Processing, preparing and committing to LMDB; reading from and writing to Kafka is not in it."""
+    program = programs(topology, settings, {"Adding": Adding})[0]
+    with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
+        state = LocalState(Path(folder))
+        task = Task(program, 0, state)
+        batches = [_records(number, key) for number in range(_BATCHES)]
+        started = time.process_time()
+        for number, records in enumerate(batches):
+            task.process(records, number)
+            state.prepare(number)
+            state.commit(number)
+        spent = time.process_time() - started
+        state.close()
+    return _BATCH * _BATCHES / spent
+
+
+def _records(batch: int, key: Callable[[int], int]) -> list[InputRecord]:
+    first = batch * _BATCH
+    return [
+        ("in", 0, at, 1_700_000_000_000 + at, b"key-%08d" % key(at), b"value", ())
+        for at in range(first, first + _BATCH)
+    ]
+
+
+if __name__ == "__main__":
+    run()
