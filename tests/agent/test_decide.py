@@ -409,6 +409,17 @@ def test_the_callback_is_not_called_again_when_only_the_journal_failed() -> None
     assert simulation.stages()[-1] is Stage.NOTIFIED
 
 
+def test_documents_are_compiled_again_only_when_a_count_that_matters_changes() -> None:
+    simulation = agent()
+    before = simulation.state.wanted
+    simulation.counts |= {"somebody-elses": 7, CHANGELOG: 4}
+    simulation.pass_time(60_000)
+    assert simulation.state.wanted is before
+    simulation.counts["orders"] = 5
+    simulation.pass_time(60_000)
+    assert simulation.state.wanted is not before
+
+
 def test_what_waited_for_the_journal_goes_with_the_leadership() -> None:
     simulation = agent(ORDERS)
     simulation.is_journal_down = True

@@ -1,0 +1,118 @@
+"""`headwater agent run` and `agent_main.py` as processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.agent.live_documents import WRITTEN, texts, unique_documents
+from tests.agent.running import await_counts, make_topics
+from tests.pulumi.cluster import Cluster
+from toolchain.broker.local import LocalBroker
+
+pytestmark = pytest.mark.broker
+
+ROOT = Path(__file__).parents[2]
+CLI = (sys.executable, "-m", "infra.cli", "agent")
+PROGRAM = (sys.executable, str(ROOT / "spark_jobs" / "agent_main.py"))
+SECONDS = 60
+
+
+@attrs.frozen
+class Scene:
+    servers: str
+    cluster: Cluster
+    suffix: str
+    folder: Path
+
+    @property
+    def changelog(self) -> str:
+        return f"totals-app-{self.suffix}-counts-changelog"
+
+    def grow(self, orders: int) -> None:
+        self.cluster.expand(f"orders-{self.suffix}", orders)
+
+    def await_counts(self, orders: int) -> None:
+        sources = {f"orders-{self.suffix}": orders, f"returns-{self.suffix}": 3}
+        await_counts(self.cluster, unique_documents(self.suffix), sources, SECONDS)
+
+    def start(self, *command: str, age_ms: int = 500) -> "subprocess.Popen[str]":
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "HEADWATER_BOOTSTRAP_SERVERS": self.servers,
+            "HEARD_FILE": str(self.folder / "heard.txt"),
+        }
+        return subprocess.Popen(
+            [*command, "--group", self.suffix, "--metadata-max-age-ms", str(age_ms), "--callback", WRITTEN],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+@pytest.fixture
+def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Scene:
+    suffix = unique("x").removeprefix("x-")
+    for number, text in enumerate(texts(suffix)):
+        (tmp_path / f"{number}.yaml").write_text(text)
+    cluster = Cluster(kafka.bootstrap_servers)
+    make_topics(cluster, unique_documents(suffix), {f"orders-{suffix}": 2, f"returns-{suffix}": 3})
+    return Scene(kafka.bootstrap_servers, cluster, suffix, tmp_path)
+
+
+def test_once_brings_everything_up_to_date_and_ends(scene: Scene) -> None:
+    scene.grow(5)
+    agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--follow-up-ms", "300")
+    told, _ = agent.communicate(timeout=SECONDS)
+    assert agent.returncode == 0, told
+    scene.await_counts(5)
+    assert sorted((scene.folder / "heard.txt").read_text().splitlines()) == ["3 5", "3 5"]
+
+
+def test_once_says_when_something_stands_against_it(scene: Scene) -> None:
+    scene.cluster.expand(scene.changelog, 9)
+    agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--log-format", "json")
+    told, _ = agent.communicate(timeout=SECONDS)
+    assert agent.returncode == 1, told
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert any("OverPartitionedInternalTopic" in json.dumps(line) for line in lines)
+
+
+def test_the_program_for_spark_submit_works_from_a_manifest_until_it_is_stopped(scene: Scene) -> None:
+    manifest = scene.folder / "manifest.json"
+    subprocess.run(
+        [*CLI, "manifest", str(scene.folder), "--bootstrap-server", scene.servers, "-o", str(manifest)],
+        check=True,
+        cwd=ROOT,
+    )
+    agent = scene.start(*PROGRAM, "--manifest", str(manifest))
+    try:
+        scene.grow(4)
+        scene.await_counts(4)
+    finally:
+        agent.send_signal(signal.SIGTERM)
+        told, _ = agent.communicate(timeout=SECONDS)
+    assert agent.returncode == 0, told
+    assert '"agent ended"' in told
+
+
+def test_a_hang_up_has_it_look_at_once(scene: Scene) -> None:
+    """Otherwise the next look would be in ten minutes."""
+    agent = scene.start(*CLI, "run", str(scene.folder), age_ms=600_000)
+    assert agent.stdout is not None
+    try:
+        assert any("leadership gained" in line for line in agent.stdout)
+        scene.grow(4)
+        agent.send_signal(signal.SIGHUP)
+        scene.await_counts(4)
+    finally:
+        agent.kill()
+        agent.communicate()

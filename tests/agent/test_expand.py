@@ -1,0 +1,139 @@
+"""One attempt: what is asked, in which order, and what one bad topic holds back."""
+
+from collections.abc import Callable, Sequence
+from threading import Event
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.model.problems import ProblemsError
+from spark_jobs.agent.callbacks import call, callbacks_of
+from spark_jobs.agent.expand import expand
+from spark_jobs.agent.kafka_cluster import _MOST_ADDED, _batches
+from spark_jobs.agent.ports import Callback
+from spark_jobs.agent.state import Outcome, Shortfall, TopicResult
+from tests.agent.live_documents import HEARD, Failing, heard
+from tests.agent.running import InMemory
+from tests.agent.simulation import ORDERS, documents
+
+WAVES = (
+    (Shortfall("a", "a-changelog", 2, 4), Shortfall("b", "b-changelog", 2, 4)),
+    (Shortfall("a", "a-repartition", 2, 4), Shortfall("b", "b-repartition", 2, 4)),
+)
+
+
+class Broker:
+    """Answers by topic; remembers what it was asked."""
+
+    def __init__(self, **outcomes: Outcome) -> None:
+        self.outcomes = {name.replace("_", "-"): outcome for name, outcome in outcomes.items()}
+        self.asked: list[list[str]] = []
+
+    def __call__(self, lacking: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
+        self.asked.append([item.topic for item in lacking])
+        return tuple(
+            TopicResult(item.topic, item.wanted, self.outcomes.get(item.topic, Outcome.EXPANDED))
+            for item in lacking
+        )
+
+
+def outcomes(results: Sequence[TopicResult]) -> dict[str, Outcome]:
+    return {result.topic: result.outcome for result in results}
+
+
+def test_all_is_validated_in_one_request_and_expanded_wave_after_wave() -> None:
+    validate, create = Broker(), Broker()
+    results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
+    assert set(outcomes(results).values()) == {Outcome.EXPANDED}
+    assert validate.asked == [["a-changelog", "b-changelog", "a-repartition", "b-repartition"]]
+    assert create.asked == [["a-changelog", "b-changelog"], ["a-repartition", "b-repartition"]]
+
+
+@pytest.mark.parametrize("where", ["validate", "create"])
+def test_a_topic_that_fails_holds_back_what_lies_upstream_in_its_application(where: str) -> None:
+    bad = Broker(a_changelog=Outcome.FAILED)
+    validate, create = (bad, Broker()) if where == "validate" else (Broker(), bad)
+    results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
+    assert outcomes(results) == {
+        "a-changelog": Outcome.FAILED,
+        "b-changelog": Outcome.EXPANDED,
+        "a-repartition": Outcome.HELD_BACK,
+        "b-repartition": Outcome.EXPANDED,
+    }
+
+
+def test_a_topic_that_is_refused_further_upstream_holds_back_nothing_below_it() -> None:
+    create = Broker()
+    results = expand(
+        WAVES,
+        validate=Broker(a_repartition=Outcome.FAILED),
+        create=create,
+        is_leader=lambda: True,
+    )
+    assert outcomes(results)["a-changelog"] is Outcome.EXPANDED
+    assert create.asked[1] == ["b-repartition"]
+
+
+def test_what_is_there_already_is_not_asked_for() -> None:
+    create = Broker()
+    results = expand(
+        WAVES, validate=Broker(a_changelog=Outcome.ALREADY), create=create, is_leader=lambda: True
+    )
+    assert outcomes(results)["a-changelog"] is Outcome.ALREADY
+    assert outcomes(results)["a-repartition"] is Outcome.EXPANDED
+    assert create.asked[0] == ["b-changelog"]
+
+
+def test_each_wave_is_confirmed_by_the_cluster() -> None:
+    answers = [True, False]
+    create = Broker()
+    results = expand(WAVES, validate=Broker(), create=create, is_leader=lambda: answers.pop(0))
+    assert len(create.asked) == 1
+    assert {result.error for result in results[2:]} == {"LEADERSHIP_NOT_CONFIRMED"}
+
+
+@given(st.lists(st.integers(1, 3 * _MOST_ADDED), max_size=30))
+def test_no_request_adds_more_partitions_than_a_controller_takes(added: list[int]) -> None:
+    lacking = [Shortfall("a", str(number), 1, 1 + more) for number, more in enumerate(added)]
+    batches = list(_batches(lacking))
+    assert [item for batch in batches for item in batch] == lacking
+    for batch in batches:
+        assert len(batch) == 1 or sum(item.wanted - item.partitions for item in batch) <= _MOST_ADDED
+
+
+def callback(given: Callback | None) -> Callable[[str], Callback | None]:
+    return lambda _: given
+
+
+def test_what_a_callback_raises_is_told() -> None:
+    assert call(callback(Failing()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
+    assert call(callback(None), "a", 2, 4) == ""
+
+
+def test_a_callback_that_hangs_is_left_behind() -> None:
+    release = Event()
+
+    class Hanging:
+        def on_partition_expansion(self, old: int, new: int) -> None:
+            release.wait(old + new)
+
+    assert call(callback(Hanging()), "a", 20, 40, seconds=0.05) == "has not returned within 0.05 s"
+    release.set()
+
+
+def test_the_application_s_own_static_partitioner_is_called() -> None:
+    heard()
+    own = callbacks_of(None, InMemory(documents(ORDERS.replace("tenants:ByTenant", HEARD))))
+    assert call(own, "totals-app", 2, 4) == ""
+    assert call(own, "somebody-else", 2, 4) == ""
+    assert heard() == [(2, 4)]
+    absent = callbacks_of(None, InMemory(documents(ORDERS)))
+    assert "No module named 'tenants'" in call(absent, "totals-app", 2, 4)
+
+
+@pytest.mark.parametrize("name", ["nowhere:Class", "os:path", "os", "tests.agent.live_documents:Nothing"])
+def test_a_class_that_cannot_be_told_is_refused_at_the_start(name: str) -> None:
+    with pytest.raises(ProblemsError) as refused:
+        callbacks_of(name, InMemory(()))
+    assert name in refused.value.problems[0].summary
