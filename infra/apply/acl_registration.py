@@ -30,10 +30,12 @@ def _acl(action: AclAction, application_id: str, state: StackState) -> AclResour
     acl, name = action.acl, acl_name(application_id, action.acl)
     held = state.acls.get(acl)
     parts = acl_inputs(acl)
+    is_released = action.kind is AclActionKind.RELEASE
     return AclResource(
         name=name,
         inputs=parts,
         import_id=_SEPARATOR.join(parts.values()) if action.kind is AclActionKind.ADOPT else "",
-        retain=action.kind is AclActionKind.RELEASE,
+        retain=is_released,
+        guarded=not is_released,
         alias=held if held is not None and held.split("::", maxsplit=3)[3] != name else None,
     )

@@ -40,7 +40,8 @@ class TopicParent:
     def _request(self, resource: TopicResource | AclResource) -> resource_pb2.RegisterResourceRequest:
         inputs = struct_pb2.Struct()
         inputs.update(resource.inputs)
-        own = self._of_topic(resource) if isinstance(resource, TopicResource) else _of_acl(resource)
+        own = _of_topic(resource) if isinstance(resource, TopicResource) else _of_acl(resource)
+        hooks = [self.hook] if resource.guarded else []
         return resource_pb2.RegisterResourceRequest(
             name=resource.name,
             parent=self.urn,
@@ -48,21 +49,21 @@ class TopicParent:
             object=inputs,
             provider=self.provider,
             retainOnDelete=resource.retain,
+            hooks=resource_pb2.RegisterResourceRequest.ResourceHooksBinding(before_delete=hooks),
             acceptSecrets=True,
             supportsPartialValues=True,
             supportsResultReporting=True,
             **own,
         )
 
-    def _of_topic(self, topic: TopicResource) -> dict[str, Any]:
-        hooks = [self.hook] if topic.guarded else []
-        return {
-            "type": TOPIC_TYPE,
-            "protect": topic.protect,
-            "importId": topic.name if topic.is_live else "",
-            "ignoreChanges": topic.ignored,
-            "hooks": resource_pb2.RegisterResourceRequest.ResourceHooksBinding(before_delete=hooks),
-        }
+
+def _of_topic(topic: TopicResource) -> dict[str, Any]:
+    return {
+        "type": TOPIC_TYPE,
+        "protect": topic.protect,
+        "importId": topic.name if topic.is_live else "",
+        "ignoreChanges": topic.ignored,
+    }
 
 
 def _of_acl(acl: AclResource) -> dict[str, Any]:

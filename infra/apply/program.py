@@ -5,7 +5,7 @@ A problem found after the first registration would come too late: with `--skip-p
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pulumi
@@ -20,10 +20,11 @@ from infra.apply.messages import tell_plan, tell_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
 from infra.apply.settings import StackSettings, stack_settings
-from infra.apply.stack_state import StackState
+from infra.apply.stack_state import StackState, acl_name
 from infra.model.problems import Problem, errors
 from infra.observe import ClusterReader, Connection, KafkaClusterReader
 from infra.planner import ActionKind, ApplicationPlan, Plan
+from infra.planner.acls import AclActionKind
 
 _NAMESPACE = "headwater:"
 _SECRETS = frozenset({"sasl_password", "client_key", "client_key_passphrase"})
@@ -106,8 +107,8 @@ def kafka_provider(connection: Connection) -> pulumi_kafka.Provider:
 
 def _components(plan: Plan, target: Target, opts: pulumi.ResourceOptions | None) -> list[InternalTopics]:
     """Register a component for each application that keeps a resource, and say what happens to each."""
-    # Always there: the engine asks it about topics that this run does not register.
-    guard = deletion_guard({action.name for action in plan.actions if action.kind is ActionKind.DELETE})
+    # Always there: the engine asks it about resources that this run does not register.
+    guard = deletion_guard(set(_deletable(plan)))
     components = {
         application.application_id: InternalTopics(application, target, guard, opts)
         for application in plan.applications
@@ -117,6 +118,14 @@ def _components(plan: Plan, target: Target, opts: pulumi.ResourceOptions | None)
         component = components.get(application.application_id)
         tell_plan(plan, application, component.registration.repairs if component else ())
     return list(components.values())
+
+
+def _deletable(plan: Plan) -> Iterator[str]:
+    """Yield the names of topics and ACLs that the plan removes."""
+    yield from (action.name for action in plan.actions if action.kind is ActionKind.DELETE)
+    for application in plan.applications:
+        revoked = (action.acl for action in application.acls if action.kind is AclActionKind.REVOKE)
+        yield from (acl_name(application.application_id, acl) for acl in revoked)
 
 
 def _is_deleted(application: ApplicationPlan) -> bool:

@@ -37,10 +37,11 @@ class TopicResource:
 
 @attrs.frozen(kw_only=True)
 class AclResource:
-    """How an ACL is registered: nothing protects it, for to drop it is to revoke it.
+    """How an ACL is registered: it is not protected, for to drop it is to revoke it.
 
     `import_id` is how the provider finds one that exists, empty to make one; `retain` makes its deletion
-    leave the ACL alone; `alias` is the URN that it has in the state, if that changes.
+    leave the ACL alone; `alias` is the URN that it has in the state, if that changes. `guarded` binds the
+    hook that refuses what the plan does not revoke.
     """
 
     name: str
@@ -48,6 +49,7 @@ class AclResource:
     import_id: str = ""
     retain: bool = False
     alias: str | None = None
+    guarded: bool = True
     wave: int = 0
 
 

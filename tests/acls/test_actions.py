@@ -235,13 +235,13 @@ def test_registration_follows_the_plan() -> None:
     found = registered(planned, "orders", StackState())
     adopted, granted = found[acl_name("orders", GROUP)], found[acl_name("orders", SOURCE)]
     assert adopted.import_id == "User:orders|*|Read|Allow|Group|orders|Literal"
-    assert (granted.import_id, granted.retain, granted.alias) == ("", False, None)
+    assert (granted.import_id, granted.retain, granted.alias, granted.guarded) == ("", False, None, True)
     world.apply(planned)
     assert registered(world.plan(application()), "orders", StackState()) == {}
     released = registered(
         world.plan(declaring(lifecycle=Lifecycle.RELEASED)), "orders", state({"orders": SOURCE})
     )
-    assert all(acl.retain for acl in released.values())
+    assert all(acl.retain and not acl.guarded for acl in released.values())
 
 
 def test_an_acl_that_another_application_takes_over_is_moved_not_made_anew() -> None:

@@ -108,6 +108,9 @@ def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str
     assert "1 ACL to adopt" in shop.up().text
     assert shop.granted() == wanted
     shop.is_clean()
+    destroyed = shop.stack.run("destroy", "--yes", "--skip-preview", "--run-program")
+    assert "this ACL is not revoked: the documents need it" in destroyed.text, str(destroyed)
+    assert shop.granted() == wanted
     shop.secured.set_acls(shop.user, [existing])
     assert "6 ACLs to restore" in shop.up().text
     assert shop.granted() == wanted
