@@ -1,0 +1,48 @@
+"""What an operator gets to read about ACLs, whole."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from infra.compiler import compile_document
+from infra.model.problems import Problem
+from infra.planner.acls import incomplete_needs
+from infra.report import plan_text, problems_text
+from infra.spec import load_text
+from tests.acls.test_actions import SOURCE, Guarded, declaring
+from tests.spec.conftest import golden
+
+__all__ = ["golden"]
+
+_GOLDEN = Path(__file__).parent / "golden"
+_VAGUE = """
+application: {id: alerts}
+acls: {principals: ["User:alerts"]}
+topology: [{stream: {pattern: ".*-refunds"}}, {to: {extractor: value.topic, name: chosen}}]
+"""
+_OBSERVED = """
+application: {id: legacy}
+acls: {principals: ["User:legacy"]}
+observed: {topics: {totals-changelog: {kind: changelog, partitions: 4}}, unknown: [sources]}
+"""
+
+
+def problems() -> Iterator[Problem]:
+    for text in (_VAGUE, _OBSERVED):
+        compiled = compile_document(load_text(text, "app.yaml").documents[0], {})
+        assert compiled.application.acls is not None
+        yield from incomplete_needs(compiled, compiled.application.acls)
+    yield from Guarded(has_authorizer=False).plan(declaring()).problems
+    world = Guarded.set_up(declaring(stages=2))
+    world.run_group("orders")
+    yield from world.plan(declaring()).problems
+
+
+def test_problems(golden: Callable[[Path, str], None]) -> None:
+    golden(_GOLDEN / "problems.txt", problems_text(problems()) + "\n")
+
+
+def test_a_plan(golden: Callable[[Path, str], None]) -> None:
+    world = Guarded.set_up(declaring(stages=2))
+    world.allowed.discard(SOURCE)
+    changed = plan_text(world.plan(declaring("User:orders", "User:deputy")))
+    golden(_GOLDEN / "plan.txt", f"{plan_text(Guarded(allowed={SOURCE}).plan(declaring()))}\n\n{changed}\n")
