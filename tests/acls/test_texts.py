@@ -32,7 +32,8 @@ def problems() -> Iterator[Problem]:
         assert compiled.application.acls is not None
         yield from incomplete_needs(compiled, compiled.application.acls)
     yield from Guarded(has_authorizer=False).plan(declaring()).problems
-    world = Guarded.set_up(declaring(stages=2))
+    world = Guarded()
+    world.up(declaring(stages=2))
     world.run_group("orders")
     yield from world.plan(declaring()).problems
 
@@ -42,7 +43,8 @@ def test_problems(golden: Callable[[Path, str], None]) -> None:
 
 
 def test_a_plan(golden: Callable[[Path, str], None]) -> None:
-    world = Guarded.set_up(declaring(stages=2))
+    world = Guarded()
+    world.up(declaring(stages=2))
     world.allowed.discard(SOURCE)
     changed = plan_text(world.plan(declaring("User:orders", "User:deputy")))
     golden(_GOLDEN / "plan.txt", f"{plan_text(Guarded(allowed={SOURCE}).plan(declaring()))}\n\n{changed}\n")
