@@ -30,8 +30,10 @@ def snapshot_request(
     sinks = {sink.topic for document in documents for sink in document.sinks}
     sources = {topic for document in documents for topic in _sources(document)}
     applications = [document.application for document in documents]
+    prefixes = tuple(sorted({prefix for application in applications for prefix in _prefixes(application)}))
+    only_read = sources - sinks - recorded.keys()
     return SnapshotRequest(
-        prefixes=tuple(sorted({prefix for application in applications for prefix in _prefixes(application)})),
+        prefixes=prefixes,
         names=frozenset(sinks | sources | recorded.keys()),
         groups=tuple(sorted({application.id for application in applications} | records.keys())),
         streams_groups=frozenset(
@@ -39,7 +41,8 @@ def snapshot_request(
             | (records.keys() - {application.id for application in applications})
         ),
         recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
-        sources=frozenset(sources - sinks - recorded.keys()),
+        # The changelog of one application may be the source of another.
+        sources=frozenset(topic for topic in only_read if not topic.startswith(prefixes)),
         acl_principals=frozenset(_principals(applications, records)),
     )
 
