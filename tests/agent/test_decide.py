@@ -440,6 +440,18 @@ def test_a_reader_waits_for_a_sink_topic_that_its_writer_does_not_expand() -> No
     assert simulation.counts["ranks-app-latest-changelog"] == 4
 
 
+def test_a_reader_waits_for_a_sink_topic_that_its_writer_has_given_up() -> None:
+    simulation = agent(ORDERS, RANKS.replace("enabled: true", "enabled: false"))
+    simulation.outcome = lambda topic: Outcome.FAILED if topic == "totals" else None
+    simulation.counts["orders"] = 8
+    simulation.pass_time(40_000 + TIMEOUT_MS)
+    assert simulation.app().phase is Phase.GIVEN_UP
+    simulation.documents = documents(ORDERS, RANKS)
+    simulation.pass_time(60_000)
+    assert simulation.app("ranks-app").phase is Phase.WAITING
+    assert simulation.counts["ranks-app-latest-changelog"] == 4
+
+
 @pytest.mark.parametrize("step", range(12))
 def test_killed_after_any_step_another_agent_finishes(step: int) -> None:
     simulation = agent()

@@ -1,5 +1,7 @@
 """Where an application stands, by its assessment: the phase, and what begins or ends with it."""
 
+from collections.abc import Iterable
+
 import attrs
 
 from infra.model.problems import Problem
@@ -13,7 +15,7 @@ from spark_jobs.agent.events import (
     ApplicationWarned,
     ProblemsSolved,
 )
-from spark_jobs.agent.state import ApplicationState, Phase
+from spark_jobs.agent.state import ApplicationState, Phase, Shortfall
 
 
 def stand(
@@ -74,9 +76,16 @@ def _lacking(state: ApplicationState, seen: Assessment, context: Context) -> Cha
     if state.expansion is not None:
         going_on = expansions.again(state.expansion)
         return Change(attrs.evolve(state, phase=Phase.EXPANDING, expansion=going_on))
-    if all(state.given_up.get(item.topic) == item.wanted for item in seen.shortfalls):
+    if has_given_up(state, seen.shortfalls):
         return Change(attrs.evolve(state, phase=Phase.GIVEN_UP))
     return expansions.begin(attrs.evolve(state, phase=Phase.EXPANDING), seen, context)
+
+
+def has_given_up(state: ApplicationState, shortfalls: Iterable[Shortfall]) -> bool:
+    """Whether nothing else lacks than what was given up: a source that has grown since makes a difference."""
+    return state.expansion is None and all(
+        state.given_up.get(item.topic) == item.wanted for item in shortfalls
+    )
 
 
 def _complete(state: ApplicationState, seen: Assessment, context: Context, *, is_confirmed: bool) -> Change:
