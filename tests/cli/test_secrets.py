@@ -41,8 +41,8 @@ Topologies:
       --> none
 
 """
-_ELSEWHERE = {"local", "demo"}
-"""They start a broker of their own, which asks nobody for a secret."""
+_ELSEWHERE = {"local", "demo", "run"}
+"""The first two start a broker that asks nobody for a secret; the last goes on until it is stopped."""
 
 
 @attrs.define
