@@ -86,7 +86,7 @@ def _beside_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> N
 
 
 def _refresh(stack: Stack) -> None:
-    outcome = stack.run("refresh", "--preview-only", "--yes")
+    outcome = stack.run("refresh", "--preview-only")
     assert outcome.succeeded, str(outcome)
 
 
