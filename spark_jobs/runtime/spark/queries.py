@@ -28,6 +28,10 @@ class QuerySpec:
     restarts: Restarts = attrs.field(factory=Restarts)
 
 
+class BatchFailedError(Exception):
+    """What Spark is told of a failure; the query keeps the whole."""
+
+
 class SubtopologyQuery:
     """Started, looked after by `tend`, stopped; all by one thread."""
 
@@ -100,7 +104,8 @@ class SubtopologyQuery:
             self.spec.batches(rows, batch)
         except BaseException as error:
             self.failure = error
-            raise
+            # Spark searches what it is told by a regular expression that overflows the stack on a long text.
+            raise BatchFailedError(f"{type(error).__name__}, batch {batch}") from None
         self.failure = None
         self._failures = 0
 

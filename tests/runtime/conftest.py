@@ -1,0 +1,40 @@
+"""The one Spark session of a test process."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.runtime.spark.session import SessionSettings, start_session
+from toolchain import ensure_spark_jars
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def spark_jars() -> tuple[str, ...]:
+    return tuple(map(str, ensure_spark_jars()))
+
+
+@pytest.fixture(scope="session")
+def spark(spark_jars: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A small session: four slots, no user interface. Queries are told apart by their application's id."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    session = start_session(
+        SessionSettings(
+            application="headwater tests",
+            master="local[4]",
+            jars=spark_jars,
+            shuffle_partitions=2,
+            conf={
+                "spark.driver.memory": "1g",
+                "spark.ui.enabled": "false",
+                "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+                "spark.log.level": "ERROR",
+            },
+        )
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,93 @@
+"""Records into and out of real topics."""
+
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
+    AdminClient,
+    NewTopic,
+    OffsetSpec,
+)
+
+from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.worker.restoring import as_input
+from toolchain.broker.readiness import until
+
+_WAIT_SECONDS = 30.0
+
+
+class Topics:
+    """Those of one broker."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._servers = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+        self._admin = AdminClient(self._servers)
+        self._producer = Producer({**self._servers, "linger.ms": 5})
+
+    def create(self, partitions: Mapping[str, int]) -> None:
+        forever = {"retention.ms": "-1"}  # recorded timestamps lie years back
+        made = self._admin.create_topics(
+            [NewTopic(name, count, 1, config=forever) for name, count in partitions.items()]
+        )
+        for future in made.values():
+            future.result()
+        assert until(lambda: partitions.keys() <= self.names(), _WAIT_SECONDS)
+
+    def delete_all(self) -> None:
+        """Leave only Kafka's own."""
+        if names := [name for name in self.names() if not name.startswith("__")]:
+            for future in self._admin.delete_topics(names).values():
+                future.result()
+            assert until(lambda: not self.names() & set(names), _WAIT_SECONDS)
+
+    def names(self) -> set[str]:
+        return set(self._admin.list_topics(timeout=_WAIT_SECONDS).topics)
+
+    def partitions(self, topic: str) -> int:
+        return len(self._admin.list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions)
+
+    def written(self, topic: str) -> int:
+        """How many offsets are taken, those of transactions' own marks included."""
+        places = [TopicPartition(topic, each) for each in range(self.partitions(topic))]
+        asked = {place: OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
+        found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
+        return sum(future.result().offset for future in found.values())
+
+    def put(
+        self, topic: str, records: Iterable[tuple[bytes | None, bytes | None, int]], partition: int = 0
+    ) -> None:
+        """Write (key, value, timestamp) in order."""
+        for key, value, timestamp in records:
+            self._producer.produce(topic, value, key, partition, timestamp=timestamp)
+            self._producer.poll(0)
+        assert self._producer.flush(_WAIT_SECONDS) == 0
+
+    def get(self, topic: str) -> list[InputRecord]:
+        """Read all committed records, partition by partition, deleted ones left out."""
+        reader = Consumer({
+            **self._servers,
+            "group.id": "tests",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        })  # fmt: skip
+        try:
+            return [record for each in range(self.partitions(topic)) for record in _read(reader, topic, each)]
+        finally:
+            reader.close()
+
+
+def _read(reader: Consumer, topic: str, partition: int) -> list[InputRecord]:
+    low, _ = reader.get_watermark_offsets(TopicPartition(topic, partition), _WAIT_SECONDS)
+    reader.assign([TopicPartition(topic, partition, low)])
+    found: list[InputRecord] = []
+    while True:
+        for message in reader.consume(10_000, timeout=_WAIT_SECONDS):
+            error = message.error()
+            if error is None:
+                found.append(as_input(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
+            else:
+                raise KafkaException(error)

@@ -1,0 +1,46 @@
+"""The processes of a Spark application on this machine, by what Linux tells of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+_PYTHON_WORKER = "pyspark.daemon"
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+def python_workers(driver: int) -> list[int]:
+    """Those that work for `driver`, without the one that forks them."""
+    daemons = {pid for pid in descendants(driver) if _PYTHON_WORKER in _command(pid)}
+    return [pid for pid in daemons if _parent(pid) in daemons]
+
+
+def executors(driver: int) -> list[int]:
+    return [pid for pid in descendants(driver) if _EXECUTOR in _command(pid) and "java" in _command(pid)]
+
+
+def descendants(ancestor: int) -> Iterator[int]:
+    parents = {pid: _parent(pid) for pid in _all()}
+    for pid in parents:
+        above = parents.get(pid, 0)
+        while above and above != ancestor:
+            above = parents.get(above, 0)
+        if above == ancestor:
+            yield pid
+
+
+def _all() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _parent(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(status.rpartition(")")[2].split()[1])
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,166 @@
+"""Every recorded case with data through the real runtime: Spark's queries and a real broker between them.
+
+Input is fed a run of records of one topic at a time, and worked off before the next run: within a run the
+engine's order is Kafka Streams' own. Without a cache nothing is merged by batches.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from spark_jobs.runtime.client.loading import runnable
+from spark_jobs.runtime.client.states import ClientState
+from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from tests.oracle.recorded import Case, Json, cases_with
+from tests.runtime.recorded_data import encoded, formats, lines, shown
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker import Broker
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
+
+_CONFIG = {
+    "processing.guarantee": "exactly_once_v2",
+    "statestore.cache.max.bytes": "0",
+    "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
+    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
+    "repartition.purge.interval.ms": "3600000",  # what went through repartition topics is looked at
+}
+CASES = [
+    case
+    for case in cases_with("input.jsonl", "output.jsonl")
+    if case.json("case.json")["group"] != "third-party"
+]
+
+
+@pytest.fixture(scope="module")
+def broker(own_broker: Callable[[], Broker]) -> Iterator[Broker]:
+    with own_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topics(broker: Broker) -> Iterator[Topics]:
+    """The broker's topics, none at first: cases share names."""
+    topics = Topics(broker.bootstrap_servers)
+    topics.delete_all()
+    yield topics
+    topics.delete_all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_recorded_case(
+    case: Case, spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    document = _uncached(case.document())
+    sources, sinks = formats(case, "sources"), formats(case, "sinks")
+    topics.create(dict.fromkeys({**sources, **sinks}, 1))
+    application = StreamsApplication(
+        spark,
+        document,
+        runnable(document).programs,
+        RunSettings(
+            connection=Connection(bootstrap_servers=(broker.bootstrap_servers,)),
+            checkpoint=str(tmp_path / "checkpoint"),
+            state_folder=tmp_path / "state",
+        ),
+    )
+    application.start()
+    try:
+        for topic, run in groupby(_records(case), key=lambda each: each["topic"]):
+            key, value = sources[topic]
+            topics.put(
+                topic,
+                [(_data(key, each["key"]), _data(value, each["value"]), each["timestamp"]) for each in run],
+            )
+            application.wait_until_idle()
+        assert application.state is ClientState.RUNNING, [q.failure for q in application.queries.values()]
+    finally:
+        application.close()
+    outputs = {
+        topic: [
+            {
+                "key": None if key is None else shown(sinks[topic][0].deserialize(key)),
+                "value": None if value is None else shown(sinks[topic][1].deserialize(value)),
+                "timestamp": timestamp,
+            }
+            for _, _, _, timestamp, key, value, _ in topics.get(topic)
+        ]
+        for topic in sinks
+    }
+    _check_outputs(case, outputs)
+    _check_internal(case, document, topics)
+
+
+def _check_outputs(case: Case, outputs: dict[str, list[Json]]) -> None:
+    expected: dict[str, list[Json]] = defaultdict(list)
+    for record in lines(case, "output.jsonl"):
+        expected[record["topic"]].append({name: record[name] for name in ("key", "value", "timestamp")})
+    for topic, found in outputs.items():
+        assert _multiset(found) == _multiset(expected[topic]), topic
+        assert _by_key(found) == _by_key(expected[topic]), topic
+    if case.has("final_tables.json"):
+        for topic, rows in case.json("final_tables.json").items():
+            latest = {str(record["key"]): record for record in outputs.get(topic, [])}
+            alive = [record for record in latest.values() if record["value"] is not None]
+            wanted = [{name: row[name] for name in ("key", "value", "timestamp")} for row in rows]
+            assert _multiset(alive) == _multiset(wanted), topic
+
+
+def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> None:
+    if not case.has("internal_records.jsonl"):
+        return
+    expected: dict[str, list[Json]] = defaultdict(list)
+    for record in lines(case, "internal_records.jsonl"):
+        expected[record["topic"]].append({
+            name: record[name] for name in ("key_base64", "value_base64", "timestamp")
+        })  # fmt: skip
+    for topic, records in expected.items():
+        found = [
+            {"key_base64": encoded(key), "value_base64": encoded(value), "timestamp": timestamp}
+            for _, _, _, timestamp, key, value, _ in topics.get(
+                topic.replace("<app>", document.application.id, 1)
+            )
+        ]
+        if topic.endswith("-changelog"):  # a batch may leave out what compaction would take away
+            assert _multiset(_latest(found)) == _multiset(_latest(records)), topic
+        else:
+            assert _multiset(found) == _multiset(records), topic
+
+
+def _latest(records: list[Json]) -> list[Json]:
+    return list({record["key_base64"]: record for record in records}.values())
+
+
+def _uncached(document: TopologyDocument) -> TopologyDocument:
+    application = attrs.evolve(document.application, config={**document.application.config, **_CONFIG})
+    return attrs.evolve(document, application=application)
+
+
+def _records(case: Case) -> Iterator[Json]:
+    return (each for each in lines(case, "input.jsonl") if "topic" in each)
+
+
+def _data(serde: Any, part: Any) -> bytes | None:  # noqa: ANN401 - JSON
+    if part is None:
+        return None
+    data: bytes = serde.serialize(part)
+    return data
+
+
+def _multiset(records: list[Json]) -> Counter[str]:
+    return Counter(map(str, records))
+
+
+def _by_key(records: list[Json]) -> dict[str, list[Json]]:
+    found: dict[str, list[Json]] = defaultdict(list)
+    for record in records:
+        found[str(record["key"])].append(record)
+    return found
