@@ -46,3 +46,5 @@ class ObservedTopology:
     at: Location
     sources: Mapping[str, int] = attrs.field(factory=dict)
     unknown: Mapping[Unknown, Location] = attrs.field(factory=dict)
+    places: Mapping[str, Location] = attrs.field(factory=dict)
+    """Source topic → where it is noted."""

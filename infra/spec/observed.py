@@ -15,6 +15,7 @@ def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
         topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
         at=_at(raw, "observed"),
         sources=dict(options.get("sources", {})),
+        places={topic: _at(raw, "observed", "sources", topic) for topic in options.get("sources", {})},
         unknown={
             Unknown(word): _at(raw, "observed", "unknown", index)
             for index, word in enumerate(options["unknown"])

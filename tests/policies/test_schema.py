@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from infra.spec import complaints
 from infra.spec.policies import _RULES, load_policies_text
-from infra.spec.schema import Schema, published_schema
+from infra.spec.schema import Schema, document_schema, published_schema
 from tests.spec.test_schema import _APPLYING, _EXPLAINING, is_condition, schemas
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +56,10 @@ def test_no_mapping_is_open_by_accident() -> None:
 def test_only_keywords_are_used_that_can_be_told_about() -> None:
     used = {keyword for _, part in PARTS for keyword in part}
     assert used <= {"$ref", *complaints._COMPLAIN} | _APPLYING | _EXPLAINING
+
+
+def test_durations_are_those_of_documents() -> None:
+    assert SCHEMA["$defs"]["duration"] == document_schema()["$defs"]["duration"]
 
 
 def test_every_rule_is_understood() -> None:
