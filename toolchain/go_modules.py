@@ -23,6 +23,7 @@ class GoModule:
     title: str
     packages: str
     variables: Mapping[str, str] = attrs.field(factory=dict)
+    tags: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -32,16 +33,20 @@ class GoModule:
     def fingerprint(self) -> str:
         sources = sorted(file.name for file in self.folder.iterdir())
         return fingerprint(
-            *file_contents(self.folder, sources), self.packages, repr(sorted(self.variables.items()))
+            *file_contents(self.folder, sources),
+            self.packages,
+            repr(sorted(self.variables.items())),
+            *self.tags,
         )
 
     def build(self, into: Path, cache: Cache, progress: Progress) -> None:
         """Install the module's programs in `into`; raises `ToolchainError`."""
         go = machine.require([machine.GO])[machine.GO]
         link = ["-s", "-w", *(f"-X {variable}={value}" for variable, value in self.variables.items())]
+        tags = [f"-tags={','.join(self.tags)}"] if self.tags else []
         with progress.step(f"{self.title}: building from Go modules") as show:
             run_logged(
-                [go, "install", "-trimpath", f"-ldflags={' '.join(link)}", self.packages],
+                [go, "install", "-trimpath", *tags, f"-ldflags={' '.join(link)}", self.packages],
                 folder=self.folder,
                 log=cache.root / "logs" / f"go-{self.name}.log",
                 environment=_environment(GOBIN=str(into)),
