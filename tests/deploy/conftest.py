@@ -1,0 +1,64 @@
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from infra.cli.agent_run import run
+from infra.observe import Connection
+from spark_jobs.agent import events
+from spark_jobs.agent.instruments import AgentInstruments
+from spark_jobs.agent.lag import LagWatch
+from spark_jobs.agent.state import Outcome, TopicResult
+from spark_jobs.control import Surface
+from tests.control.states import LEADING
+from tests.spec.conftest import golden
+from toolchain.promtool import ensure_promtool
+
+__all__ = ["golden"]
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+_KEYWORDS = {"and", "or", "unless", "by", "without", "on", "ignoring", "offset", "bool", "inf", "nan"}
+_SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    return ensure_promtool()
+
+
+@pytest.fixture(scope="session")
+def exported() -> frozenset[str]:
+    """Return the names of all series that an agent exports."""
+    surface = Surface.of("agent-1", host="host-1")
+    instruments = AgentInstruments(surface.registry, "agent-1")
+    LagWatch(Connection(bootstrap_servers=("localhost:9092",)), surface.registry, "agent-1", dict)
+    instruments.observed(LEADING)
+    instruments.told(events.AttemptEnded("orders-app", 4, (TopicResult("a", 6, Outcome.EXPANDED),)))
+    return frozenset(
+        f"{metric.name}{suffix}"
+        for metric in surface.registry.collect()
+        for suffix in _SUFFIXES.get(metric.type, ("",))
+    )
+
+
+@pytest.fixture(scope="session")
+def accepts() -> Callable[[Iterable[str]], None]:
+    """Fail unless `headwater` takes these arguments (of `agent run`)."""
+
+    def check(arguments: Iterable[str]) -> None:
+        group, command, *rest = arguments
+        assert (group, command) == ("agent", "run")
+        run.make_context("run", list(rest))
+
+    return check
+
+
+def metrics_of(expression: str) -> set[str]:
+    """Return the names of the series that a PromQL expression reads."""
+    bare = re.sub(r'"[^"]*"', "", expression)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", "", bare)
+    bare = re.sub(r"\b(by|without|on|ignoring)\s*\([^)]*\)", "", bare)
+    names = re.findall(r"\b([a-z_][a-z0-9_]*)\b(?!\s*\()", bare)
+    return set(names) - _KEYWORDS

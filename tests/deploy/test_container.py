@@ -1,0 +1,133 @@
+"""The container image and the systemd unit, as far as they can be checked without building an image."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib.metadata import requires
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.deploy.conftest import DEPLOY, ROOT
+
+Golden = Callable[[Path, str], None]
+_CONTAINER = DEPLOY / "container"
+_FILE = (_CONTAINER / "Containerfile").read_text(encoding="utf-8")
+# What only `pulumi up`, Spark and the engine of the runtime need.
+_NOT_THE_AGENT_S = {"pulumi", "pulumi-kafka", "fastavro", "lmdb", "sortedcontainers", "sqlglot"}
+_PROGRAM = """
+import sys
+from importlib.metadata import packages_distributions
+
+locked = set(sys.argv[1:])
+there = {name for name, owners in packages_distributions().items() if locked & {o.lower() for o in owners}}
+absent = set(packages_distributions()) - there - {"infra", "spark_jobs", "toolchain", "topology_schemas"}
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+import infra.cli.agent_run, infra.cli.agent_status, infra.cli.agent_history, infra.cli.agent_autoscaling
+import spark_jobs.agent.start, infra.spec, infra.compiler, infra.report.compile_text
+"""
+
+
+def test_the_locks_are_the_part_of_ours_that_the_agent_needs(golden: Golden) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [Requirement(text).name for text in project["project"]["dependencies"]]
+    golden(_CONTAINER / "requirements.txt", _locked(_closure(set(wanted) - _NOT_THE_AGENT_S)))
+    build = [Requirement(text).name for text in project["build-system"]["requires"]]
+    golden(_CONTAINER / "build.txt", _locked(_closure(build)))
+
+
+def test_the_agent_imports_nothing_that_is_not_in_the_image() -> None:
+    lock = (_CONTAINER / "requirements.txt").read_text(encoding="utf-8")
+    locked = re.findall(r"^([A-Za-z0-9-]+)==", lock, re.MULTILINE)
+    spelled = {name.lower().replace("-", separator) for name in locked for separator in "-_"}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *spelled], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_image_is_slim_pinned_and_not_run_by_root() -> None:
+    [base] = re.findall(r"^ARG BASE=(\S+)$", _FILE, re.MULTILINE)
+    assert re.fullmatch(r"docker\.io/library/python:3\.11\.\d+-slim-\w+", base)
+    last = _FILE.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER (\d+):(\d+)$", last, re.MULTILINE)
+    assert "RUN" not in last.replace("RUNTIME", "")
+    assert all("--require-hashes" in line or "--no-deps" in line for line in _installs())
+
+
+def test_only_what_is_copied_is_sent_to_the_build() -> None:
+    ignore = (_CONTAINER / "Containerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    sent = {line.removeprefix("!") for line in ignore if line.startswith("!")}
+    copied = {
+        source
+        for line in re.findall(r"^COPY (?!--from)(.*)$", _FILE, re.MULTILINE)
+        for source in line.split()[:-1]
+    }
+    assert ignore[1] == "*"
+    assert copied == sent
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_the_program_takes_the_arguments(accepts: Callable[[Iterable[str]], None]) -> None:
+    [command] = re.findall(r"^CMD (\[.*\])$", _FILE, re.MULTILINE)
+    accepts(json.loads(command))
+    unit = (DEPLOY / "systemd" / "headwater-agent.service").read_text(encoding="utf-8")
+    [start] = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    program, *arguments = shlex.split(start)
+    assert program.endswith("/headwater")
+    accepts(arguments)
+    assert "DynamicUser=yes" in unit
+
+
+def test_compose_builds_this_image_and_shows_it_to_this_machine_only() -> None:
+    services = yaml.safe_load((_CONTAINER / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert len(services) == 2
+    for service in services.values():
+        assert (_CONTAINER / service["build"]["context"]).resolve() == ROOT
+        assert (ROOT / service["build"]["dockerfile"]).exists()
+        assert service["read_only"] is True
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+
+
+def _installs() -> list[str]:
+    joined = _FILE.replace("\\\n", " ")
+    return [part for part in re.split(r"&&|\n", joined) if re.search(r"pip (install|wheel)", part)]
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Return the distributions that these need on any platform, themselves included."""
+    found: set[str] = set()
+    waiting = [canonicalize_name(name) for name in names]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for text in requires(name) or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                waiting.append(canonicalize_name(needed.name))
+    return found
+
+
+def _locked(names: set[str]) -> str:
+    """Return the entries of our lock for `names`; fails when one is not in it."""
+    lock = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    entries: dict[str, str] = {
+        canonicalize_name(entry.partition("==")[0]): entry
+        for entry in re.findall(r"^[a-zA-Z0-9].*\n(?: .*\n)*", lock, re.MULTILINE)
+    }
+    assert names <= set(entries), names - set(entries)
+    return "".join(entries[name] for name in sorted(names))
