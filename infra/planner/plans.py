@@ -41,7 +41,8 @@ class ApplicationPlan:
     @property
     def has_changes(self) -> bool:
         """Whether the cluster or the record differs after the run."""
-        return self.record != self.recorded or any(action.is_change for action in self.actions)
+        actions = (*self.actions, *self.acls)
+        return self.record != self.recorded or any(action.is_change for action in actions)
 
 
 @attrs.frozen

@@ -84,7 +84,9 @@ def test_an_acl_that_exists_is_adopted_and_one_that_vanished_restored() -> None:
     assert first.pop(GROUP) is AclActionKind.ADOPT
     assert set(first.values()) == {GRANT}
     world.allowed.remove(SOURCE)
-    later = kinds(world.plan(declaring()))
+    planned = world.plan(declaring())
+    assert planned.has_changes
+    later = kinds(planned)
     assert later.pop(SOURCE) is AclActionKind.RESTORE
     assert set(later.values()) == {KEEP}
 
