@@ -41,8 +41,11 @@ class ApplicationPlan:
     @property
     def has_changes(self) -> bool:
         """Whether the cluster or the record differs after the run."""
-        actions = (*self.actions, *self.acls)
-        return self.record != self.recorded or any(action.is_change for action in actions)
+        return (
+            self.record != self.recorded
+            or any(action.is_change for action in self.actions)
+            or any(action.is_change for action in self.acls)
+        )
 
 
 @attrs.frozen
