@@ -37,8 +37,10 @@ class Generator:
     def value(self, node: exp.Expr) -> str:
         """The variable, or the literal, that holds the value of `node`."""
         method = _METHODS.get(type(node))
+        known = _OPERANDS | _OPTIONS.get(type(node), frozenset())
+        unknown = [name for name, each in node.args.items() if each and name not in known]
         try:
-            if method is not None:
+            if method is not None and not unknown:
                 return method(self, node)
         except TooNestedError:
             return self.fault(node, "it is nested too deeply", "fewer levels of `case` and the like")
@@ -130,6 +132,27 @@ _BOOLEAN = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or,
     exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Boolean,
 )  # fmt: skip
+
+
+_OPERANDS = frozenset({"this", "expression", "expressions"})
+_OPTIONS: Mapping[type, frozenset[str]] = {
+    exp.Literal: frozenset({"is_string"}),
+    exp.Identifier: frozenset({"quoted"}),
+    exp.Column: frozenset({"table", "db", "catalog"}),
+    exp.Interval: frozenset({"unit"}),
+    exp.Between: frozenset({"low", "high"}),
+    exp.In: frozenset({"query", "unnest"}),
+    exp.Like: frozenset({"negate"}),
+    exp.ILike: frozenset({"negate"}),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.If: frozenset({"true", "false"}),
+    exp.Cast: frozenset({"to"}),
+    exp.TryCast: frozenset({"to", "safe"}),
+    exp.Div: frozenset({"typed", "safe"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Concat: frozenset({"safe", "coalesce"}),
+}
+"""What the tree may say besides operands. Anything else would be passed over in silence: it is a fault."""
 
 
 # literals
@@ -271,7 +294,10 @@ def _negation(generator: Generator, node: exp.Neg) -> str:
 def _not(generator: Generator, node: exp.Not) -> str:
     if isinstance(node.this, exp.Is):
         return _is(generator, node.this, negated=True)
-    value = generator.condition(node.this)
+    return _negated(generator, generator.condition(node.this))
+
+
+def _negated(generator: Generator, value: str) -> str:
     if _is_literal(value) or value == "None":
         return {"True": "False", "False": "True"}.get(value, "None")
     return generator.source.assign(f"None if {value} is None else not {value}")
@@ -342,7 +368,8 @@ def _matching(
             except EvaluationError as error:
                 return generator.fault(searched, str(error), "a valid pattern", "Correct the pattern.")
         arguments = [generator.value(node.this), generator.value(searched)]
-        return generator.call(function, *arguments, *([constant(escape)] if escape else []), strict=True)
+        found = generator.call(function, *arguments, *([constant(escape)] if escape else []), strict=True)
+        return _negated(generator, found) if node.args.get("negate") else found
 
     return emit
 
@@ -438,6 +465,11 @@ def _call(generator: Generator, node: exp.Anonymous) -> str:
     return generator.call(function.evaluate, *arguments, strict=function.strict)
 
 
+def _side_by_side(generator: Generator, node: exp.Concat) -> str:
+    """Spark reads `'it''s'` as one text with a quote and `'a' 'b'` as two; the tree does not tell which."""
+    return generator.fault(node, "two texts side by side", "one text", "Write \\' for a quote, || to join.")
+
+
 def _inner(generator: Generator, node: exp.Paren) -> str:
     return generator.value(node.this)
 
@@ -489,5 +521,6 @@ _METHODS: Mapping[type, Callable[[Generator, Value], str]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Array: _array,
+    exp.Concat: _side_by_side,
     exp.Anonymous: _call,
 }

@@ -1,0 +1,91 @@
+"""The runtime's functions against Spark itself: every expression over every row, and what both refuse."""
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.functions import expr
+
+from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression
+from spark_jobs.runtime.records import Ambient
+from tests.runtime.expressions.cases import ERRORS, EXPRESSIONS, FULL, ROWS, SCHEMA, lines
+
+NAMES = ("key", "timestamp", "value")
+BATCH = 60
+
+
+def ours(text: str, row: dict[str, Any]) -> Any:  # noqa: ANN401 - any SQL value
+    return compile_expression(text, NAMES).bind(Ambient())(*(row[name] for name in NAMES))
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401
+    """Spark's value as the runtime has it; what cannot be equal to itself as text."""
+    match value:
+        case Row():
+            return {name: plain(each) for name, each in value.asDict().items()}
+        case dict():
+            return {name: plain(each) for name, each in value.items()}
+        case list():
+            return [plain(each) for each in value]
+        case _:
+            convert = _PLAIN.get(type(value))
+            return value if convert is None else convert(value)
+
+
+_PLAIN: Mapping[type, Callable[[Any], Any]] = {
+    bytearray: bytes,
+    Decimal: float,
+    datetime: lambda moment: moment.astimezone(UTC),
+    float: lambda number: "NaN" if math.isnan(number) else float(f"{number:.15g}"),
+}
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark.createDataFrame([_row(row) for row in ROWS], SCHEMA).coalesce(1)
+
+
+def _row(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("key", "timestamp", "value"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("start", range(0, len(lines(EXPRESSIONS)), BATCH))
+def test_the_same_values(start: int, rows: DataFrame) -> None:
+    texts = lines(EXPRESSIONS)[start : start + BATCH]
+    selected = rows.select(*(expr(text).alias(f"c{at}") for at, text in enumerate(texts)))
+    answers = selected.collect()
+    differences = [
+        (text, number, found, wanted)
+        for number, (row, answer) in enumerate(zip(ROWS, answers, strict=True))
+        for text, theirs in zip(texts, answer, strict=True)
+        if (found := _ours_or_fault(text, row)) != (wanted := plain(theirs))
+        or type(found) is not type(wanted)
+    ]
+    assert not differences, "\n".join(map(str, differences))
+
+
+def _same(found: object, wanted: object) -> bool:
+    return found == wanted and type(found) is type(wanted)
+
+
+def _ours_or_fault(text: str, row: dict[str, Any]) -> Any:  # noqa: ANN401
+    try:
+        return plain(ours(text, row))
+    except (EvaluationError, ExpressionError) as fault:
+        return f"{type(fault).__name__}: {fault}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("text", lines(ERRORS))
+def test_the_same_errors(text: str, rows: DataFrame) -> None:
+    with pytest.raises(EvaluationError):
+        ours(text, FULL)
+    with pytest.raises(PySparkException):
+        rows.filter("key = 'anna'").select(expr(text)).collect()

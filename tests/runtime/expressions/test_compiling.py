@@ -1,0 +1,174 @@
+"""What an expression may hold, what it may not, and that nothing of it is executed."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression
+from spark_jobs.runtime.expressions.parsing import DEEPEST, LONGEST_TEXT
+from spark_jobs.runtime.records import Ambient, Value, Windowed
+
+
+def evaluate(text: str, **values: Value) -> Value:
+    return compile_expression(text, tuple(values)).bind(Ambient())(*values.values())
+
+
+def faults(text: str, *names: str) -> list[str]:
+    with pytest.raises(ExpressionError) as refused:
+        compile_expression(text, names or ("key", "value"))
+    return [f"{fault.line}:{fault.column} {fault.summary}" for fault in refused.value.faults]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("soundex(value)", ["1:9 the function `soundex` is not supported"]),
+        ("now()", ["1:1 the function `now` is not supported"]),
+        ("valeu.amount + nope", ["1:7 no value is called valeu", "1:16 no value is called nope"]),
+        ("upper(value, 1)", ["1:7 `upper` is called with 2 argument(s)"]),
+        ("'it''s'", ["1:1 two texts side by side"]),
+        ("value rlike '('", ["1:1 a pattern is no regular expression"]),
+        ("transform(value, 1)", ["1:1 a lambda is expected"]),
+        ("(select 1)", ["1:1 `SUBQUERY` is not supported"]),
+        ("row_number() over (order by key)", ["1:26 `WINDOW` is not supported"]),
+        ("cast(value as decimal(10, 2))", ["1:6 a cast to DECIMAL(10, 2)"]),
+        ("value.*", ["1:7 `*` stands where one value is expected"]),
+        ("x -> x", ["1:6 `JSONEXTRACT` is not supported"]),
+        ("key; value", ["1:1 it is more than one expression"]),
+        ("", ["1:1 it is empty"]),
+    ],
+)
+def test_what_cannot_be_compiled_is_named_with_its_place(text: str, told: list[str]) -> None:
+    found = faults(text)
+    assert [fault.partition(" ")[2] for fault in found] == [each.partition(" ")[2] for each in told]
+
+
+def test_syntax_is_told_with_its_place() -> None:
+    (fault,) = faults("value +\n  * 2 )")
+    assert fault.startswith("2:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "value.__class__.__mro__",
+        "'); import os; print('",
+        "'\\'); raise SystemExit #'",
+        "value['__class__']",
+        "`v0); import os; (`",
+        "struct(1 as `x}); import os`)",
+        "transform(value.items, `__import__` -> `__import__`)",
+        "exec('1')",
+        "'{0.__class__}'",
+        '"""',
+    ],
+)
+def test_hostile_texts_are_data_or_faults(text: str) -> None:
+    """None of them reaches Python: they are refused, or yield their own text, null or an object."""
+    try:
+        found = evaluate(text, key="k", value={"items": [1]})
+    except (ExpressionError, EvaluationError):
+        return
+    assert found is None or isinstance(found, str | dict | list)
+
+
+def test_generated_source_knows_no_built_ins() -> None:
+    compiled = compile_expression("concat(key, 'x')", ("key",))
+    evaluate_ = compiled.bind(Ambient())
+    assert set(evaluate_.__globals__["__builtins__"]) == {"type", "str", "int", "dict", "list"}
+
+
+def test_limits_on_size_and_depth() -> None:
+    assert faults("(" * (DEEPEST + 9) + "1" + ")" * (DEEPEST + 9)) == ["1:1 it is too large"]
+    assert faults("(" * 9000 + "1" + ")" * 9000) == ["1:1 it is too large"]
+    assert faults("1" + " " * LONGEST_TEXT) == ["1:1 it is too large"]
+    assert faults(" + ".join(["key"] * 3000)) == ["1:1 it is too large"]
+
+
+def test_names_of_the_record_are_read_where_they_are_no_parameters() -> None:
+    ambient = Ambient()
+    ambient.record = ("orders", 3, 42, 1000, b"k", b"v", (("trace", b"1"),))
+    text = "struct(topic, partition, offset, timestamp, headers[0].key as header)"
+    found = compile_expression(text, ("key",)).bind(ambient)("k")
+    assert found == {"topic": "orders", "partition": 3, "offset": 42, "timestamp": 1000, "header": "trace"}
+    assert compile_expression("timestamp", ("timestamp",)).bind(ambient)(7) == 7
+
+
+def test_objects_of_json_have_the_fields_that_they_have() -> None:
+    value = {"a": {"b": 1}, "list": [{"x": 1}, {}], "select": 2}
+    assert evaluate("value.a.b", value=value) == 1
+    assert evaluate("value.nope.b", value=value) is None
+    assert evaluate("value.list.x", value=value) == [1, None]
+    assert evaluate("value.`select`", value=value) == 2
+    assert evaluate("struct(value.a.*, value.list)", value=value) == {"b": 1, "list": value["list"]}
+    assert evaluate("struct(value.*)", value=None) == {}
+    with pytest.raises(EvaluationError, match="STRING"):
+        evaluate("value.a", value="text")
+
+
+def test_windowed_keys_have_fields() -> None:
+    key = Windowed("anna", 1000, 2000)
+    assert evaluate("concat(key.key, '@', key.start, '-', key.end)", key=key) == "anna@1000-2000"
+
+
+def test_arguments_that_do_not_count_are_not_evaluated() -> None:
+    assert evaluate("coalesce(value, 1 / 0)", value=1) == 1
+    assert evaluate("case when value > 0 then value else 1 / 0 end", value=1) == 1
+    assert evaluate("value < 0 and 1 / 0 > 1", value=1) is False
+    assert evaluate("value > 0 or 1 / 0 > 1", value=1) is True
+
+
+def test_faults_while_running_tell_types_and_no_content() -> None:
+    with pytest.raises(EvaluationError) as fault:
+        evaluate("value.secret > 5", value={"secret": "hush"})
+    assert "hush" not in str(fault.value)
+
+
+longs = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(left=longs, right=longs)
+def test_whole_numbers_never_leave_64_bits(left: int, right: int) -> None:
+    for symbol, exact in (("+", left + right), ("-", left - right), ("*", left * right)):
+        if -(2**63) <= exact < 2**63:
+            assert evaluate(f"a {symbol} b", a=left, b=right) == exact
+        else:
+            with pytest.raises(EvaluationError, match="64 bits"):
+                evaluate(f"a {symbol} b", a=left, b=right)
+
+
+@given(left=longs, right=longs.filter(bool))
+def test_division_and_remainder_belong_together(left: int, right: int) -> None:
+    if (left, right) != (-(2**63), -1):
+        assert evaluate("(a div b) * b + a % b", a=left, b=right) == left
+        assert 0 <= evaluate("pmod(a, b)", a=left, b=abs(right)) < abs(right)
+
+
+three = st.sampled_from([True, False, None])
+
+
+@given(values=st.fixed_dictionaries({"a": three, "b": three, "c": three}))
+def test_logic_of_three_values(values: dict[str, bool | None]) -> None:
+    for one, other in (
+        ("not (a and b)", "(not a) or (not b)"),
+        ("a and (b or c)", "(a and b) or (a and c)"),
+        ("a or b", "b or a"),
+        ("a <=> b", "(a = b) is true or (a is null and b is null)"),
+    ):
+        assert evaluate(one, **values) is evaluate(other, **values)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=60))
+def test_any_text_compiles_or_is_refused(text: str) -> None:
+    with suppress(ExpressionError):
+        compile_expression(text, ("key", "value"))
+
+
+@given(st.floats())
+def test_doubles_are_written_so_that_they_read_back(number: float) -> None:
+    text = evaluate("cast(value as string)", value=number)
+    assert evaluate("cast(value as double) <=> cast(written as double)", value=number, written=text) is True
