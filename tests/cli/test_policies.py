@@ -1,6 +1,7 @@
 """Policies on the command line and in the comment on a pull request."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from infra.cli.exit_codes import ExitCode
 from infra.report import plan_text, problem_text
 from infra.report.plan_comment import plan_comment, read_preview
 from tests.cli.conftest import Headwater
+from tests.contract.real_cluster import RealCluster
 from tests.planner.world import World, application, limits
+from toolchain.broker.local import LocalBroker
 
 DOCUMENT = """\
 application: {id: orders}
@@ -94,3 +97,23 @@ def test_the_comment_on_a_pull_request_shows_them() -> None:
     assert "🔴 Kafka topics: refused, 1 error; nothing will be changed" in comment
     assert "error[BlastRadius] This run would make 2 new topics" in comment
     assert "policies.yaml:3" in comment
+
+
+@pytest.mark.broker
+def test_a_plan_judges_what_the_brokers_decide(
+    headwater: Headwater, policies: Path, kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    id_, source = unique("app"), unique("in")
+    RealCluster(kafka.bootstrap_servers).create(source, 3)
+    document = policies.with_name("orders.yaml")
+    document.write_text(DOCUMENT.replace("orders", id_).replace("topic: in", f"topic: {source}"))
+    policies.write_text(
+        "policies: [{replicationFactor: {min: 2, kinds: [changelog]}}, {blastRadius: {createdTopics: 2}}]"
+    )
+    arguments = ("plan", document, "--bootstrap-server", kafka.bootstrap_servers)
+    done = headwater(*arguments, "--policies", policies)
+    assert done.returncode == ExitCode.REFUSED
+    assert "error[BlastRadius] This run would make 3 new topics" in done.stderr
+    assert f"error[PolicyViolated] Internal topic {id_}-Counts-changelog has 1 replica" in done.stderr
+    assert "nothing is changed" in done.stdout
+    assert headwater(*arguments).returncode == ExitCode.DONE
