@@ -45,7 +45,8 @@ def test_a_stack_that_is_not_there(
     for name, value in world.stack._environment().items():
         monkeypatch.setenv(name, value)
     folder = world.stack.folder
-    done = headwater("plan", folder / "documents", "--stack", "nowhere", "--project", folder)
+    server = ("--bootstrap-server", world.cluster.bootstrap_servers)
+    done = headwater("plan", folder / "documents", *server, "--stack", "nowhere", "--project", folder)
     assert done.returncode == ExitCode.PROBLEMS
     assert "nowhere" in done.stderr
     assert "--project" in done.stderr
