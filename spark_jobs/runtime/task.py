@@ -67,6 +67,7 @@ class Task:
         self._scheduled: Counter[str] = Counter()
         self._starts: dict[str, list[Callable[[], None]]] = {}
         self._closes: list[Callable[[], None]] = []
+        self._finishes: list[Callable[[], None]] = []
         self._sources: dict[str, Consume] = {}
         self._timestamps: dict[str, Callable[[InputRecord], InputRecord | None]] = {}
         self._consumers: dict[str, Consume] = {}
@@ -106,6 +107,9 @@ class Task:
     def on_close(self, close: Callable[[], None]) -> None:
         self._closes.append(close)
 
+    def on_batch_end(self, finish: Callable[[], None]) -> None:
+        self._finishes.append(finish)
+
     def schedule(
         self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
     ) -> Schedule:
@@ -129,6 +133,8 @@ class Task:
         self._start()
         self._consume(records)
         self._schedules[PunctuationType.WALL_CLOCK_TIME].punctuate(wall_clock_ms)
+        for finish in reversed(self._finishes):  # parents are built after their children
+            finish()
         self._stores.flush()
         self.state.metadata.update((name, clock.now) for name, clock in self._clocks.items())
         outputs = self._outputs.copy()

@@ -71,6 +71,10 @@ class TaskServices(Protocol):
         """Called when all nodes are built; parents' before children's."""
         ...
 
+    def on_batch_end(self, finish: Callable[[], None]) -> None:
+        """Called when a batch's records are worked off, before caches are flushed."""
+        ...
+
     def on_close(self, close: Callable[[], None]) -> None: ...
 
     def drop(self, node: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 """Aggregations in session windows (`KStreamSessionWindowAggregate`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from infra.model.behaviours import StreamAggregate
 from infra.model.windows import SessionWindow
@@ -24,13 +24,15 @@ def session_aggregate(behaviour: StreamAggregate, window: SessionWindow, context
     store = context.store(behaviour.store, SessionBytes)
     change = _changes(behaviour, store, context)
     observed = context.clock()
-    emit = _emission(behaviour, store, context) if behaviour.emit_on_close else None
+    emission = _emission(behaviour, store, context) if behaviour.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
             drop(name, "null key")
             return
+        if emission is not None:
+            emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace - gap
         joined = list(store.find_sessions(key, timestamp - gap, timestamp + gap))
@@ -47,8 +49,8 @@ def session_aggregate(behaviour: StreamAggregate, window: SessionWindow, context
                 for session, part in joined:
                     change(session, None, part, at)
             change(Windowed(key, start, end), add(key, value, total), None, at)
-        if emit is not None:
-            emit(close_time, headers)
+        if emission is not None:
+            emission.check(close_time, headers)
 
     return process
 
@@ -83,21 +85,12 @@ def _session_of(place: bytes, store: SessionBytes) -> Windowed:
     return Windowed(store.key_serde.deserialize(place[SEGMENT:_END_AT]), start, end)
 
 
-def _emission(
-    behaviour: StreamAggregate, store: SessionBytes, context: OperatorContext
-) -> Callable[[int, Headers], None]:
-    emission = EmissionOnClose(context, behaviour.store)
-    forward = context.forward
-
-    def emit(close_time: int, headers: Headers) -> None:
-        last_end = close_time - 1
-        if not emission.due(close_time) or last_end < 0:
-            return
-        first_end = max(0, emission.last)
+def _emission(behaviour: StreamAggregate, store: SessionBytes, context: OperatorContext) -> EmissionOnClose:
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
+        first_end, last_end = max(0, last), close_time - 1
         if last_end < first_end:
-            return
-        for session, value in store.sessions_ended(first_end, last_end):
-            forward(session, (value, None, True), session.end, headers)
-        emission.done(close_time)
+            return None
+        ended = store.sessions_ended(first_end, last_end)
+        return ((session, value, session.end) for session, value in ended)
 
-    return emit
+    return EmissionOnClose(context, behaviour.store, store.segments.retention, closed)

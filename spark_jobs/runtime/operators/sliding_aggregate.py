@@ -4,7 +4,7 @@ A record makes, where they are not there and not empty: the window that ends wit
 right after it, and the one that begins right after the record before it. Both ends are inclusive.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -22,13 +22,15 @@ def sliding_aggregate(behaviour: StreamAggregate, window: SlidingWindow, context
     functions = functions_of(behaviour.aggregation, context)
     results = WindowResults(behaviour, difference, context)
     observed = context.clock()
-    emit = _emission(results, difference, context) if behaviour.emit_on_close else None
+    emission = _emission(results, difference, context) if behaviour.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None or value is None:
             drop(name, "null key or value")
             return
+        if emission is not None:
+            emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace
         if timestamp + difference < close_time:
@@ -39,8 +41,8 @@ def sliding_aggregate(behaviour: StreamAggregate, window: SlidingWindow, context
             arrival.early()
             return
         arrival.slide()
-        if emit is not None:
-            emit(close_time, headers)
+        if emission is not None:
+            emission.check(close_time, headers)
 
     return process
 
@@ -148,19 +150,14 @@ class _Arrival:
         self._results.update(window, self._plain, (value, None), time, (self._time, self._headers))
 
 
-def _emission(
-    results: WindowResults, difference: int, context: OperatorContext
-) -> Callable[[int, Headers], None]:
-    emission = EmissionOnClose(context, results.store_name)
-    forward = context.forward
+def _emission(results: WindowResults, difference: int, context: OperatorContext) -> EmissionOnClose:
+    store = results.store
 
-    def emit(close_time: int, headers: Headers) -> None:
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
         last_start = close_time - difference - 1
-        if not emission.due(close_time) or last_start < 0:
-            return
-        first_start = 0 if emission.last == -1 else max(0, emission.last - difference)
-        for window, (value, time) in results.store.closed(first_start, last_start):
-            forward(window, (value, None, True), time, headers)
-        emission.done(close_time)
+        if last_start < 0:
+            return None
+        first_start = 0 if last == -1 else max(0, last - difference)
+        return ((window, *total) for window, total in store.closed(first_start, last_start))
 
-    return emit
+    return EmissionOnClose(context, results.store_name, store.segments.retention - difference, closed)

@@ -1,6 +1,6 @@
 """Aggregations in tumbling, hopping and unlimited windows (`KStreamWindowAggregate`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from infra.model.behaviours import StreamAggregate
 from infra.model.windows import HoppingWindow, TumblingWindow, UnlimitedWindow
@@ -27,13 +27,15 @@ def window_aggregate(
     results = WindowResults(behaviour, size, context)
     get, update, serialize_key = results.get, results.update, results.serialize_key
     observed = context.clock()
-    emit = _emission(results, size, starts, context) if behaviour.emit_on_close else None
+    emission = _emission(results, size, starts, context) if behaviour.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
             drop(name, "null key")
             return
+        if emission is not None:
+            emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace
         plain = serialize_key(key)
@@ -50,8 +52,8 @@ def window_aggregate(
                 time = max(time, timestamp)
             new = add(key, value, old)
             update(Windowed(key, start, end), plain, (new, old), time, (timestamp, headers))
-        if emit is not None:
-            emit(close_time, headers)
+        if emission is not None:
+            emission.check(close_time, headers)
 
     return process
 
@@ -73,19 +75,14 @@ def _hops(time: int, size: int, advance: int) -> range:
 
 def _emission(
     results: WindowResults, size: int, starts: WindowStarts, context: OperatorContext
-) -> Callable[[int, Headers], None]:
-    emission = EmissionOnClose(context, results.store_name)
-    forward = context.forward
+) -> EmissionOnClose:
+    store = results.store
 
-    def emit(close_time: int, headers: Headers) -> None:
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
         last_start = close_time - size
-        if not emission.due(close_time) or last_start < 0:
-            return
-        first_start = 0 if emission.last == -1 else max(0, emission.last - size) + 1
-        if emission.last != -1 and starts(last_start) == starts(first_start - 1):
-            return
-        for window, (value, time) in results.store.closed(first_start, last_start):
-            forward(window, (value, None, True), time, headers)
-        emission.done(close_time)
+        first_start = 0 if last == -1 else max(0, last - size) + 1
+        if last_start < 0 or (last != -1 and starts(last_start) == starts(first_start - 1)):
+            return None
+        return ((window, *total) for window, total in store.closed(first_start, last_start))
 
-    return emit
+    return EmissionOnClose(context, results.store_name, store.segments.retention - size, closed)

@@ -3,7 +3,7 @@
 Follows `AbstractKStreamTimeWindowAggregateProcessor`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from infra.model.behaviours import StreamAggregate
 from spark_jobs.runtime.operators.interface import OperatorContext
@@ -66,34 +66,61 @@ class WindowResults:
         return Windowed(key, start, start + self.size)
 
 
-Range = Callable[[int, int], tuple[int, int] | None]
-"""(close time, close time of the last emission or -1) → first and last start to emit; None = nothing new."""
+Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]
+"""(close time, that of the last emission or -1) → windows closed since with value and timestamp.
+
+None = there can be none; then this does not count as an emission.
+"""
 
 
 class EmissionOnClose:
     """Emits windows once, when stream time has passed their end and grace.
 
-    At most once an interval of wall-clock time (`__emit.interval.ms.kstreams.windowed.aggregation__`).
+    Kafka Streams looks for them at most once an interval of wall-clock time, during which they may expire
+    (`__emit.interval.ms.kstreams.windowed.aggregation__`). A batch has one instant of wall-clock time, so here
+    what was put off is emitted when the batch ends, and before it would expire.
+
+    Args:
+        context: The node's.
+        store: The name of the store.
+        kept_ms: How far stream time may go beyond the last emission before closed windows expire.
+        closed: Finds the windows.
     """
 
-    def __init__(self, context: OperatorContext, store: str) -> None:
+    def __init__(self, context: OperatorContext, store: str, kept_ms: int, closed: Closed) -> None:
         self._last = context.clock(f"{store}/closed")
         self._next = context.clock(f"{store}/emission")
         self._wall_clock = context.task.wall_clock
         self._interval = context.settings.emit_interval_ms
+        self._kept = kept_ms
+        self._closed = closed
+        self._forward = context.forward
+        self._put_off: tuple[int, Headers] | None = None
+        context.task.on_batch_end(self._catch_up)
 
-    @property
-    def last(self) -> int:
-        """The close time of the last emission, -1 before the first."""
-        return self._last.now
+    def advance(self, timestamp: int) -> None:
+        """To be called before stream time moves on to `timestamp` and the store with it."""
+        if self._put_off is not None and timestamp - self._kept >= self._last.now:
+            self._catch_up()
 
-    def due(self, close_time: int) -> bool:
-        """Whether to look for closed windows now."""
+    def check(self, close_time: int, headers: Headers) -> None:
+        """Emits what closed, if it is time to look."""
         now = self._wall_clock()
         if now < self._next.now:
-            return False
+            self._put_off = close_time, headers
+            return
         self._next.now = now + self._interval
-        return self._last.now == -1 or self._last.now < close_time
+        self._emit(close_time, headers)
 
-    def done(self, close_time: int) -> None:
-        self._last.now = close_time
+    def _catch_up(self) -> None:
+        if self._put_off is not None:
+            self._emit(*self._put_off)
+
+    def _emit(self, close_time: int, headers: Headers) -> None:
+        self._put_off = None
+        last = self._last.now
+        closed = self._closed(close_time, last) if last == -1 or last < close_time else None
+        if closed is not None:
+            for window, value, time in closed:
+                self._forward(window, (value, None, True), time, headers)
+            self._last.now = close_time

@@ -176,6 +176,7 @@ def _window(opening: _Opening) -> OpenStore:
         observed=opening.clock("time"),
         sequence=opening.clock("sequence") if opening.keeps.retain_duplicates else None,
         emits_on_close=opening.emits_on_close,
+        shows_all_closed=opening.emits_on_close and opening.services.program.settings.cache_max_bytes > 0,
     )
     overlay, observed = opening.overlay, typed.observed
 

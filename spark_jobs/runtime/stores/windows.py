@@ -29,6 +29,7 @@ class WindowBytes:
         observed: The largest start ever put; `retention_ms` behind it nothing is seen.
         sequence: Counts the entries of a store with duplicates; None = without.
         emits_on_close: Kafka Streams then takes another store, which shows one millisecond more.
+        shows_all_closed: What expired in the running batch is still emitted, as from Kafka Streams' cache.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class WindowBytes:
         observed: Clock,
         sequence: Clock | None = None,
         emits_on_close: bool = False,
+        shows_all_closed: bool = False,
     ) -> None:
         self.below = below
         self.key_serde = key
@@ -52,6 +54,7 @@ class WindowBytes:
         self._sequence = sequence
         self._seen = retention_ms if emits_on_close else retention_ms - 1
         self._size = size_ms
+        self._shows_all_closed = shows_all_closed
         self._edges: dict[int, tuple[bytes, bytes]] = {}
         self._index = KeyIndex(below.overlay, self.segments, _TAIL)
         self._context = context
@@ -100,18 +103,19 @@ class WindowBytes:
         high = None if last_key is None else self.key_serde.serialize(last_key)
         return (
             entry
-            for key, entry in self._of_times(first, last)
+            for key, entry in self._of_times(self._visible(first), last)
             if key >= low and (high is None or key <= high)
         )
 
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        return (entry for _, entry in self._of_times(first, last))
+        return (entry for _, entry in self._of_times(self._visible(first), last))
 
     def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        return (entry for _, entry in self._of_times(first, last, forward=False))
+        return (entry for _, entry in self._of_times(self._visible(first), last, forward=False))
 
     def closed(self, first: int, last: int) -> list[tuple[Windowed, Value]]:
         """What emission on close sees: by start, then by the key's bytes."""
+        first = first if self._shows_all_closed else self._visible(first)
         found = sorted(self._of_times(first, last), key=lambda item: (item[1][0].start, item[0]))
         return [entry for _, entry in found]
 
@@ -148,7 +152,8 @@ class WindowBytes:
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
-        first, last = self._visible(first), min(last, _LAST_TIME)
+        """`first` and later: callers leave out what is not to be seen."""
+        last = min(last, _LAST_TIME)
         overlay = self.below.overlay
         read = overlay.range if forward else overlay.reverse_range
         deserialize = self.key_serde.deserialize
