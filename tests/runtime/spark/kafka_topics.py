@@ -5,8 +5,12 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
     OffsetSpec,
+    ResourceType,
 )
 
 from spark_jobs.runtime.records import InputRecord
@@ -20,7 +24,10 @@ class Topics:
     """Those of one broker."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self._servers = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+        self._servers: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap_servers,
+            "log_level": 0,
+        }
         self._admin = AdminClient(self._servers)
         self._producer = Producer({**self._servers, "linger.ms": 5})
 
@@ -32,6 +39,14 @@ class Topics:
         for future in made.values():
             future.result()
         assert until(lambda: partitions.keys() <= self.names(), _WAIT_SECONDS)
+
+    def configure(self, topic: str, config: Mapping[str, str]) -> None:
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        self._admin.incremental_alter_configs([resource])[resource].result()
 
     def delete_all(self) -> None:
         """Leave only Kafka's own."""
