@@ -5,10 +5,7 @@ topic is one thing to create, to allow and to look into.
 """
 
 import logging
-from collections.abc import Callable
-from concurrent.futures import Future
-from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
@@ -16,13 +13,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from infra.observe import Connection
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 TOPIC_PREFIX = "headwater-agent-"
 PARTITION = 0
 # Every key is unique, so compaction takes nothing away; and a compacted topic never loses records by age.
 TOPIC_CONFIG = {"cleanup.policy": "compact"}
 _CREATION_SECONDS = 5.0
-
-T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -69,20 +67,6 @@ def is_there(topic: str, creation: "Future[None]") -> bool:
     else:
         _log.info("coordination topic created", topic=topic)
     return True
-
-
-def in_background(do: Callable[[], T]) -> "Future[T]":
-    """Call `do` in a thread that does not keep the process from ending."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(do())
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is taken
-            future.set_exception(error)
-
-    Thread(target=run, name="coordination", daemon=True).start()
-    return future
 
 
 def _librdkafka_log() -> logging.Logger:
