@@ -6,8 +6,10 @@ from typing import Any
 import attrs
 
 from infra.apply.stack_config import StackConfig
-from infra.model.topology import Lifecycle, TopologyDocument
+from infra.model.acls import AclDeclaration
+from infra.model.topology import Application, Lifecycle, TopologyDocument
 from infra.spec.durations import read_duration
+from infra.spec.schema import document_schema, matches
 
 _FLAGS = {
     "adopt": "adopt",
@@ -15,7 +17,7 @@ _FLAGS = {
     "reinitialize": "reinitialize",
     "allowUnsafeExpansion": "allow_unsafe_expansion",
 }
-_SWITCHES = (*_FLAGS, "timeout", "lifecycle")
+_SWITCHES = (*_FLAGS, "timeout", "lifecycle", "principals")
 
 
 def switched(documents: Sequence[TopologyDocument], config: StackConfig) -> tuple[TopologyDocument, ...]:
@@ -44,7 +46,9 @@ def _switched(document: TopologyDocument, switches: object, config: StackConfig)
     if "timeout" in switches:
         setup = attrs.evolve(setup, timeout_ms=_timeout(f"{key}.timeout", switches["timeout"], config))
     lifecycle = _lifecycle(f"{key}.lifecycle", switches, config) or application.lifecycle
-    return attrs.evolve(document, application=attrs.evolve(application, setup=setup, lifecycle=lifecycle))
+    acls = _acls(f"{key}.principals", application, switches, config)
+    changed = attrs.evolve(application, setup=setup, lifecycle=lifecycle, acls=acls)
+    return attrs.evolve(document, application=changed)
 
 
 def _flag(key: str, value: object, config: StackConfig) -> bool:
@@ -59,6 +63,25 @@ def _timeout(key: str, value: object, config: StackConfig) -> int:
     if not duration:
         config.problems.append(config.unfit(key, "a duration such as 60s", str(value)))
     return duration
+
+
+def _acls(
+    key: str, application: Application, switches: Mapping[str, Any], config: StackConfig
+) -> AclDeclaration | None:
+    """Users differ from cluster to cluster; nobody = no ACLs in this stack."""
+    if "principals" not in switches:
+        return application.acls
+    names = switches["principals"]
+    if not isinstance(names, list) or not all(_is_principal(name) for name in names):
+        config.problems.append(config.unfit(key, "a list of principals such as User:orders", str(names)))
+        return application.acls
+    declared = application.acls or AclDeclaration((), application.at)
+    return attrs.evolve(declared, principals=tuple(names)) if names else None
+
+
+def _is_principal(name: object) -> bool:
+    pattern = document_schema()["$defs"]["principal"]["pattern"]
+    return isinstance(name, str) and matches(pattern, name)
 
 
 def _lifecycle(key: str, switches: Mapping[str, Any], config: StackConfig) -> Lifecycle | None:

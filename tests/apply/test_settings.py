@@ -121,6 +121,10 @@ def test_the_environment_gives_what_the_stack_leaves_out(documents: Path) -> Non
             {"setup": '{"shop": {"lifecycle": "gone"}}'},
             "headwater:setup.shop.lifecycle is not one of active, released, retired.",
         ),
+        (
+            {"setup": '{"shop": {"principals": ["shop"]}}'},
+            "headwater:setup.shop.principals is not a list of principals such as User:orders.",
+        ),
         ({"bootstrapServers": "[1]"}, "headwater:bootstrapServers is not a list of texts."),
         ({"skipTlsVerify": "maybe"}, "headwater:skipTlsVerify is neither true nor false."),
         ({"caCert": "/no/such/file"}, "The file that headwater:caCert names cannot be read."),
@@ -152,6 +156,23 @@ def test_switches_of_a_stack_win_over_the_document(documents: Path) -> None:
     assert (application.setup.adopt, application.setup.if_incomplete) == (True, True)
     assert application.setup.timeout_ms == 5_000
     assert application.lifecycle is Lifecycle.RELEASED
+
+
+def test_principals_are_those_of_the_stacks_cluster(documents: Path) -> None:
+    def principals(switch: str) -> tuple[str, ...] | None:
+        read = settings(documents, setup=f'{{"shop": {switch}}}')
+        assert not errors(read.problems)
+        acls = read.documents[0].application.acls
+        return acls.principals if acls else None
+
+    assert principals("{}") is None
+    assert principals('{"principals": ["User:shop-staging"]}') == ("User:shop-staging",)
+    (documents / "shop.yaml").write_text(
+        (documents / "shop.yaml").read_text() + "\nacls: {principals: ['User:shop']}\n"
+    )
+    assert principals("{}") == ("User:shop",)
+    assert principals('{"principals": ["User:shop-staging"]}') == ("User:shop-staging",)
+    assert principals('{"principals": []}') is None
 
 
 def test_a_secret_in_plain_text_is_a_warning(documents: Path) -> None:
