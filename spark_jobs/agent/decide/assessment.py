@@ -55,6 +55,9 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
     lacking = [
         state for state in situation.topics if state.lacking and (config.autoscaling or state.is_internal)
     ]
+    short = {
+        state.name: _partitions(state) for state in situation.topics if _partitions(state) < state.partitions
+    }
     return Assessment(
         id=compiled.application.id,
         is_enabled=config.autoscaling,
@@ -66,7 +69,7 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
         sinks=frozenset(sink.topic for sink in compiled.sinks),
         shortfalls=tuple(_shortfall(compiled, state) for state in lacking),
         parallelism=tuple(
-            Parallelism(part.id, _current(part, situation.topics), part.tasks)
+            Parallelism(part.id, _current(part, short), part.tasks)
             for part in compiled.subtopologies
             if not part.is_global
         ),
@@ -100,24 +103,17 @@ def _situation(compiled: CompiledApplication, live: TopicCounts, settled: TopicC
 
 
 def _shortfall(compiled: CompiledApplication, state: TopicState) -> Shortfall:
-    have = state.live.partitions if state.live else 0
-    return Shortfall(compiled.application.id, state.name, have, state.partitions)
+    return Shortfall(compiled.application.id, state.name, _partitions(state), state.partitions)
 
 
-def _current(part: SubTopology, topics: Iterable[TopicState]) -> int:
-    """Return the tasks that can work: a lacking topic of the sub-topology holds back all that need it."""
-    own = {*part.repartition_topics, *part.changelog_topics}
-    return min(
-        [part.tasks, *(_partitions(state) for state in topics if state.name in own and _is_short(state))]
-    )
+def _current(part: SubTopology, short: TopicCounts) -> int:
+    """Return the tasks that can work: a topic that lacks partitions holds back the whole sub-topology."""
+    own = (*part.repartition_topics, *part.changelog_topics)
+    return min([part.tasks, *(short[topic] for topic in own if topic in short)])
 
 
 def _partitions(state: TopicState) -> int:
     return state.live.partitions if state.live else 0
-
-
-def _is_short(state: TopicState) -> bool:
-    return _partitions(state) < state.partitions
 
 
 def _missing(situation: Situation) -> Iterable[Problem]:
