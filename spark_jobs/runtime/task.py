@@ -136,7 +136,7 @@ class Task:
         for finish in reversed(self._finishes):  # parents are built after their children
             finish()
         self._stores.flush()
-        self.state.metadata.update((name, clock.now) for name, clock in self._clocks.items())
+        self._keep_clocks()
         outputs = self._outputs.copy()
         self._outputs.clear()
         return outputs
@@ -150,7 +150,7 @@ class Task:
         for _, _, _, timestamp, key, value, _ in records:
             if key is not None:
                 restore(key, value, timestamp)
-        self.state.metadata.update((name, clock.now) for name, clock in self._clocks.items())
+        self._keep_clocks()
 
     @property
     def stores(self) -> Mapping[str, Value]:
@@ -161,6 +161,11 @@ class Task:
         """Closes users' processors."""
         for close in self._closes:
             close()
+
+    def _keep_clocks(self) -> None:
+        """Those that never moved are left out: what is kept is committed with offsets, which has a limit."""
+        moved = ((name, clock.now) for name, clock in self._clocks.items() if clock.now != -1)
+        self.state.metadata.update(moved)
 
     def _start(self) -> None:
         if not self._started:

@@ -57,13 +57,14 @@ def _emission(buffer: SuppressBytes, drops_deletions: bool, context: OperatorCon
     ambient, forward = context.task.ambient, context.forward
 
     def emit() -> None:
-        key, (new, old), (timestamp, offset, topic, partition, headers) = buffer.pop()
-        if new is None and drops_deletions:
-            return
-        before = ambient.record
-        ambient.record = (topic, partition, offset, timestamp, None, None, headers)
-        forward(key, (new, old, True), timestamp, headers)
-        ambient.record = before
+        key, (new, old), (timestamp, offset, topic, partition, headers) = buffer.oldest()
+        if new is not None or not drops_deletions:
+            before = ambient.record
+            ambient.record = (topic, partition, offset, timestamp, None, None, headers)
+            forward(key, (new, old, True), timestamp, headers)
+            ambient.record = before
+        # only now: whoever looks into this table meanwhile sees what was known before
+        buffer.drop_oldest()
 
     return emit
 

@@ -77,8 +77,8 @@ class EmissionOnClose:
     """Emits windows once, when stream time has passed their end and grace.
 
     Kafka Streams looks for them at most once an interval of wall-clock time, during which they may expire
-    (`__emit.interval.ms.kstreams.windowed.aggregation__`). A batch has one instant of wall-clock time, so here
-    what was put off is emitted when the batch ends, and before it would expire.
+    (`__emit.interval.ms.kstreams.windowed.aggregation__`). A batch has one instant of wall-clock time, so
+    here what was put off is emitted when the batch ends, and before it would expire.
 
     Args:
         context: The node's.
@@ -88,7 +88,7 @@ class EmissionOnClose:
     """
 
     def __init__(self, context: OperatorContext, store: str, kept_ms: int, closed: Closed) -> None:
-        self._last = context.clock(f"{store}/closed")
+        self._last = context.clock(store)  # the name that Kafka Streams commits it under
         self._next = context.clock(f"{store}/emission")
         self._wall_clock = context.task.wall_clock
         self._interval = context.settings.emit_interval_ms
