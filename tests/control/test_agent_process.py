@@ -1,0 +1,242 @@
+"""Real `headwater agent run` processes: what they tell while sources grow, agents die and flags change."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.agent.live_documents import texts, unique_documents
+from tests.agent.running import await_counts, make_topics
+from tests.control.conftest import Asking
+from tests.pulumi.cluster import Cluster
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+pytestmark = pytest.mark.broker
+
+_ROOT = Path(__file__).parents[2]
+_AGENT = (sys.executable, "-m", "infra.cli", "agent")
+_SECONDS = 60
+
+
+class AgentProcess:
+    """One agent, and the lines of its log as they come."""
+
+    def __init__(self, client_id: str, scene: "Scene", follow_up_ms: int) -> None:
+        self.client_id = client_id
+        self.process = subprocess.Popen(
+            [
+                *(
+                    *_AGENT,
+                    "run",
+                    str(scene.folder),
+                    "--bootstrap-server",
+                    scene.servers,
+                    "--group",
+                    scene.suffix,
+                ),
+                *("--client-id", client_id, "--http", "127.0.0.1:0", "--log-format", "json"),
+                *(
+                    "--metadata-max-age-ms",
+                    "300",
+                    "--follow-up-ms",
+                    str(follow_up_ms),
+                    "--session-timeout-ms",
+                    "6000",
+                ),
+            ],
+            cwd=_ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines: Queue[Mapping[str, Any]] = Queue()
+        self._heard: list[str] = []
+        Thread(target=self._read, daemon=True).start()
+
+    @cached_property
+    def url(self) -> str:
+        return str(self.await_line("agent started")["endpoint"])
+
+    @property
+    def asking(self) -> Asking:
+        return Asking(self.url)
+
+    def await_line(self, words: str) -> Mapping[str, Any]:
+        """Return the next line with these words."""
+        try:
+            while (line := self._lines.get(timeout=_SECONDS))["event"] != words:
+                pass
+        except Empty:
+            raise AssertionError(f"{self.client_id} never said {words!r}:\n{''.join(self._heard)}") from None
+        return line
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return a sample of /metrics, the sum of those that have these labels; None when there is none."""
+        found = [
+            sample.value
+            for family in text_string_to_metric_families(self.asking.get("/metrics").text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        ]
+        return sum(found) if found else None
+
+    def await_value(self, wanted: float, name: str, **labels: str) -> None:
+        assert until(lambda: self.value(name, **labels) == wanted, _SECONDS), self.value(name, **labels)
+
+    def application(self, id_: str) -> Mapping[str, Any]:
+        applications = self.asking.get("/status").json["agent"]["applications"]
+        return next((each for each in applications if each["id"] == id_), {})
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(_SECONDS)
+        finally:
+            self.process.kill()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr:
+            for line in self.process.stderr:
+                self._heard.append(line)
+                if line.startswith("{"):  # not so if it dies of an error
+                    self._lines.put(json.loads(line))
+
+
+class Scene:
+    """Two applications that feed each other, set up with 2 and 3 partitions of their sources."""
+
+    def __init__(self, servers: str, suffix: str, folder: Path) -> None:
+        self.servers, self.suffix, self.folder = servers, suffix, folder
+        self.totals_app, self.orders = f"totals-app-{suffix}", f"orders-{suffix}"
+        self._cluster = Cluster(servers)
+        self._agents: list[AgentProcess] = []
+        for number, text in enumerate(texts(suffix)):
+            (folder / f"{number}.yaml").write_text(text)
+        make_topics(self._cluster, unique_documents(suffix), self._sources(2))
+
+    def start(self, client_id: str, follow_up_ms: int = 300) -> AgentProcess:
+        self._agents.append(AgentProcess(client_id, self, follow_up_ms))
+        return self._agents[-1]
+
+    def leader(self, *agents: AgentProcess) -> AgentProcess:
+        assert until(
+            lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, _SECONDS
+        )
+        [leader] = [agent for agent in agents if agent.value("headwater_agent_leader")]
+        assert until(lambda: leader.application(self.totals_app).get("phase") == "steady", _SECONDS)
+        return leader
+
+    def grow(self, orders: int) -> None:
+        self._cluster.expand(self.orders, orders)
+
+    def await_counts(self, orders: int) -> None:
+        await_counts(self._cluster, unique_documents(self.suffix), self._sources(orders), _SECONDS)
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*_AGENT, *arguments], cwd=_ROOT, capture_output=True, text=True, check=False, env={**os.environ}
+        )
+
+    def history(self) -> list[Mapping[str, Any]]:
+        told = self.run(
+            *("history", "--bootstrap-server", self.servers, "--group", self.suffix, "--format", "json")
+        )
+        expansions: list[Mapping[str, Any]] = json.loads(told.stdout)["expansions"]
+        return expansions
+
+    def close(self) -> None:
+        for agent in self._agents:
+            agent.process.kill()
+            agent.process.wait()
+
+    def _sources(self, orders: int) -> dict[str, int]:
+        return {self.orders: orders, f"returns-{self.suffix}": 3}
+
+
+@pytest.fixture
+def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(kafka.bootstrap_servers, unique("x").removeprefix("x-"), tmp_path)
+    yield made
+    made.close()
+
+
+def test_metrics_status_and_history_tell_of_an_expansion(scene: Scene) -> None:
+    one, two = scene.start("agent-1"), scene.start("agent-2")
+    leader = scene.leader(one, two)
+    other = two if leader is one else one
+    scene.grow(6)
+    tasks = {"application_id": scene.totals_app, "subtopology_id": "1"}
+    for agent in (leader, other):  # each sees it; the leader did it
+        agent.await_value(6, "current_subtopology_parallelism", **tasks)
+        agent.await_value(6, "expected_subtopology_parallelism", **tasks)
+        assert agent.value("num_autoscaling_failures_total", client_id=agent.client_id) == 0
+        assert agent.asking.get("/health/ready").status == agent.asking.get("/health/live").status == 200
+    scene.await_counts(6)
+    leader.await_line("callback called")
+    assert leader.value("headwater_agent_convergence_seconds_count", application_id=scene.totals_app) == 1
+    assert other.value("headwater_agent_convergence_seconds_count") is None
+    assert leader.value("headwater_agent_admin_request_seconds_count", operation="metadata")
+
+    table = scene.run("status", one.url, two.url)
+    assert table.returncode == 0
+    assert table.stdout.count(" leader ") == table.stdout.count(" standby ") == 1
+    assert scene.totals_app in table.stdout
+
+    [past] = [each for each in scene.history() if each["application"] == scene.totals_app]
+    assert past["sources"] == [{"topic": scene.orders, "from": 2, "to": 6}]
+    assert [stage["stage"] for stage in past["stages"]] == ["started", "expanded", "notified"]
+    assert {topic["by"] for topic in past["topics"]} == {leader.client_id}
+    assert (one.end(), two.end()) == (0, 0)
+
+
+def test_another_agent_finishes_what_a_killed_leader_began(scene: Scene) -> None:
+    one, two = scene.start("agent-1", 3_000), scene.start("agent-2", 3_000)
+    leader = scene.leader(one, two)
+    heir = two if leader is one else one
+    scene.grow(7)
+    while leader.await_line("attempt ended")["application"] != scene.totals_app:
+        pass
+    leader.end(signal.SIGKILL)
+    scene.await_counts(7)
+    heir.await_line("leadership gained")
+    heir.await_value(1, "headwater_agent_leader")
+    assert until(lambda: _is_over(scene), _SECONDS)
+    [past] = [each for each in scene.history() if each["application"] == scene.totals_app]
+    assert past["stages"][0]["clientId"] == leader.client_id
+    assert past["stages"][-1]["clientId"] == heir.client_id
+
+
+def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
+    agent = scene.start("agent-1")
+    scene.leader(agent)
+    off = scene.run("autoscaling", "off", agent.url, "--application", scene.totals_app)
+    assert off.stdout == f"{agent.url}: autoscaling is off for {scene.totals_app}.\n"
+    assert until(lambda: agent.application(scene.totals_app)["autoscaling"] is False, _SECONDS)
+    scene.grow(5)
+    assert until(lambda: agent.application(scene.totals_app)["phase"] == "stopped", _SECONDS)
+    assert agent.application(scene.totals_app)["errorCode"] == "INCOMPLETE_SOURCE_TOPIC_METADATA"
+    stopped = {"application_id": scene.totals_app}
+    assert agent.value("headwater_agent_application_phase", **stopped, phase="stopped") == 1
+    assert agent.value("expected_subtopology_parallelism", **stopped) is None
+    assert agent.value("headwater_agent_missing_partitions", **stopped)
+    assert scene.run("autoscaling", "on", agent.url).returncode == 0
+    scene.await_counts(5)
+    assert until(lambda: agent.application(scene.totals_app)["phase"] == "steady", _SECONDS)
+    assert agent.end() == 0
+
+
+def _is_over(scene: Scene) -> bool:
+    return any(
+        each["application"] == scene.totals_app and each["outcome"] == "notified" for each in scene.history()
+    )
