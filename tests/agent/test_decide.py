@@ -432,6 +432,24 @@ def test_what_waited_for_the_journal_goes_with_the_leadership() -> None:
     assert simulation.stages() == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
 
 
+def test_growth_after_a_call_that_could_not_be_written_down_is_told_by_itself() -> None:
+    simulation = agent(ORDERS)
+    simulation.counts["orders"] = 8
+    simulation.pass_time(35_000)
+    simulation.is_journal_down = True
+    simulation.pass_time(10_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8)]
+    simulation.is_journal_down = False
+    simulation.counts["orders"] = 10
+    simulation.lead()
+    simulation.pass_time(60_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8), ("totals-app", 2, 8, 10)]
+    assert simulation.stages() == [
+        *(Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED),
+        *(Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED),
+    ]
+
+
 def test_a_reader_waits_for_a_sink_topic_that_its_writer_does_not_expand() -> None:
     simulation = agent(ORDERS.replace("enabled: true", "enabled: false"), RANKS)
     simulation.counts["orders"] = 8

@@ -205,6 +205,8 @@ def _check_calls(simulation: Watched, application: str) -> None:
     ]
     assert len(finished) == len(set(finished))
     assert calls.keys() == set(finished)
+    widest = max(simulation.counts[name] for name in simulation.app(application).settled)
+    assert [new for name, _, _, new in simulation.calls if name == application][-1] == widest
     assert sum(calls.values()) - len(calls) <= simulation.kills
 
 

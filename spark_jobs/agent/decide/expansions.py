@@ -4,7 +4,7 @@ Each function takes an application's state and returns what becomes of it, with 
 the journal is to know.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -40,6 +40,11 @@ class Change:
     events: tuple[AgentEvent, ...] = ()
     entries: tuple[ExpansionEntry, ...] = ()
 
+    def then(self, step: "Callable[[ApplicationState], Change]") -> "Change":
+        """Return this change and, after it, that of `step`."""
+        after = step(self.application)
+        return Change(after.application, self.events + after.events, self.entries + after.entries)
+
 
 @attrs.frozen
 class Context:
@@ -60,7 +65,13 @@ def begin(state: ApplicationState, seen: Assessment, context: Context) -> Change
         before={name: min(count, state.settled.get(name, count)) for name, count in seen.counts.items()},
         sources_before={name: state.settled_sources.get(name, count) for name, count in seen.sources.items()},
     )
-    begun = attrs.evolve(state, expansion=expansion, last_number=expansion.number, given_up={})
+    begun = attrs.evolve(
+        state,
+        phase=Phase.EXPANDING if seen.shortfalls else Phase.SETTLING,
+        expansion=expansion,
+        last_number=expansion.number,
+        given_up={},
+    )
     told = ExpansionStarted(state.id, expansion.number, seen.shortfalls)
     return Change(
         begun, (told,), (_entry(begun, expansion, seen, Stage.STARTED, context, reason=_reason(seen, state)),)
@@ -134,8 +145,11 @@ def failed(state: ApplicationState, reasons: Iterable[str], context: Context) ->
     return Change(attrs.evolve(state, expansion=failing), (told,))
 
 
-def expanded(state: ApplicationState, expansion: Expansion, seen: Assessment, context: Context) -> Change:
+def expanded(state: ApplicationState, seen: Assessment, context: Context) -> Change:
     """All topics have their partitions: the final follow-up comes when the brokers have heard of it."""
+    expansion = state.expansion
+    if expansion is None:
+        return Change(state)
     settling = attrs.evolve(
         expansion,
         attempts=0,
@@ -164,7 +178,7 @@ def follow_up(
     state: ApplicationState, expansion: Expansion, seen: Assessment, context: Context, *, is_confirmed: bool
 ) -> Change:
     """The final follow-up, once metadata shows all new partitions; then the callback, then it is over."""
-    if state.called_number == expansion.number:
+    if is_told(state):
         return finished(state, expansion, seen, context)
     if not is_due(expansion, context.observed_at_ms):
         return Change(state)
@@ -173,6 +187,11 @@ def follow_up(
     if widest(expansion.before, seen.counts) is None:
         return finished(state, expansion, seen, context)
     return Change(state)
+
+
+def is_told(state: ApplicationState) -> bool:
+    """Whether the callback of the present expansion was called; all that lacks is the line in the journal."""
+    return state.expansion is not None and state.called_number == state.expansion.number
 
 
 def is_due(expansion: Expansion, observed_at_ms: int | None) -> bool:
@@ -189,19 +208,19 @@ def postponed(state: ApplicationState, expansion: Expansion, context: Context) -
 def finished(state: ApplicationState, expansion: Expansion, seen: Assessment, context: Context) -> Change:
     """The callback was called; if no topic has grown there was nothing to call it for."""
     counts = widest(expansion.before, seen.counts)
-    is_called = state.called_number == expansion.number
-    error = state.called_error if is_called else ""
+    error = state.called_error if is_told(state) else ""
     over = attrs.evolve(
         state, phase=Phase.STEADY, expansion=None, settled=seen.counts, settled_sources=seen.sources
     )
     entry = _entry(state, expansion, seen, Stage.NOTIFIED, context, reason=error)
-    told = (Notified(state.id, expansion.number, *counts, error),) if counts and is_called else ()
+    told = (Notified(state.id, expansion.number, *counts, error),) if counts and is_told(state) else ()
     return Change(over, told, (entry,))
 
 
 def gave_up(state: ApplicationState, expansion: Expansion, seen: Assessment, context: Context) -> Change:
     """No success for too long: the same counts are not tried again."""
-    failing_for = context.clock_ms - (expansion.failing_since_ms or context.clock_ms)
+    since = expansion.failing_since_ms
+    failing_for = 0 if since is None else context.clock_ms - since
     over = attrs.evolve(
         state,
         phase=Phase.GIVEN_UP,
@@ -233,10 +252,9 @@ def _entry(
     reason: str = "",
 ) -> ExpansionEntry:
     """`after` are the counts that are wanted while it goes on, and those that are there when it is over."""
-    counts: Mapping[str, int] = {}
-    if seen is not None:
-        counts = {**seen.counts, **{item.topic: item.wanted for item in seen.shortfalls}}
-        counts = counts if stage is Stage.STARTED else seen.counts
+    counts = seen.counts if seen else {}
+    if seen and stage is Stage.STARTED:
+        counts = {**counts, **{item.topic: item.wanted for item in seen.shortfalls}}
     return ExpansionEntry(
         application=state.id,
         number=expansion.number,
@@ -264,8 +282,4 @@ def _reason(seen: Assessment, state: ApplicationState) -> str:
 
 
 def _text(result: TopicResult) -> str:
-    return (
-        f"{result.topic}: {result.error}: {result.message}"
-        if result.message
-        else (f"{result.topic}: {result.error}")
-    )
+    return ": ".join(word for word in (result.topic, result.error, result.message) if word)

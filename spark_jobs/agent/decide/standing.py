@@ -73,12 +73,15 @@ def _stopped(state: ApplicationState, seen: Assessment, context: Context) -> Cha
 
 
 def _lacking(state: ApplicationState, seen: Assessment, context: Context) -> Change:
+    expanding = attrs.evolve(state, phase=Phase.EXPANDING)
+    if state.expansion is not None and expansions.is_told(state):
+        over = expansions.finished(expanding, state.expansion, seen, context)
+        return over.then(lambda ended: expansions.begin(ended, seen, context))
     if state.expansion is not None:
-        going_on = expansions.again(state.expansion)
-        return Change(attrs.evolve(state, phase=Phase.EXPANDING, expansion=going_on))
+        return Change(attrs.evolve(expanding, expansion=expansions.again(state.expansion)))
     if has_given_up(state, seen.shortfalls):
         return Change(attrs.evolve(state, phase=Phase.GIVEN_UP))
-    return expansions.begin(attrs.evolve(state, phase=Phase.EXPANDING), seen, context)
+    return expansions.begin(expanding, seen, context)
 
 
 def has_given_up(state: ApplicationState, shortfalls: Iterable[Shortfall]) -> bool:
@@ -93,15 +96,12 @@ def _complete(state: ApplicationState, seen: Assessment, context: Context, *, is
     settling = attrs.evolve(state, phase=Phase.SETTLING)
     if state.expansion is not None:
         if state.expansion.follow_up_at_ms is None:
-            return expansions.expanded(settling, state.expansion, seen, context)
+            return expansions.expanded(settling, seen, context)
         return expansions.follow_up(settling, state.expansion, seen, context, is_confirmed=is_confirmed)
     if not has_grown or not seen.is_enabled:
         return Change(_steady(state, seen))
     begun = expansions.begin(settling, seen, context)
-    if begun.application.expansion is None:
-        raise AssertionError(state.id)
-    ended = expansions.expanded(begun.application, begun.application.expansion, seen, context)
-    return Change(ended.application, begun.events + ended.events, begun.entries + ended.entries)
+    return begun.then(lambda grown: expansions.expanded(grown, seen, context))
 
 
 def _steady(state: ApplicationState, seen: Assessment) -> ApplicationState:
