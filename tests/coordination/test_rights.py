@@ -1,0 +1,101 @@
+"""The rights that docs/agent-operations.md names are enough, and what lacks is told."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from infra.observe import Connection
+from spark_jobs.agent.coordination_topic import TOPIC_CONFIG, coordination_topic
+from spark_jobs.agent.state import Stage
+from tests.coordination.conftest import Group
+from tests.coordination.subject import entry
+from toolchain.broker import Broker, SaslUser, Settings
+from toolchain.broker.readiness import until
+
+pytestmark = pytest.mark.broker
+
+_USER = SaslUser("agent", "agent-password")
+
+
+@pytest.fixture(scope="module")
+def guarded(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
+    with own_broker(Settings(authorizer=True, sasl_users=(_USER,))) as broker:
+        yield broker
+
+
+@pytest.fixture
+def agents(guarded: Broker, group: Callable[[str], Group]) -> Group:
+    made = group(guarded.address("SASL_PLAINTEXT"))
+    made.connection = Connection(
+        bootstrap_servers=(guarded.address("SASL_PLAINTEXT"),),
+        protocol="SASL_PLAINTEXT",
+        mechanism="PLAIN",
+        username=_USER.name,
+        password=_USER.password,
+    )
+    return made
+
+
+def test_the_rights_on_topic_and_group_are_enough(guarded: Broker, agents: Group) -> None:
+    topic = coordination_topic(agents.name)
+    on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
+    _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
+    _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
+    agent = agents.join("agent")
+    _, term = agents.leader([agent])
+    agent.journal.append(entry("agent", Stage.STARTED), term)
+    assert agent.journal.latest(term) == {"orders-app": entry("agent", Stage.STARTED)}
+
+
+def test_who_may_not_create_the_topic_uses_the_one_that_was_made(guarded: Broker, agents: Group) -> None:
+    topic = coordination_topic(agents.name)
+    admin = _admin(guarded)
+    admin.create_topics([NewTopic(topic, 1, 1, config=TOPIC_CONFIG)])[topic].result(30)
+    on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
+    _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
+    _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
+    agents.leader([agents.join("agent")])
+
+
+def test_what_lacks_is_told_and_mended_without_a_restart(guarded: Broker, agents: Group) -> None:
+    topic = coordination_topic(agents.name)
+    on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
+    _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
+    agent = agents.join("agent")
+    assert until(
+        lambda: agents.terms([agent]) and "GROUP_AUTHORIZATION_FAILED" in agent.leadership.trouble, 30
+    )
+    _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
+    agents.leader([agent])
+    assert agent.leadership.trouble == ""
+
+
+def _admin(broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+
+
+def _allow(broker: Broker, *rights: tuple[ResourceType, str, AclOperation]) -> None:
+    bindings = [
+        AclBinding(
+            kind,
+            name,
+            ResourcePatternType.LITERAL,
+            f"User:{_USER.name}",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for kind, name, operation in rights
+    ]
+    admin = _admin(broker)  # it must live as long as its answers are waited for
+    for future in admin.create_acls(bindings).values():
+        future.result(30)
