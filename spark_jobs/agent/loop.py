@@ -60,6 +60,7 @@ class Loop:
     policy: AgentPolicy
     callbacks: Callbacks = lambda _: None
     state: AgentState = attrs.field(factory=AgentState)
+    _decided_ms: int = attrs.field(default=0, init=False)
     _due_ms: int = attrs.field(default=0, init=False)
     _wants_look: bool = attrs.field(default=False, init=False)
     _validated: dict[str, int] = attrs.field(factory=dict, init=False)
@@ -89,7 +90,7 @@ class Loop:
             now = Moment(self.clock.monotonic_ms(), self.clock.wall_ms(), self.clock.jitter())
             decision = decide(observation, self.state, now, self.policy)
             self.state = decision.state
-            self._due_ms = now.monotonic_ms + decision.wake_ms
+            self._decided_ms, self._due_ms = now.monotonic_ms, now.monotonic_ms + decision.wake_ms
             self._tell(decision.events)
             self.instruments.observed(self.state)
             if decision.action is None or is_over():
@@ -105,7 +106,8 @@ class Loop:
         if changes or self._wants_look:
             self._wants_look = False
             return Tick(look_now=True)
-        return Tick() if self.clock.monotonic_ms() >= self._due_ms else None
+        is_waiting = self._decided_ms <= self.clock.monotonic_ms() < self._due_ms
+        return None if is_waiting else Tick()
 
     def _tell(self, events: Iterable[AgentEvent]) -> None:
         for event in events:
