@@ -243,7 +243,9 @@ def test_suppressed_keys_keep_their_time_and_leave_in_order(steps: list[tuple[st
             assert buffer.prior(key) == (prior, -1)
         elif step == "pop" and model:
             expected = min(model, key=lambda each: (model[each][0], each))
-            popped, (new, _), context = buffer.pop()
+            popped, (new, _), context = buffer.oldest()
+            assert buffer.prior(popped) == (model[popped][1], -1)
+            buffer.drop_oldest()
             assert (popped, new, context[1]) == (expected, model[expected][2], model[expected][3])
             del model[expected]
         else:
@@ -267,7 +269,9 @@ def test_suppressed_keys_keep_their_time_and_leave_in_order(steps: list[tuple[st
         buffer.min_time,
     )
     for _ in range(len(model)):
-        assert restored.pop() == buffer.pop()
+        assert restored.oldest() == buffer.oldest()
+        restored.drop_oldest()
+        buffer.drop_oldest()
 
 
 def test_lists_lie_as_kafka_streams_writes_them() -> None:

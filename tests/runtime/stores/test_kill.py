@@ -1,0 +1,58 @@
+"""A process killed while it commits leaves a state that is one batch or the next, never between."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.runtime.stores.local_state import LocalState
+
+KEYS = 300
+_COMMITS = f"""
+import sys
+from itertools import count
+from pathlib import Path
+from spark_jobs.runtime.stores.local_state import LocalState
+
+state = LocalState(Path(sys.argv[1]))
+store = state.store("s")
+for batch in count(state.version):
+    for key in range({KEYS}):
+        store.put(b"%d" % key, b"%d" % batch)
+    state.metadata["batch"] = batch
+    state.prepare(batch)
+    print(batch, flush=True)
+    state.commit(batch, {{"changes": batch}})
+"""
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 5, 8])
+def test_killed_while_committing(tmp_path: Path, after: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _COMMITS, str(tmp_path / "state")], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        for _ in range(after):
+            child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+        told = child.stdout.read().splitlines()
+    prepared = int(told[-1]) if told else after - 1
+    state = LocalState(tmp_path / "state")
+    assert state.version in (prepared, prepared + 1)
+    _holds(state)
+    if state.version == prepared:
+        assert state.recover(prepared + 1)
+        _holds(state)
+    state.close()
+
+
+def _holds(state: LocalState) -> None:
+    """Everything is of the last batch: values, metadata; offsets are those that were told with a commit."""
+    last = state.version - 1
+    stored = list(state.store("s").range())
+    assert {value for _, value in stored} <= {b"%d" % last}
+    assert len(stored) == (KEYS if state.version else 0)
+    assert state.metadata.get("batch", -1) == last
+    assert state.offsets().get("changes", -1) in (last, last - 1)
