@@ -65,6 +65,13 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     type=click.Path(allow_dash=True, path_type=Path),
     help="Write to this file, with --all into this folder, instead of standard output.",
 )
+@click.option(
+    "--topic",
+    "vouched",
+    multiple=True,
+    metavar="NAME",
+    help="With --all: an internal topic that Kafka Streams made before 2.5; may be repeated.",
+)
 @click.option("--force", is_flag=True, help="With --all: overwrite files that exist.")
 @click.pass_context
 def import_(
@@ -80,6 +87,7 @@ def import_(
     bootstrap_server: str | None,
     command_config: Path | None,
     output: Path | None,
+    vouched: Sequence[str],
     force: bool,
 ) -> None:
     """Make documents from running applications.
@@ -109,6 +117,7 @@ def import_(
                     bootstrap_server=bootstrap_server,
                     command_config=command_config,
                     named=ids,
+                    vouched=vouched,
                     config=dict(config),
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
@@ -117,7 +126,7 @@ def import_(
         )
     if description is None or len(ids) != 1:
         raise click.UsageError("Name a text by --describe and its --application-id, or --all.")
-    _refuse("--describe", "--force", context=context)
+    _refuse("--describe", "--force", "--topic", context=context)
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids

@@ -26,11 +26,15 @@ _FEW = 20
 
 @attrs.frozen(kw_only=True)
 class Order:
-    """What the command line asks for. `named` are ids of applications whose group is gone."""
+    """What the command line asks for. `named` are ids of applications whose group is gone.
+
+    `vouched` are topics that are internal although they do not look so.
+    """
 
     bootstrap_server: str | None
     command_config: Path | None
     named: Sequence[str]
+    vouched: Sequence[str]
     config: Mapping[str, str]
     folder: Path | None
     force: bool
@@ -51,7 +55,7 @@ def import_all(order: Order) -> bool:
     """
     connection = cluster.connection(order.bootstrap_server, order.command_config)
     seen = survey(connection or Connection.from_environment(os.environ), INTERNAL_NAMES, order.named)
-    found = recognise(seen, order.named)
+    found = recognise(seen, order.named, order.vouched)
     documents = {
         application.id: observed_document(application, seen.cluster_id, order.config)
         for application in found.applications
@@ -120,6 +124,8 @@ def _told(found: Recognised, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
         yield f"Passed over {shown}: {reason}."
     if any("no group has the id" in each.reason for each in found.passed_over):
         yield "To import an application whose group is gone, name it by --application-id."
+    if any("lacks settings" in each.reason for each in found.passed_over):
+        yield "To take a topic that Kafka Streams made before 2.5, name it by --topic."
 
 
 def _unseen(seen: Survey) -> Iterator[str]:

@@ -23,7 +23,8 @@ SURVEY = Survey(
     {
         name: LiveTopic(name, "", 2, 1, MARKS)
         for name in ("in", "shop-x-changelog", "Shop-x-changelog", ".dot-x-changelog", "gone-x-changelog")
-    },
+    }
+    | {"shop-old-changelog": LiveTopic("shop-old-changelog", "", 2, 1, {"cleanup.policy": "compact"})},
     {
         id_: GroupFacts(id=id_, state="Stable", assignor="stream", members=1, subscribed=frozenset({"in"}))
         for id_ in ("shop", "Shop", ".dot", "stateless")
@@ -90,6 +91,12 @@ def test_files_that_are_no_documents_are_not_overwritten(imported: Import, tmp_p
 
 def test_an_application_whose_group_is_gone_is_named(imported: Import) -> None:
     assert "id: gone\n" in imported("--application-id", "gone").stdout
+
+
+def test_a_topic_of_an_older_kafka_streams_is_vouched_for(imported: Import) -> None:
+    assert "To take a topic that Kafka Streams made before 2.5, name it by --topic." in imported().stderr
+    assert "old-changelog" not in imported().stdout
+    assert "    old-changelog:\n" in imported("--topic", "shop-old-changelog").stdout
 
 
 @pytest.mark.parametrize(

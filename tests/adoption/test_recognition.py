@@ -153,8 +153,24 @@ def test_a_users_topic_under_the_id_of_an_application_is_not_taken(config: Mappi
     )
     assert owners(found) == {"app": ["app-s-changelog"]}
     assert reasons(found) == {
-        "app-cdc-changelog": "it lacks the settings that Kafka Streams gives to the internal topics of app"
+        "app-cdc-changelog": "it lacks settings that Kafka Streams gives since 2.5, so it need not be one of "
+        "app"
     }
+
+
+def test_topics_that_kafka_streams_made_before_it_gave_those_settings() -> None:
+    """KAFKA-6614: `message.timestamp.type` came with 2.5. Generated names need no settings to tell."""
+    generated = "app-KSTREAM-AGGREGATE-STATE-STORE-0000000002-changelog"
+    table = "app-facts-STATE-STORE-0000000000-changelog"
+    old = survey(
+        topic("app-s-changelog", config={"cleanup.policy": "compact"}),
+        topic(generated, config={"cleanup.policy": "compact"}),
+        topic(table, config={"cleanup.policy": "compact"}),
+        streams("app"),
+    )
+    assert owners(recognise(old)) == {"app": [generated, table]}
+    vouched = recognise(old, vouched=["app-s-changelog"])
+    assert owners(vouched) == {"app": [generated, table, "app-s-changelog"]}
 
 
 def test_a_topic_that_the_group_reads_is_its_own_whatever_its_settings() -> None:

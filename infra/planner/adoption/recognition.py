@@ -23,15 +23,18 @@ INTERNAL_NAMES = (
 )
 """How names of internal topics end: what a survey has to look at closely."""
 _SIGNATURE = frozenset({"cleanup.policy", "message.timestamp.type"})
-"""Settings that Kafka Streams puts on each internal topic, and hardly anybody on a topic of his own."""
+"""Settings that Kafka Streams (since 2.5) puts on each internal topic, and hardly anybody on his own."""
+_NUMBERED = re.compile(r"-(?:(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+|STATE-STORE)-\d{10}\b")
+"""What names hold that Kafka Streams generated, the stores of tables included."""
 _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
 
 
-def recognise(survey: Survey, named: Collection[str] = ()) -> Recognised:
+def recognise(survey: Survey, named: Collection[str] = (), vouched: Collection[str] = ()) -> Recognised:
     """Find the applications. `named` are ids of applications whose group is gone.
 
-    Only topics that Kafka Streams certainly made are taken: those that the application's own group reads, and
-    those that bear the settings which Kafka Streams gives.
+    Only topics that Kafka Streams certainly made are taken: those that the application's own group reads,
+    those that bear the settings which Kafka Streams gives or a name which it generated, and those that
+    somebody has `vouched` for.
     """
     known = candidates(survey.groups, named)
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
@@ -40,7 +43,8 @@ def recognise(survey: Survey, named: Collection[str] = ()) -> Recognised:
     for topic in _internal_looking(survey):
         ids = _possible(topic.name, known)
         owner = _owner(topic.name, ids, known, survey.groups)
-        if owner is None or not _is_made_by_streams(topic, survey.groups.get(owner)):
+        is_certain = topic.name in vouched or _is_made_by_streams(topic, survey.groups.get(owner or ""))
+        if owner is None or not is_certain:
             passed_over.append(PassedOver(topic.name, _reason(topic.name, owner, known, survey.groups)))
             continue
         owners[owner].append(topic)
@@ -87,7 +91,8 @@ def _hyphens(text: str) -> Iterator[int]:
 
 
 def _is_made_by_streams(topic: LiveTopic, group: GroupFacts | None) -> bool:
-    return topic.config.keys() >= _SIGNATURE or _reads(group, topic.name)
+    is_generated = _NUMBERED.search(topic.name) is not None
+    return is_generated or topic.config.keys() >= _SIGNATURE or _reads(group, topic.name)
 
 
 def _reads(group: GroupFacts | None, topic: str) -> bool:
@@ -96,7 +101,7 @@ def _reads(group: GroupFacts | None, topic: str) -> bool:
 
 def _reason(topic: str, owner: str | None, known: Collection[str], groups: Mapping[str, GroupFacts]) -> str:
     if owner is not None:
-        return f"it lacks the settings that Kafka Streams gives to the internal topics of {owner}"
+        return f"it lacks settings that Kafka Streams gives since 2.5, so it need not be one of {owner}"
     others = [topic[:end] for end in _hyphens(topic) if topic[:end] in groups and topic[:end] not in known]
     if others:
         return why_not(groups[max(others, key=len)])
