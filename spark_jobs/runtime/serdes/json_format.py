@@ -59,7 +59,7 @@ def checked_json(name: str, schema_text: str) -> Plain:
         validator_class.check_schema(schema)
     except jsonschema.SchemaError as error:
         raise ValueError(f"no valid JSON Schema: {error.message}") from None
-    # references stay within the schema: nothing is fetched
+    _refuse_references_outside(schema)
     validator = validator_class(schema, registry=Registry())
     is_valid = validator.is_valid
 
@@ -80,3 +80,21 @@ def checked_json(name: str, schema_text: str) -> Plain:
         return value
 
     return Plain(write, read)
+
+
+def _refuse_references_outside(schema: Value) -> None:
+    """References stay within the schema: nothing is fetched. With an `$id` an own one may look foreign."""
+    pending: list[Value] = [schema]
+    references: list[str] = []
+    has_id = False
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            has_id = has_id or "$id" in part
+            references += [part["$ref"]] if isinstance(part.get("$ref"), str) else []
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    outside = next((each for each in references if not each.startswith("#")), None)
+    if outside is not None and not has_id:
+        raise ValueError(f"it refers to {outside}, which is not in the file")

@@ -169,9 +169,11 @@ class SuppressBuffer(Protocol):
         """The (value, timestamp) that downstream knows; False = the key is not buffered."""
         ...
 
-    def pop(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
-        """Takes the oldest out: (key, (new, old), context)."""
+    def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
+        """(key, (new, old), context)."""
         ...
+
+    def drop_oldest(self) -> None: ...
 
 
 class JoinBuffer(Protocol):

@@ -86,19 +86,27 @@ class SuppressBytes:
         known = self._at(_ENTRY + index + plain).prior
         return None if known is None else (self._value.deserialize(known), -1)
 
-    def pop(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
-        """Takes the oldest out. Raises LookupError where nothing is buffered."""
-        place = self._oldest()
-        if place is None:
-            raise LookupError("nothing is buffered")
-        plain = place[1 + _TIME :]
+    def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
+        """Raises LookupError where nothing is buffered."""
+        place = self._place_of_oldest()
         entry = self._at(place)
-        self._remove(place, plain, entry)
-        self._changed[plain] = None
         new, old = (
             None if part is None else self._value.deserialize(part) for part in (entry.new, entry.old)
         )
-        return self._key.deserialize(plain), (new, old), entry.context
+        return self._key.deserialize(place[1 + _TIME :]), (new, old), entry.context
+
+    def drop_oldest(self) -> None:
+        """Raises LookupError where nothing is buffered."""
+        place = self._place_of_oldest()
+        plain = place[1 + _TIME :]
+        self._remove(place, plain, self._at(place))
+        self._changed[plain] = None
+
+    def _place_of_oldest(self) -> bytes:
+        place = self._oldest()
+        if place is None:
+            raise LookupError("nothing is buffered")
+        return place
 
     def flush(self) -> None:
         """Logs what changed since the last time."""

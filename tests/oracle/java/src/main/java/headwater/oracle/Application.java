@@ -5,7 +5,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
-import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
 
@@ -36,8 +38,8 @@ public final class Application {
         final String id = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Properties properties = Oracle.properties(document, id);
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, String.valueOf(request.get("bootstrapServers")));
-        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.ByteArraySerde.class);
-        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.ByteArraySerde.class);
+        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Texts.class);
+        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Texts.class);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
         if ("streams".equals(properties.get(StreamsConfig.GROUP_PROTOCOL_CONFIG))) {
@@ -51,6 +53,19 @@ public final class Application {
             }
             application.close(Duration.ofSeconds(20));
             application.cleanUp();
+        }
+    }
+
+    /** Writes the text of anything, reads text: whatever the functions of a document make. */
+    public static final class Texts implements Serde<Object> {
+        @Override
+        public Serializer<Object> serializer() {
+            return (topic, value) -> value == null ? null : String.valueOf(value).getBytes(StandardCharsets.UTF_8);
+        }
+
+        @Override
+        public Deserializer<Object> deserializer() {
+            return (topic, data) -> data == null ? null : new String(data, StandardCharsets.UTF_8);
         }
     }
 

@@ -2,9 +2,7 @@ package headwater.oracle;
 
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.AutoOffsetReset;
-import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
 import org.apache.kafka.streams.kstream.CogroupedKStream;
@@ -12,19 +10,14 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
-import org.apache.kafka.streams.kstream.Initializer;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
-import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
-import org.apache.kafka.streams.kstream.Merger;
 import org.apache.kafka.streams.kstream.Named;
-import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
-import org.apache.kafka.streams.kstream.Reducer;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.SessionWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
@@ -35,7 +28,6 @@ import org.apache.kafka.streams.kstream.TimeWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.UnlimitedWindows;
-import org.apache.kafka.streams.kstream.ValueMapper;
 import org.apache.kafka.streams.kstream.Windows;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -50,20 +42,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
 
-/** The DSL part of a document: each step is one call on the object that its handle names. Functions do nothing. */
+/** The DSL part of a document: each step is one call on the object that its handle names. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class DslCalls {
-    static final Initializer INITIALIZER = () -> null;
-    static final Aggregator AGGREGATOR = (key, value, aggregate) -> aggregate;
-    static final Reducer REDUCER = (left, right) -> left;
-    static final Merger MERGER = (key, left, right) -> left;
-    private static final Predicate PREDICATE = (key, value) -> true;
-    private static final KeyValueMapper KEY_MAPPER = (key, value) -> key;
-    private static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(key, value);
-    private static final KeyValueMapper PAIRS_MAPPER = (key, value) -> List.of();
-    private static final ValueMapper VALUE_MAPPER = value -> value;
-    private static final ValueMapper VALUES_MAPPER = value -> List.of();
-
     private final StreamsBuilder builder;
     private final Map<String, Object> handles = new HashMap<>();
 
@@ -105,8 +86,8 @@ final class DslCalls {
             case "windowedBy": return windowedBy(call, input);
             case "cogroup":
                 return call.has("with")
-                    ? ((CogroupedKStream) input).cogroup((KGroupedStream) handle(call.text("with")), AGGREGATOR)
-                    : ((KGroupedStream) input).cogroup(AGGREGATOR);
+                    ? ((CogroupedKStream) input).cogroup((KGroupedStream) handle(call.text("with")), Functions.AGGREGATOR)
+                    : ((KGroupedStream) input).cogroup(Functions.AGGREGATOR);
             case "count": return count(call, input);
             case "reduce": return reduce(call, input);
             case "aggregate": return aggregate(call, input);
@@ -131,14 +112,14 @@ final class DslCalls {
 
     private Object onStream(final Call call, final KStream stream, final Named named) {
         switch (call.operator()) {
-            case "filter": return named == null ? stream.filter(PREDICATE) : stream.filter(PREDICATE, named);
-            case "filterNot": return named == null ? stream.filterNot(PREDICATE) : stream.filterNot(PREDICATE, named);
-            case "map": return named == null ? stream.map(PAIR_MAPPER) : stream.map(PAIR_MAPPER, named);
-            case "mapValues": return named == null ? stream.mapValues(VALUE_MAPPER) : stream.mapValues(VALUE_MAPPER, named);
-            case "flatMap": return named == null ? stream.flatMap(PAIRS_MAPPER) : stream.flatMap(PAIRS_MAPPER, named);
+            case "filter": return named == null ? stream.filter(Functions.PREDICATE) : stream.filter(Functions.PREDICATE, named);
+            case "filterNot": return named == null ? stream.filterNot(Functions.PREDICATE) : stream.filterNot(Functions.PREDICATE, named);
+            case "map": return named == null ? stream.map(Functions.PAIR_MAPPER) : stream.map(Functions.PAIR_MAPPER, named);
+            case "mapValues": return named == null ? stream.mapValues(Functions.VALUE_MAPPER) : stream.mapValues(Functions.VALUE_MAPPER, named);
+            case "flatMap": return named == null ? stream.flatMap(Functions.PAIRS_MAPPER) : stream.flatMap(Functions.PAIRS_MAPPER, named);
             case "flatMapValues":
-                return named == null ? stream.flatMapValues(VALUES_MAPPER) : stream.flatMapValues(VALUES_MAPPER, named);
-            case "selectKey": return named == null ? stream.selectKey(KEY_MAPPER) : stream.selectKey(KEY_MAPPER, named);
+                return named == null ? stream.flatMapValues(Functions.VALUES_MAPPER) : stream.flatMapValues(Functions.VALUES_MAPPER, named);
+            case "selectKey": return named == null ? stream.selectKey(Functions.KEY_MAPPER) : stream.selectKey(Functions.KEY_MAPPER, named);
             case "peek": return named == null ? stream.peek((k, v) -> { }) : stream.peek((k, v) -> { }, named);
             case "foreach":
                 if (named == null) {
@@ -163,18 +144,18 @@ final class DslCalls {
         final Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = StoreOptions.materialized(call);
         switch (call.operator()) {
             case "filter":
-                return store == null ? named == null ? table.filter(PREDICATE) : table.filter(PREDICATE, named)
-                    : named == null ? table.filter(PREDICATE, store) : table.filter(PREDICATE, named, store);
+                return store == null ? named == null ? table.filter(Functions.PREDICATE) : table.filter(Functions.PREDICATE, named)
+                    : named == null ? table.filter(Functions.PREDICATE, store) : table.filter(Functions.PREDICATE, named, store);
             case "filterNot":
-                return store == null ? named == null ? table.filterNot(PREDICATE) : table.filterNot(PREDICATE, named)
-                    : named == null ? table.filterNot(PREDICATE, store) : table.filterNot(PREDICATE, named, store);
+                return store == null ? named == null ? table.filterNot(Functions.PREDICATE) : table.filterNot(Functions.PREDICATE, named)
+                    : named == null ? table.filterNot(Functions.PREDICATE, store) : table.filterNot(Functions.PREDICATE, named, store);
             case "mapValues":
-                return store == null ? named == null ? table.mapValues(VALUE_MAPPER) : table.mapValues(VALUE_MAPPER, named)
-                    : named == null ? table.mapValues(VALUE_MAPPER, store) : table.mapValues(VALUE_MAPPER, named, store);
+                return store == null ? named == null ? table.mapValues(Functions.VALUE_MAPPER) : table.mapValues(Functions.VALUE_MAPPER, named)
+                    : named == null ? table.mapValues(Functions.VALUE_MAPPER, store) : table.mapValues(Functions.VALUE_MAPPER, named, store);
             case "transformValues": return Processors.transformValues(call, table, store);
             case "toStream":
                 if (call.has("selectKey")) {
-                    return named == null ? table.toStream(KEY_MAPPER) : table.toStream(KEY_MAPPER, named);
+                    return named == null ? table.toStream(Functions.KEY_MAPPER) : table.toStream(Functions.KEY_MAPPER, named);
                 }
                 return named == null ? table.toStream() : table.toStream(named);
             default: throw new Call.BadRequest("unknown operator on a table: " + call.operator());
@@ -229,10 +210,10 @@ final class DslCalls {
         final Grouped grouped = call.has("name") ? Grouped.as(call.text("name")) : null;
         if (input instanceof KTable) {
             final KTable table = (KTable) input;
-            return grouped == null ? table.groupBy(PAIR_MAPPER) : table.groupBy(PAIR_MAPPER, grouped);
+            return grouped == null ? table.groupBy(Functions.PAIR_MAPPER) : table.groupBy(Functions.PAIR_MAPPER, grouped);
         }
         final KStream stream = (KStream) input;
-        return grouped == null ? stream.groupBy(KEY_MAPPER) : stream.groupBy(KEY_MAPPER, grouped);
+        return grouped == null ? stream.groupBy(Functions.KEY_MAPPER) : stream.groupBy(Functions.KEY_MAPPER, grouped);
     }
 
     private static Object windowedBy(final Call call, final Object input) {
@@ -311,22 +292,22 @@ final class DslCalls {
         final Materialized store = StoreOptions.materialized(call);
         if (input instanceof KGroupedStream) {
             final KGroupedStream grouped = (KGroupedStream) input;
-            return named == null ? store == null ? grouped.reduce(REDUCER) : grouped.reduce(REDUCER, store)
-                : grouped.reduce(REDUCER, named, orUnnamed(store));
+            return named == null ? store == null ? grouped.reduce(Functions.REDUCER) : grouped.reduce(Functions.REDUCER, store)
+                : grouped.reduce(Functions.REDUCER, named, orUnnamed(store));
         }
         if (input instanceof KGroupedTable) {
             final KGroupedTable grouped = (KGroupedTable) input;
-            return named == null ? store == null ? grouped.reduce(REDUCER, REDUCER) : grouped.reduce(REDUCER, REDUCER, store)
-                : grouped.reduce(REDUCER, REDUCER, named, orUnnamed(store));
+            return named == null ? store == null ? grouped.reduce(Functions.REDUCER, Functions.REDUCER) : grouped.reduce(Functions.REDUCER, Functions.REDUCER, store)
+                : grouped.reduce(Functions.REDUCER, Functions.REDUCER, named, orUnnamed(store));
         }
         if (input instanceof TimeWindowedKStream) {
             final TimeWindowedKStream windowed = (TimeWindowedKStream) input;
-            return store == null ? named == null ? windowed.reduce(REDUCER) : windowed.reduce(REDUCER, named)
-                : named == null ? windowed.reduce(REDUCER, store) : windowed.reduce(REDUCER, named, store);
+            return store == null ? named == null ? windowed.reduce(Functions.REDUCER) : windowed.reduce(Functions.REDUCER, named)
+                : named == null ? windowed.reduce(Functions.REDUCER, store) : windowed.reduce(Functions.REDUCER, named, store);
         }
         final SessionWindowedKStream windowed = (SessionWindowedKStream) input;
-        return store == null ? named == null ? windowed.reduce(REDUCER) : windowed.reduce(REDUCER, named)
-            : named == null ? windowed.reduce(REDUCER, store) : windowed.reduce(REDUCER, named, store);
+        return store == null ? named == null ? windowed.reduce(Functions.REDUCER) : windowed.reduce(Functions.REDUCER, named)
+            : named == null ? windowed.reduce(Functions.REDUCER, store) : windowed.reduce(Functions.REDUCER, named, store);
     }
 
     private static KTable aggregate(final Call call, final Object input) {
@@ -334,41 +315,41 @@ final class DslCalls {
         final Materialized store = StoreOptions.materialized(call);
         if (input instanceof KGroupedStream) {
             final KGroupedStream grouped = (KGroupedStream) input;
-            return named == null ? store == null ? grouped.aggregate(INITIALIZER, AGGREGATOR) : grouped.aggregate(INITIALIZER, AGGREGATOR, store)
-                : grouped.aggregate(INITIALIZER, AGGREGATOR, named, orUnnamed(store));
+            return named == null ? store == null ? grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR) : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, store)
+                : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, named, orUnnamed(store));
         }
         if (input instanceof KGroupedTable) {
             final KGroupedTable grouped = (KGroupedTable) input;
             return store == null
-                ? named == null ? grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR) : grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR, named)
-                : named == null ? grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR, store)
-                : grouped.aggregate(INITIALIZER, AGGREGATOR, AGGREGATOR, named, store);
+                ? named == null ? grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR) : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR, named)
+                : named == null ? grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR, store)
+                : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR, named, store);
         }
         if (input instanceof TimeWindowedKStream) {
             final TimeWindowedKStream windowed = (TimeWindowedKStream) input;
-            return store == null ? named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR) : windowed.aggregate(INITIALIZER, AGGREGATOR, named)
-                : named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR, store) : windowed.aggregate(INITIALIZER, AGGREGATOR, named, store);
+            return store == null ? named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR) : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, named)
+                : named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, store) : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, named, store);
         }
         if (input instanceof SessionWindowedKStream) {
             final SessionWindowedKStream windowed = (SessionWindowedKStream) input;
             return store == null
-                ? named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER) : windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER, named)
-                : named == null ? windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER, store)
-                : windowed.aggregate(INITIALIZER, AGGREGATOR, MERGER, named, store);
+                ? named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER) : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER, named)
+                : named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER, store)
+                : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER, named, store);
         }
         if (input instanceof CogroupedKStream) {
             final CogroupedKStream cogrouped = (CogroupedKStream) input;
-            return store == null ? named == null ? cogrouped.aggregate(INITIALIZER) : cogrouped.aggregate(INITIALIZER, named)
-                : named == null ? cogrouped.aggregate(INITIALIZER, store) : cogrouped.aggregate(INITIALIZER, named, store);
+            return store == null ? named == null ? cogrouped.aggregate(Functions.INITIALIZER) : cogrouped.aggregate(Functions.INITIALIZER, named)
+                : named == null ? cogrouped.aggregate(Functions.INITIALIZER, store) : cogrouped.aggregate(Functions.INITIALIZER, named, store);
         }
         if (input instanceof TimeWindowedCogroupedKStream) {
             final TimeWindowedCogroupedKStream cogrouped = (TimeWindowedCogroupedKStream) input;
-            return store == null ? named == null ? cogrouped.aggregate(INITIALIZER) : cogrouped.aggregate(INITIALIZER, named)
-                : named == null ? cogrouped.aggregate(INITIALIZER, store) : cogrouped.aggregate(INITIALIZER, named, store);
+            return store == null ? named == null ? cogrouped.aggregate(Functions.INITIALIZER) : cogrouped.aggregate(Functions.INITIALIZER, named)
+                : named == null ? cogrouped.aggregate(Functions.INITIALIZER, store) : cogrouped.aggregate(Functions.INITIALIZER, named, store);
         }
         final SessionWindowedCogroupedKStream cogrouped = (SessionWindowedCogroupedKStream) input;
-        return store == null ? named == null ? cogrouped.aggregate(INITIALIZER, MERGER) : cogrouped.aggregate(INITIALIZER, MERGER, named)
-            : named == null ? cogrouped.aggregate(INITIALIZER, MERGER, store) : cogrouped.aggregate(INITIALIZER, MERGER, named, store);
+        return store == null ? named == null ? cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER) : cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER, named)
+            : named == null ? cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER, store) : cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER, named, store);
     }
 
     /** Some overloads take a name only together with a Materialized. */
@@ -408,7 +389,7 @@ final class DslCalls {
         BranchedKStream splitter = named == null ? stream.split() : stream.split(named);
         for (final Object branch : call.list("branches")) {
             final Branched branched = branched(Call.mapping(branch));
-            splitter = branched == null ? splitter.branch(PREDICATE) : splitter.branch(PREDICATE, branched);
+            splitter = branched == null ? splitter.branch(Functions.PREDICATE) : splitter.branch(Functions.PREDICATE, branched);
         }
         final Object rest = call.options().get("default");
         if (rest == null || Boolean.FALSE.equals(rest)) {

@@ -5,26 +5,19 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
-import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TableJoined;
-import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.function.Function;
 
 /** The five joins; which it is follows from the two sides. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Joins {
-    private static final ValueJoiner JOINER = (left, right) -> left;
-    private static final KeyValueMapper KEY = (key, value) -> key;
-    private static final Function FOREIGN_KEY = value -> value;
-
     private final Call call;
     private final Object left;
     private final Object right;
@@ -52,8 +45,8 @@ final class Joins {
     private KStream streams(final KStream stream, final KStream other) {
         final JoinWindows windows = windows();
         final StreamJoined joined = streamJoined();
-        return isOuter ? stream.outerJoin(other, JOINER, windows, joined)
-            : isLeft ? stream.leftJoin(other, JOINER, windows, joined) : stream.join(other, JOINER, windows, joined);
+        return isOuter ? stream.outerJoin(other, Functions.JOINER, windows, joined)
+            : isLeft ? stream.leftJoin(other, Functions.JOINER, windows, joined) : stream.join(other, Functions.JOINER, windows, joined);
     }
 
     private JoinWindows windows() {
@@ -101,40 +94,40 @@ final class Joins {
         if (call.has("grace")) {
             joined = joined.withGracePeriod(call.duration("grace"));
         }
-        return isLeft ? stream.leftJoin(table, JOINER, joined) : stream.join(table, JOINER, joined);
+        return isLeft ? stream.leftJoin(table, Functions.JOINER, joined) : stream.join(table, Functions.JOINER, joined);
     }
 
     private KStream global(final KStream stream, final GlobalKTable table) {
         final Named named = DslCalls.named(call);
         if (named == null) {
-            return isLeft ? stream.leftJoin(table, KEY, JOINER) : stream.join(table, KEY, JOINER);
+            return isLeft ? stream.leftJoin(table, Functions.KEY_MAPPER, Functions.JOINER) : stream.join(table, Functions.KEY_MAPPER, Functions.JOINER);
         }
-        return isLeft ? stream.leftJoin(table, KEY, JOINER, named) : stream.join(table, KEY, JOINER, named);
+        return isLeft ? stream.leftJoin(table, Functions.KEY_MAPPER, Functions.JOINER, named) : stream.join(table, Functions.KEY_MAPPER, Functions.JOINER, named);
     }
 
     private KTable tables(final KTable table, final KTable other) {
         final Named named = DslCalls.named(call);
         final Materialized store = StoreOptions.materialized(call);
         if (isOuter) {
-            return store == null ? named == null ? table.outerJoin(other, JOINER) : table.outerJoin(other, JOINER, named)
-                : named == null ? table.outerJoin(other, JOINER, store) : table.outerJoin(other, JOINER, named, store);
+            return store == null ? named == null ? table.outerJoin(other, Functions.JOINER) : table.outerJoin(other, Functions.JOINER, named)
+                : named == null ? table.outerJoin(other, Functions.JOINER, store) : table.outerJoin(other, Functions.JOINER, named, store);
         }
         if (isLeft) {
-            return store == null ? named == null ? table.leftJoin(other, JOINER) : table.leftJoin(other, JOINER, named)
-                : named == null ? table.leftJoin(other, JOINER, store) : table.leftJoin(other, JOINER, named, store);
+            return store == null ? named == null ? table.leftJoin(other, Functions.JOINER) : table.leftJoin(other, Functions.JOINER, named)
+                : named == null ? table.leftJoin(other, Functions.JOINER, store) : table.leftJoin(other, Functions.JOINER, named, store);
         }
-        return store == null ? named == null ? table.join(other, JOINER) : table.join(other, JOINER, named)
-            : named == null ? table.join(other, JOINER, store) : table.join(other, JOINER, named, store);
+        return store == null ? named == null ? table.join(other, Functions.JOINER) : table.join(other, Functions.JOINER, named)
+            : named == null ? table.join(other, Functions.JOINER, store) : table.join(other, Functions.JOINER, named, store);
     }
 
     private KTable foreignKey(final KTable table, final KTable other) {
         final TableJoined joined = call.has("name") ? TableJoined.as(call.text("name")) : null;
         final Materialized store = StoreOptions.materialized(call);
         if (isLeft) {
-            return store == null ? joined == null ? table.leftJoin(other, FOREIGN_KEY, JOINER) : table.leftJoin(other, FOREIGN_KEY, JOINER, joined)
-                : joined == null ? table.leftJoin(other, FOREIGN_KEY, JOINER, store) : table.leftJoin(other, FOREIGN_KEY, JOINER, joined, store);
+            return store == null ? joined == null ? table.leftJoin(other, Functions.FOREIGN_KEY, Functions.JOINER) : table.leftJoin(other, Functions.FOREIGN_KEY, Functions.JOINER, joined)
+                : joined == null ? table.leftJoin(other, Functions.FOREIGN_KEY, Functions.JOINER, store) : table.leftJoin(other, Functions.FOREIGN_KEY, Functions.JOINER, joined, store);
         }
-        return store == null ? joined == null ? table.join(other, FOREIGN_KEY, JOINER) : table.join(other, FOREIGN_KEY, JOINER, joined)
-            : joined == null ? table.join(other, FOREIGN_KEY, JOINER, store) : table.join(other, FOREIGN_KEY, JOINER, joined, store);
+        return store == null ? joined == null ? table.join(other, Functions.FOREIGN_KEY, Functions.JOINER) : table.join(other, Functions.FOREIGN_KEY, Functions.JOINER, joined)
+            : joined == null ? table.join(other, Functions.FOREIGN_KEY, Functions.JOINER, store) : table.join(other, Functions.FOREIGN_KEY, Functions.JOINER, joined, store);
     }
 }

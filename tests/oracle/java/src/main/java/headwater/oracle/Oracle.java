@@ -26,7 +26,8 @@ import java.util.concurrent.Callable;
  * <p>Each line of standard input is a request, each line of standard output its answer, both JSON:
  * {@code {"document": …, "topics": {topic: count}, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
  * is answered by {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; {@code topics} is what patterns match. What Kafka Streams throws stands as
- * {@code "error": {"class", "message", "stage"}} in the place of what could not be made.
+ * {@code "error": {"class", "message", "stage"}} in the place of what could not be made. {@code {"document": …, "data": […]}} is answered by what
+ * {@link DataRun} says.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -47,6 +48,13 @@ public final class Oracle {
         final Map<String, Object> document = Call.mapping(request.get("document"));
         final String applicationId = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Map<String, Object> answer = new HashMap<>();
+        if (request.containsKey("data")) {
+            guarded(answer, "data", () -> {
+                answer.put("records", DataRun.records(document, new Call("data", request).list("data")));
+                return null;
+            });
+            return answer;
+        }
         guarded(answer, "build", () -> {
             answer.put("describe", build(document, applicationId).describe().toString());
             return null;

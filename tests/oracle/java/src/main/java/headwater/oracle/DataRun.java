@@ -1,0 +1,93 @@
+package headwater.oracle;
+
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TestInputTopic;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.test.TestRecord;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+
+/** Data through a document's topology by the test driver: one partition a topic, no cache, no throttles. */
+final class DataRun {
+    private static final String APPLICATION = "app";
+
+    private DataRun() {
+    }
+
+    /** Records in: `{topic, key, value, timestamp}`, texts. Records out, of all topics: `{after, topic, key, value, timestamp}`, base 64. */
+    static List<Object> records(final Map<String, Object> document, final List<Object> inputs) throws IOException {
+        final Path folder = Files.createTempDirectory("headwater-oracle");
+        final Properties properties = properties(document, folder);
+        final Topology topology = Oracle.build(document, APPLICATION);
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology, properties, Instant.EPOCH)) {
+            final List<Object> outputs = new ArrayList<>();
+            final Map<String, TestInputTopic<byte[], byte[]>> topics = new HashMap<>();
+            for (int after = 0; after < inputs.size(); after++) {
+                final Call record = new Call("record", Call.mapping(inputs.get(after)));
+                topics.computeIfAbsent(record.text("topic"),
+                        topic -> driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()))
+                    .pipeInput(bytes(record.text("key")), bytes(record.text("value")), record.number("timestamp"));
+                collect(driver, after, outputs);
+            }
+            return outputs;
+        } finally {
+            delete(folder);
+        }
+    }
+
+    private static void collect(final TopologyTestDriver driver, final int after, final List<Object> outputs) {
+        for (final String topic : new TreeSet<>(driver.producedTopicNames())) {
+            for (final TestRecord<byte[], byte[]> record
+                : driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()).readRecordsToList()) {
+                final Map<String, Object> told = new HashMap<>();
+                told.put("after", after);
+                told.put("topic", topic);
+                told.put("key", encoded(record.key()));
+                told.put("value", encoded(record.value()));
+                told.put("timestamp", record.timestamp());
+                outputs.add(told);
+            }
+        }
+    }
+
+    private static Properties properties(final Map<String, Object> document, final Path folder) {
+        final Properties properties = Oracle.properties(document, APPLICATION);
+        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, TextSerde.class);
+        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, TextSerde.class);
+        properties.put(StreamsConfig.STATE_DIR_CONFIG, folder.toString());
+        properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+        properties.put("__emit.interval.ms.kstreams.windowed.aggregation__", 0);
+        properties.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0);
+        return properties;
+    }
+
+    private static byte[] bytes(final String text) {
+        return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static String encoded(final byte[] bytes) {
+        return bytes == null ? null : Base64.getEncoder().encodeToString(bytes);
+    }
+
+    private static void delete(final Path folder) throws IOException {
+        try (Stream<Path> files = Files.walk(folder)) {
+            files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+        }
+    }
+}

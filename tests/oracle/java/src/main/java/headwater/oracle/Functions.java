@@ -1,0 +1,59 @@
+package headwater.oracle;
+
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Aggregator;
+import org.apache.kafka.streams.kstream.Initializer;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
+import org.apache.kafka.streams.kstream.Merger;
+import org.apache.kafka.streams.kstream.Predicate;
+import org.apache.kafka.streams.kstream.Reducer;
+import org.apache.kafka.streams.kstream.ValueJoiner;
+import org.apache.kafka.streams.kstream.ValueMapper;
+
+import java.util.List;
+import java.util.function.Function;
+
+/**
+ * The functions of every document: over the text of whatever comes, and total. Values look like `key:rest`; whatever is made of some keeps that form and
+ * stays short. `tests/runtime/fuzzing` says the same in SQL.
+ */
+@SuppressWarnings("rawtypes")
+final class Functions {
+    static final Initializer INITIALIZER = () -> "";
+    static final Aggregator AGGREGATOR = (key, value, aggregate) -> folded(aggregate, value);
+    static final Reducer REDUCER = Functions::folded;
+    static final Merger MERGER = (key, left, right) -> folded(left, right);
+    static final Predicate PREDICATE = (key, value) -> (value == null ? 0 : text(value).length()) % 3 != 0;
+    static final KeyValueMapper KEY_MAPPER = (key, value) -> before(value);
+    static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(before(value), appended(value, "p"));
+    static final KeyValueMapper PAIRS_MAPPER = (key, value) -> value == null ? List.of()
+        : List.of(KeyValue.pair(key, text(value)), KeyValue.pair(before(value), appended(value, "f")));
+    static final ValueMapper VALUE_MAPPER = value -> appended(value, "m");
+    static final ValueMapper VALUES_MAPPER = value -> value == null ? List.of() : List.of(text(value), appended(value, "g"));
+    static final ValueJoiner JOINER = (left, right) ->
+        before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8);
+    static final Function FOREIGN_KEY = Functions::before;
+
+    private Functions() {
+    }
+
+    private static String text(final Object value) {
+        return String.valueOf(value);
+    }
+
+    private static String before(final Object value) {
+        return value == null ? null : text(value).split(":", 2)[0];
+    }
+
+    private static String appended(final Object value, final String end) {
+        return value == null ? null : text(value) + end;
+    }
+
+    private static Object folded(final Object total, final Object value) {
+        return before(text(value)) + ":" + ending((text(total) + text(value)).replace(":", ""), 6);
+    }
+
+    private static String ending(final String text, final int length) {
+        return text.substring(Math.max(0, text.length() - length));
+    }
+}

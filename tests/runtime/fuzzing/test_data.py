@@ -1,0 +1,125 @@
+"""Random data through random topologies: the engine and the real Kafka Streams 4.1.1 say the same."""
+
+import base64
+import json
+import os
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import attrs
+import pytest
+
+from infra.model.behaviours import Format
+from infra.spec import load_text
+from spark_jobs.runtime.program import SubtopologyProgram
+from spark_jobs.runtime.program_interface import Serde
+from spark_jobs.runtime.records import Value, Windowed
+from spark_jobs.runtime.serdes import Plain, serde_of
+from tests.oracle.kafka_streams import KafkaStreams, Refusal
+from tests.runtime.fuzzing.generation import Generator, records
+from tests.runtime.replay import Replay, runnable_programs
+
+pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
+_LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "3000"))
+_RECORDS = 40
+Outputs = dict[str, list[tuple[int, str | None, str | None, int]]]
+
+
+def _written(value: Value) -> bytes:
+    """`TextSerde` of the Java helper: the text of anything."""
+    if isinstance(value, Windowed):
+        return f"[{value.key}@{value.start}/{value.end}]".encode()
+    return str(value).encode()
+
+
+TEXT = Plain(_written, bytes.decode)
+
+
+class TextProgram(SubtopologyProgram):
+    """With text as the default format, also of windowed keys: Kafka Streams has no other without a serde."""
+
+    def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
+        del role
+        return TEXT if wanted is None or wanted.name == "default" else serde_of(wanted, {})
+
+
+def ours(document: dict[str, Any], data: list[dict[str, Any]]) -> Outputs:
+    loaded = load_text(json.dumps(document), "fuzz.json")
+    assert not loaded.problems, loaded.problems
+    made = runnable_programs(loaded.documents[0], ())
+    fields = [field.name for field in attrs.fields(SubtopologyProgram)]
+    replay = Replay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
+    outputs: Outputs = defaultdict(list)
+    for after, record in enumerate(data):
+        key, value = (None if part is None else part.encode() for part in (record["key"], record["value"]))
+        for topic, _, out_key, out_value, timestamp, _ in replay.pipe(
+            record["topic"], key, value, record["timestamp"]
+        ):
+            if topic.startswith("out-"):
+                outputs[topic].append((after, _shown(out_key), _shown(out_value), timestamp))
+    return dict(outputs)
+
+
+def theirs(answer: list[Any]) -> Outputs:
+    outputs: Outputs = defaultdict(list)
+    for record in answer:
+        if record["topic"].startswith("out-"):
+            shown = (record["after"], _decoded(record["key"]), _decoded(record["value"]), record["timestamp"])
+            outputs[record["topic"]].append(shown)
+    return dict(outputs)
+
+
+def _decoded(text: str | None) -> str | None:
+    return None if text is None else _shown(base64.b64decode(text))
+
+
+def _shown(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("latin-1")
+
+
+def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
+    """Nothing for a topology or data that Kafka Streams itself refuses."""
+    chance = random.Random(seed)  # noqa: S311 - the same topologies in each run
+    generator = Generator(chance)
+    document = generator.document(chance.randint(1, 7))
+    data = records(chance, generator.topics, _RECORDS)
+    answer = kafka_streams.run(document, data)
+    if isinstance(answer, Refusal):
+        return
+    found, wanted = ours(document, data), theirs(answer)
+    steps = "\n".join(json.dumps(step) for step in document["topology"])
+    for topic in sorted(found.keys() | wanted.keys()):
+        one, other = found.get(topic, []), wanted.get(topic, [])
+        if one != other:
+            at = _first_difference(one, other)
+            yield (
+                f"seed {seed}: {topic} differs at {at}: {one[at : at + 3]} instead of {other[at : at + 3]}\n"
+                f"{document['application']}\n{steps}"
+            )
+
+
+def _first_difference(one: list[Any], other: list[Any]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+@pytest.fixture(scope="module")
+def kafka_streams() -> Iterator[KafkaStreams]:
+    oracle = KafkaStreams()
+    yield oracle
+    oracle.close()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_same_answers(kafka_streams: KafkaStreams, seed: int) -> None:
+    found = next(differences(kafka_streams, seed), None)
+    assert found is None, found
+
+
+@pytest.mark.soak
+def test_same_answers_for_long(kafka_streams: KafkaStreams) -> None:
+    for seed in range(1000, 1000 + _LONG):
+        found = next(differences(kafka_streams, seed), None)
+        assert found is None, found

@@ -1,0 +1,239 @@
+"""Every format: what it writes, byte for byte, that it reads that back, and what it refuses."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.model.behaviours import Format
+from spark_jobs.runtime.records import Value, Windowed
+from spark_jobs.runtime.serdes import (
+    DeserializationError,
+    Response,
+    SerializationError,
+    Subscription,
+    UnknownFormatError,
+    changed_serde,
+    plain_serde,
+    response_serde,
+    serde_of,
+    subscription_serde,
+)
+from spark_jobs.runtime.serdes.murmur3 import murmur3_128
+
+SCHEMA = json.dumps({"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}})
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "note", "type": ["null", "string"], "default": None},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "written"),
+    [
+        ("string", "é", "c3a9"),
+        ("string", "", ""),
+        ("long", 1, "0000000000000001"),
+        ("long", -2, "fffffffffffffffe"),
+        ("integer", 258, "00000102"),
+        ("short", -1, "ffff"),
+        ("double", 1.5, "3ff8000000000000"),
+        ("double", 2, "4000000000000000"),
+        ("float", -2.0, "c0000000"),
+        ("boolean", True, "01"),
+        ("boolean", False, "00"),
+        ("bytes", b"\x00\xff", "00ff"),
+        ("uuid", "123E4567-e89b-12d3-a456-426614174000", b"123e4567-e89b-12d3-a456-426614174000".hex()),
+        ("json", {"b": [1, None, "é"], "a": 1.5}, '{"b":[1,null,"é"],"a":1.5}'.encode().hex()),
+        ("json", "text", b'"text"'.hex()),
+    ],
+)
+def test_bytes_of_formats(name: str, value: Value, written: str) -> None:
+    serde = plain_serde(name)
+    assert serde.serialize(value).hex() == written
+    assert serde.serialize(serde.deserialize(bytes.fromhex(written))).hex() == written
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("string", 1),
+        ("string", "\ud800"),
+        ("long", 2**63),
+        ("long", True),
+        ("long", "1"),
+        ("integer", 2**31),
+        ("double", "1"),
+        ("boolean", 1),
+        ("bytes", "text"),
+        ("uuid", "nonsense"),
+        ("json", b"bytes"),
+        ("json", float("nan")),
+    ],
+)
+def test_values_that_a_format_cannot_hold(name: str, value: Value) -> None:
+    with pytest.raises(SerializationError):
+        plain_serde(name).serialize(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("long", b"\x00" * 7),
+        ("integer", b""),
+        ("double", b"\x00" * 9),
+        ("boolean", b"\x02"),
+        ("uuid", b"\xff"),
+        ("json", b"{"),
+        ("json", b"\xff"),
+        ("json", b"NaN"),
+        ("json", b"[" * 100_000),
+    ],
+)
+def test_bytes_that_are_not_of_a_format_tell_nothing_of_their_content(name: str, data: bytes) -> None:
+    with pytest.raises(DeserializationError) as fault:
+        plain_serde(name).deserialize(b"secret" + data if name == "json" and data == b"{" else data)
+    assert "secret" not in str(fault.value)
+
+
+def test_malformed_text_is_read_as_java_reads_it() -> None:
+    assert plain_serde("string").deserialize(b"a\xffb") == "a�b"
+
+
+def test_json_by_a_schema() -> None:
+    serde = plain_serde("json:order.json", SCHEMA)
+    assert serde.deserialize(b'{"id": 1, "more": true}') == {"id": 1, "more": True}
+    for data in (b'{"id": "1"}', b"[]", b'{"hush": 1}'):
+        with pytest.raises(DeserializationError, match="schema") as fault:
+            serde.deserialize(data)
+        assert "hush" not in str(fault.value)
+    with pytest.raises(SerializationError):
+        serde.serialize({})
+
+
+def test_a_schema_refers_to_nothing_outside() -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        plain_serde("json:far.json", json.dumps({"$ref": "http://nowhere.invalid/schema"}))
+    within = {"$defs": {"id": {"type": "integer"}}, "properties": {"id": {"$ref": "#/$defs/id"}}}
+    assert plain_serde("json:near.json", json.dumps(within)).deserialize(b'{"id":1}') == {"id": 1}
+
+
+def test_avro_by_a_schema() -> None:
+    serde = plain_serde("avro:order.avsc", AVRO)
+    order = {"id": 1, "at": 1_704_067_200_000, "note": "x"}
+    written = serde.serialize(order)
+    assert serde.deserialize(written) == order
+    assert serde.deserialize(serde.serialize({"id": 2, "at": 0, "note": None})) == {
+        "id": 2,
+        "at": 0,
+        "note": None,
+    }
+    for data in (written[:-1], written + b"\x00", b""):
+        with pytest.raises(DeserializationError):
+            serde.deserialize(data)
+    with pytest.raises(SerializationError):
+        serde.serialize({"id": "text", "at": 0, "note": None})
+
+
+@pytest.mark.parametrize("name", ["sting", "json:", "protobuf:x", "avro:missing.avsc"])
+def test_unknown_formats(name: str) -> None:
+    with pytest.raises(ValueError, match=r"format|schema") as fault:
+        plain_serde(name)
+    assert isinstance(fault.value, UnknownFormatError)
+
+
+def test_schemas_that_are_none() -> None:
+    for name, text in (("json:a", '{"type": 5}'), ("json:b", "{"), ("avro:c", '{"type": "rec"}')):
+        with pytest.raises(ValueError, match=r"."):
+            plain_serde(name, text)
+
+
+def test_windowed_keys() -> None:
+    time = serde_of(Format("string", "time", 10), {})
+    assert time.serialize(Windowed("k", 256, 266)) == b"k" + bytes(6) + b"\x01\x00"
+    assert time.deserialize(b"k" + bytes(8)) == Windowed("k", 0, 10)
+    session = serde_of(Format("long", "session"), {})
+    written = session.serialize(Windowed(1, 2, 3))
+    assert written == bytes(7) + b"\x01" + bytes(7) + b"\x03" + bytes(7) + b"\x02"
+    assert session.deserialize(written) == Windowed(1, 2, 3)
+    endless = serde_of(Format("string", "time"), {})
+    assert endless.deserialize(b"k" + bytes(8)).end == 2**63 - 1
+    with pytest.raises(DeserializationError):
+        time.deserialize(b"short")
+    with pytest.raises(SerializationError):
+        time.serialize("k")
+
+
+texts = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
+
+
+@given(new=texts, old=texts)
+def test_changes_come_back(new: str | None, old: str | None) -> None:
+    serde = changed_serde(plain_serde("string"))
+    if new is None and old is None:
+        with pytest.raises(SerializationError):
+            serde.serialize((new, old, True))
+    else:
+        assert serde.deserialize(serde.serialize((new, old, True))) == (new, old, True)
+
+
+def test_bytes_of_changes() -> None:
+    serde = changed_serde(plain_serde("string"))
+    assert serde.serialize(("new", None, True)) == b"new\x01"
+    assert serde.serialize((None, "old", True)) == b"old\x00"
+    assert serde.serialize(("new", "old", True)) == b"\x06newold\x02"
+    assert serde.serialize(("n" * 100, "o", True)) == b"\xc8\x01" + b"n" * 100 + b"o\x02"
+    for data in (b"", b"x\x09", b"\x09ab\x02", b"\xff\xff\xff\xff\xff\xff\x02"):
+        with pytest.raises(DeserializationError):
+            serde.deserialize(data)
+
+
+def test_foreign_key_messages() -> None:
+    asks, answers = subscription_serde(plain_serde("string")), response_serde(plain_serde("string"))
+    hashed = bytes(range(16))
+    message = Subscription(hashed, 3, "pk1", 1)
+    assert asks.serialize(message) == b"\x01\x03" + hashed + b"pk1\x00\x00\x00\x01"
+    assert asks.deserialize(asks.serialize(message)) == message
+    without = Subscription(None, 1, "pk1", 0)
+    assert asks.serialize(without) == b"\x81\x01pk1\x00\x00\x00\x00"
+    assert asks.deserialize(asks.serialize(without)) == without
+    older = Subscription(hashed, 0, "pk1", None, 0)
+    assert asks.deserialize(b"\x00\x00" + hashed + b"pk1") == older
+    assert asks.serialize(older) == b"\x00\x00" + hashed + b"pk1"
+    assert answers.serialize(Response(hashed, "v", 4)) == b"\x00" + hashed + b"v"
+    assert answers.serialize(Response(None, None)) == b"\x80"
+    assert answers.deserialize(b"\x00" + hashed) == Response(hashed, None)
+    for serde, data in (
+        (asks, b""),
+        (asks, b"\x01\x03abc"),
+        (asks, b"\x85\x01"),
+        (answers, b"\x01" + hashed),
+    ):
+        with pytest.raises(DeserializationError):
+            serde.deserialize(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "hashed"),
+    [  # of messages that the real Kafka Streams wrote
+        (b"ann:3", "9bf70dcb9bb8db403dd33163800678f9"),
+        (b"bob:4", "31df17e88b1a65f984b0b2c72d37e18a"),
+        (b"cat:1", "ae7a07680d966d59bf08d74e84683f1f"),
+    ],
+)
+def test_murmur3(data: bytes, hashed: str) -> None:
+    assert murmur3_128(data).hex() == hashed
+
+
+@given(st.binary(max_size=70))
+def test_murmur3_is_a_function_of_all_bytes(data: bytes) -> None:
+    assert len(murmur3_128(data)) == 16
+    assert murmur3_128(data) != murmur3_128(data + b"\x01")
