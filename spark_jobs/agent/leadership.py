@@ -86,14 +86,11 @@ class KafkaLeadership:
 
     def poll(self) -> int | None:
         """See `ports.Leadership.poll`."""
-        if time.monotonic() < self._not_before:
-            return self._term
         try:
-            if self._consumer is None:
-                self._join()
-            else:
+            if self._consumer is not None:
                 self._serve(self._consumer)
-                self._count_on(self._consumer)
+            if time.monotonic() >= self._not_before:
+                self._go_on()
         except KafkaException as error:
             self._suffer(error.args[0])
         return self._term
@@ -111,7 +108,10 @@ class KafkaLeadership:
             return self._asked(consumer, term)
         except KafkaException as error:
             self._suffer(error.args[0])
-            return Standing.DEPOSED if error.args[0].code() in _DEPOSED else Standing.UNKNOWN
+            if error.args[0].code() not in _DEPOSED:
+                return Standing.UNKNOWN
+            self._term = None
+            return Standing.DEPOSED
 
     def close(self) -> None:
         """See `ports.Leadership.close`; an unreachable cluster finds out by the session time-out."""
@@ -121,6 +121,13 @@ class KafkaLeadership:
             closing = Thread(target=consumer.close, name="leadership-close", daemon=True)
             closing.start()
             closing.join(_CLOSE_SECONDS)
+
+    def _go_on(self) -> None:
+        """Take the next step towards a term, if there is one to take."""
+        if self._consumer is None:
+            self._join()
+        elif self._is_assigned and self._term is None:
+            self._count_on(self._consumer)
 
     def _join(self) -> None:
         """Stand for election once the topic is there."""
@@ -171,9 +178,7 @@ class KafkaLeadership:
         consumer.incremental_unassign(list(partitions))
 
     def _count_on(self, consumer: Consumer) -> None:
-        """Begin a term when the partition has come to this agent: read the last one, write the next one."""
-        if not self._is_assigned or self._term is not None:
-            return
+        """Begin a term now that the partition has come to this agent: read the last one, write the next."""
         if self._claim is not None:
             term, commit = self._claim
             if commit in self._answers:

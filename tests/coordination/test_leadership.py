@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
     AdminClient,
     ConfigResource,
+    NewPartitions,
+    NewTopic,
     ResourceType,
 )
 
@@ -103,6 +106,35 @@ def test_an_agent_that_was_paused_does_not_act_on_what_it_believes(
         assert heir.journal.latest(later)["orders-app"].stage is Stage.STARTED
         assert later > term
         assert heir.leadership.confirm(later)
+
+
+@pytest.mark.broker
+def test_a_loop_that_hangs_gives_the_leadership_up(
+    kafka: LocalBroker, group: MakeGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heartbeats go on: what tells is that nobody asks it any more."""
+    monkeypatch.setattr("spark_jobs.agent.leadership._LONGEST_TURN_MS", SESSION_MS)
+    agents = group(kafka.bootstrap_servers)
+    hanging = agents.join("hanging")
+    _, term = agents.leader([hanging])
+    heir = agents.join("heir")
+    _, later = agents.leader([heir])
+    assert later > term
+    assert not hanging.leadership.confirm(term)
+    assert hanging.leadership.poll() is None
+
+
+@pytest.mark.broker
+def test_a_request_that_comes_too_late_does_no_harm(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
+    """What a leader that was paused after it was confirmed may still send: counts are absolute."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    topic = unique("orders-app-counts-changelog")
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
+    admin.create_partitions([NewPartitions(topic, 6)])[topic].result(30)  # by the new leader
+    for late in (6, 5, 3):
+        with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
+            admin.create_partitions([NewPartitions(topic, late)])[topic].result(30)
+    assert until(lambda: len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 6, 30)
 
 
 @pytest.mark.broker
