@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace
+from typing import Final
 
 from spark_jobs.runtime.records import InputRecord
 
-_TOPIC, _PARTITION, _TIMESTAMP = 0, 1, 3
+_TOPIC: Final = 0
+_PARTITION: Final = 1
+_TIMESTAMP: Final = 3
 
 
 def merged(records: Iterable[InputRecord], order: Mapping[str, int]) -> Iterator[InputRecord]:
@@ -13,11 +16,12 @@ def merged(records: Iterable[InputRecord], order: Mapping[str, int]) -> Iterator
 
     Heads of one time are taken in the order of their topics in `order` and of their partitions.
     """
+    records = list(records)
+    if len({(record[_TOPIC], record[_PARTITION]) for record in records}) <= 1:
+        return iter(records)
     queues: dict[tuple[str, int], list[InputRecord]] = {}
     for record in records:
         queues.setdefault((record[_TOPIC], record[_PARTITION]), []).append(record)
-    if len(queues) == 1:
-        return iter(next(iter(queues.values())))
     return _smallest_heads(queues, order)
 
 

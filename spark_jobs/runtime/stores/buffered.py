@@ -7,8 +7,7 @@ A length of -1 stands for null, an old value's -2 for "the same as prior".
 """
 
 import struct
-
-import attrs
+from typing import NamedTuple
 
 from spark_jobs.runtime.stores.interfaces import BufferedContext
 
@@ -19,8 +18,7 @@ _SAME = -2
 _CONTEXT_BYTES = 8 + 8 + 4
 
 
-@attrs.frozen
-class Buffered:
+class Buffered(NamedTuple):
     """A change in bytes: `prior` is what downstream knows, `old` what the parent had before."""
 
     context: BufferedContext

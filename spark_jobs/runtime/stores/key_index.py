@@ -10,6 +10,7 @@ from spark_jobs.runtime.stores.overlay import Overlay
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
 
 _TIME = 8
+_AFTER_SEGMENTS = b"\xff"  # where an index by time may follow
 
 
 class KeyIndex:
@@ -59,7 +60,7 @@ class KeyIndex:
         interval = self._segments.interval
         after = self._segments.id(oldest)
         while True:
-            head = next(self._overlay.range(after), None)
+            head = next(self._overlay.range(after, _AFTER_SEGMENTS), None)
             if head is None:
                 return found
             segment = head[0][:SEGMENT]

@@ -22,8 +22,6 @@ from spark_jobs.runtime.stores.versioned import VersionedBytes
 from spark_jobs.runtime.stores.windows import TimestampedWindowBytes, WindowBytes
 
 _BYTES = Format("bytes")
-_SEQUENCE = 4
-_TIME = 8
 
 Restore = Callable[[bytes, bytes | None, int], None]
 """(key, value, timestamp) of a changelog record → the store."""
@@ -72,6 +70,11 @@ class _Opening:
     @property
     def overlay(self) -> Overlay:
         return self.services.overlay(self.kept.name)
+
+    @property
+    def shows_all_closed(self) -> bool:
+        """With a cache nothing that closes is lost."""
+        return self.emits_on_close and self.services.program.settings.cache_max_bytes > 0
 
     def clock(self, what: str) -> Clock:
         return self.services.clock(f"{self.kept.name}/{what}")
@@ -176,15 +179,11 @@ def _window(opening: _Opening) -> OpenStore:
         observed=opening.clock("time"),
         sequence=opening.clock("sequence") if opening.keeps.retain_duplicates else None,
         emits_on_close=opening.emits_on_close,
-        shows_all_closed=opening.emits_on_close and opening.services.program.settings.cache_max_bytes > 0,
+        shows_all_closed=opening.shows_all_closed,
     )
-    overlay, observed = opening.overlay, typed.observed
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        start = int.from_bytes(key[-_TIME - _SEQUENCE : -_SEQUENCE], "big")
-        observed.now = max(observed.now, start)
-        stored = with_timestamp(value, timestamp) if timestamped and value is not None else value
-        overlay.written[typed.segments.id(start) + key] = stored
+        typed.restore(key, with_timestamp(value, timestamp) if timestamped and value is not None else value)
 
     return opening.opened(typed, restore, below, (typed.expire,))
 
@@ -197,16 +196,10 @@ def _session(opening: _Opening) -> OpenStore:
         opening.services.ambient.context,
         retention_ms=opening.keeps.retention_ms or 0,
         observed=opening.clock("time"),
+        emits_on_close=opening.emits_on_close,
+        shows_all_closed=opening.shows_all_closed,
     )
-    overlay, observed = opening.overlay, typed.observed
-
-    def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        del timestamp
-        end = int.from_bytes(key[-2 * _TIME : -_TIME], "big")
-        observed.now = max(observed.now, end)
-        overlay.written[typed.segments.id(end) + key] = value
-
-    return opening.opened(typed, restore, below, (typed.expire,))
+    return opening.opened(typed, _untimed(typed.restore), below, (typed.expire,))
 
 
 def _list(opening: _Opening) -> OpenStore:

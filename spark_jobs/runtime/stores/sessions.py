@@ -12,6 +12,7 @@ from spark_jobs.runtime.stores.clock import Clock
 from spark_jobs.runtime.stores.key_index import KeyIndex
 from spark_jobs.runtime.stores.layers import StoreBytes
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
+from spark_jobs.runtime.stores.time_index import TimeIndex
 
 _TIME = 8
 _TAIL = 2 * _TIME
@@ -30,6 +31,8 @@ class SessionBytes:
         *,
         retention_ms: int,
         observed: Clock,
+        emits_on_close: bool = False,
+        shows_all_closed: bool = False,
     ) -> None:
         self.below = below
         self.key_serde = key
@@ -39,6 +42,8 @@ class SessionBytes:
         self._retention = retention_ms
         self._context = context
         self._index = KeyIndex(below.overlay, self.segments, _TAIL)
+        self._by_time = TimeIndex(below.overlay, self.segments, _TAIL) if emits_on_close else None
+        self._shows_all_closed = shows_all_closed
 
     def find_sessions(
         self, key: Value, earliest_end: int, latest_start: int
@@ -67,16 +72,15 @@ class SessionBytes:
 
     def sessions_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed, Value]]:
         """By end, start, key. Here whole segments expire: sessions show that `fetch` no longer does."""
-        first = max(earliest_end, self.segments.first_live(self.observed.now))
-        found = []
-        for place, value in self.below.overlay.range(*self.segments.bounds(first, latest_end)):
-            end = int.from_bytes(place[-_TAIL:-_TIME], "big")
-            if first <= end <= latest_end:
-                start = int.from_bytes(place[-_TIME:], "big")
-                found.append((end, start, place[SEGMENT:-_TAIL], value))
-        for end, start, key, value in sorted(found):
-            session = Windowed(self.key_serde.deserialize(key), start, end)
-            yield session, self.value_serde.deserialize(value)
+        if self._by_time is None:
+            raise TypeError("a store that is not emitted on close")
+        first = earliest_end
+        if not self._shows_all_closed:
+            first = max(first, self.segments.first_live(self.observed.now))
+        for place, value in list(self._by_time.between(first, latest_end)):
+            start, end = (int.from_bytes(part, "big") for part in (place[-_TIME:], place[-_TAIL:-_TIME]))
+            key = self.key_serde.deserialize(place[SEGMENT:-_TAIL])
+            yield Windowed(key, start, end), self.value_serde.deserialize(value)
 
     def put(self, session: Windowed, value: Value, context: Context | None = None) -> None:
         key, start, end = session
@@ -85,15 +89,28 @@ class SessionBytes:
         plain = self.key_serde.serialize(key)
         place = self.place(plain, start, end)
         self._index.add(plain, place)
+        if self._by_time is not None:
+            self._by_time.put(place, is_there=stored is not None)
         self.below.put(place, stored, context or self._context())
 
     def remove(self, session: Windowed, context: Context | None = None) -> None:
         self.put(session, None, context)
 
+    def restore(self, key: bytes, value: bytes | None) -> None:
+        """Takes one record of the changelog in."""
+        end = int.from_bytes(key[-_TAIL:-_TIME], "big")
+        self.observed.now = max(self.observed.now, end)
+        place = self.segments.id(end) + key
+        if self._by_time is not None:
+            self._by_time.put(place, is_there=value is not None)
+        self.below.overlay.written[place] = value
+
     def expire(self) -> None:
         """Takes the segments out that nothing can be seen of; at the end of a batch."""
         self._index.clear()
         self.segments.expire(self.below.overlay, self.observed.now)
+        if self._by_time is not None:
+            self._by_time.expire(self.segments.first_live(self.observed.now))
 
     def place(self, key: bytes, start: int, end: int) -> bytes:
         """Where a session lies in the store."""

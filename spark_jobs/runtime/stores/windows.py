@@ -13,6 +13,7 @@ from spark_jobs.runtime.stores.clock import Clock
 from spark_jobs.runtime.stores.key_index import KeyIndex
 from spark_jobs.runtime.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
+from spark_jobs.runtime.stores.time_index import TimeIndex
 
 _START = 8
 _SEQUENCE = 4
@@ -55,6 +56,7 @@ class WindowBytes:
         self._seen = retention_ms if emits_on_close else retention_ms - 1
         self._size = size_ms
         self._shows_all_closed = shows_all_closed
+        self._by_time = TimeIndex(below.overlay, self.segments, _TAIL) if emits_on_close else None
         self._edges: dict[int, tuple[bytes, bytes]] = {}
         self._index = KeyIndex(below.overlay, self.segments, _TAIL)
         self._context = context
@@ -73,6 +75,8 @@ class WindowBytes:
             sequence = self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
         place = self.place(key, start, sequence)
         self._index.add(key, place)
+        if self._by_time is not None:
+            self._by_time.put(place, is_there=value is not None)
         self.below.put(place, value, context)
 
     def fetch(self, key: Value, start: int) -> Value:
@@ -113,19 +117,34 @@ class WindowBytes:
     def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
         return (entry for _, entry in self._of_times(self._visible(first), last, forward=False))
 
-    def closed(self, first: int, last: int) -> list[tuple[Windowed, Value]]:
+    def closed(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
         """What emission on close sees: by start, then by the key's bytes."""
+        if self._by_time is None:
+            raise TypeError("a store that is not emitted on close")
         first = first if self._shows_all_closed else self._visible(first)
-        found = sorted(self._of_times(first, last), key=lambda item: (item[1][0].start, item[0]))
-        return [entry for _, entry in found]
+        for place, value in list(self._by_time.between(first, last)):
+            start = int.from_bytes(place[-_TAIL:-_SEQUENCE], "big")
+            key = self.key_serde.deserialize(place[SEGMENT:-_TAIL])
+            yield Windowed(key, start, start + self._size), self._decode(value)
 
     def all(self) -> Iterator[tuple[Windowed, Value]]:
         return self.fetch_all(0, _LAST_TIME)
+
+    def restore(self, key: bytes, value: bytes | None) -> None:
+        """Takes one record of the changelog in, its value led by the timestamp if the store's are."""
+        start = int.from_bytes(key[-_TAIL:-_SEQUENCE], "big")
+        self.observed.now = max(self.observed.now, start)
+        place = self.segments.id(start) + key
+        if self._by_time is not None:
+            self._by_time.put(place, is_there=value is not None)
+        self.below.overlay.written[place] = value
 
     def expire(self) -> None:
         """Takes the segments out that nothing can be seen of; at the end of a batch."""
         self._index.clear()
         self.segments.expire(self.below.overlay, self.observed.now)
+        if self._by_time is not None:
+            self._by_time.expire(self.segments.first_live(self.observed.now))
 
     def place(self, key: bytes, start: int, sequence: int = 0) -> bytes:
         """Where an entry lies in the store."""
