@@ -145,8 +145,6 @@ class Expansion:
     follow_up_at_ms: int | None = None
     """When the final follow-up is due; None until every topic is expanded."""
     done: tuple[str, ...] = ()
-    attempted_look: int = 0
-    """The look at the cluster (`AgentState.looks`) that the last attempt went by: each serves one only."""
 
 
 @attrs.frozen(kw_only=True)
@@ -242,7 +240,7 @@ class AgentState:
     """Why the journal could not be read or written the last time; empty when it could."""
     journalling: Retry = Retry()
     deposed_term: int = -1
-    """The last term that the journal refused."""
+    """The last term that the journal refused: whoever still says that this agent leads in it is late."""
 
     @property
     def is_leader(self) -> bool:

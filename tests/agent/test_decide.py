@@ -263,6 +263,31 @@ def test_a_request_that_was_done_without_an_answer_is_a_success_when_metadata_sh
     assert simulation.state.failures == 0
 
 
+def test_a_success_that_only_metadata_shows_resets_the_clock() -> None:
+    simulation = agent(ORDERS)
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.counts["orders"] = 8
+    simulation.pass_time(TIMEOUT_MS - 60_000)
+    simulation.is_answer_lost = True
+    simulation.outcome = lambda topic: Outcome.FAILED if topic == REPARTITION else None
+    simulation.pass_time(60_000)
+    assert simulation.counts[CHANGELOG] == 8
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.pass_time(TIMEOUT_MS - 90_000)
+    assert simulation.state.failures == 0
+    simulation.pass_time(120_000)
+    assert simulation.state.failures == 1
+
+
+def test_growth_by_somebody_else_is_not_told_while_the_flag_is_off() -> None:
+    simulation = agent(ORDERS.replace("enabled: true", "enabled: false"))
+    simulation.counts = set_up(simulation.documents, {"orders": 8, "returns": 4})
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.STEADY
+    assert not simulation.calls
+    assert not simulation.journal
+
+
 def test_pauses_between_attempts_grow_and_each_goes_by_fresh_metadata() -> None:
     simulation = agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED

@@ -83,12 +83,10 @@ def _expansion(state: AgentState) -> Expand | None:
 
 
 def _may_try(app: ApplicationState, state: AgentState) -> bool:
+    """After a failure the next attempt is due later, and then goes by a look of its own."""
     if app.phase is not Phase.EXPANDING or app.expansion is None or state.observed_at_ms is None:
         return False
-    retry_at = app.expansion.retry_at_ms
-    return app.expansion.attempted_look < state.looks and (
-        retry_at is None or retry_at <= state.observed_at_ms
-    )
+    return app.expansion.retry_at_ms is None or app.expansion.retry_at_ms <= state.observed_at_ms
 
 
 def _expiries(state: AgentState) -> list[int]:

@@ -111,8 +111,6 @@ def _all_fail(turn: Turn, problems: tuple[Problem, ...]) -> Turn:
 def _led(turn: Turn, term: int | None) -> Turn:
     """Expansions belong to the leader: a new one finds in the journal what was begun."""
     state = turn.state
-    if term is not None and term <= state.deposed_term:
-        term = None
     if term == state.term:
         return turn
     events: list[AgentEvent] = [LeadershipLost(state.term)] if state.term is not None else []
@@ -151,8 +149,7 @@ def _attempted(turn: Turn, attempt: Attempted) -> Turn:
         lacking = {item.topic for item in app.shortfalls}
         results = tuple(result for result in attempt.results if result.topic in lacking)
         if app.expansion is not None and app.phase is Phase.EXPANDING and results:
-            tried = attrs.evolve(app.expansion, attempted_look=state.looks)
-            changes.append(expansions.attempted(app, tried, results, turn.context))
+            changes.append(expansions.attempted(app, app.expansion, results, turn.context))
     return turn.change(*changes)
 
 
