@@ -6,7 +6,6 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
-import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
@@ -51,8 +50,8 @@ public final class Runs {
         }
         final String id = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Properties properties = Oracle.properties(document, id);
-        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.ByteArraySerde.class);
-        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.ByteArraySerde.class);
+        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, TextSerde.class);
+        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, TextSerde.class);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
         Call.mapping(request.get("properties")).forEach((key, value) -> properties.put(key, String.valueOf(value)));
         try (KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties)) {
