@@ -72,15 +72,22 @@ class SessionBytes:
 
     def sessions_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed, Value]]:
         """By end, start, key. Here whole segments expire: sessions show that `fetch` no longer does."""
-        if self._by_time is None:
-            raise TypeError("a store that is not emitted on close")
         first = earliest_end
         if not self._shows_all_closed:
             first = max(first, self.segments.first_live(self.observed.now))
-        for place, value in list(self._by_time.between(first, latest_end)):
+        for place, value in self._ended(first, latest_end):
             start, end = (int.from_bytes(part, "big") for part in (place[-_TIME:], place[-_TAIL:-_TIME]))
             key = self.key_serde.deserialize(place[SEGMENT:-_TAIL])
             yield Windowed(key, start, end), self.value_serde.deserialize(value)
+
+    def _ended(self, first: int, last: int) -> list[tuple[bytes, bytes]]:
+        if self._by_time is not None:
+            return list(self._by_time.between(first, last))
+        last = min(last, _LAST_TIME)
+        low, high = (time.to_bytes(_TIME, "big") for time in (first, last))
+        places = self.below.overlay.range(*self.segments.bounds(first, last))
+        found = [entry for entry in places if low <= entry[0][-_TAIL:-_TIME] <= high]
+        return sorted(found, key=lambda entry: (entry[0][-_TAIL:], entry[0][SEGMENT:-_TAIL]))
 
     def put(self, session: Windowed, value: Value, context: Context | None = None) -> None:
         key, start, end = session
