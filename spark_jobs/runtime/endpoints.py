@@ -5,6 +5,7 @@ from typing import Protocol
 
 from infra.model.behaviours import Reads, Writes
 from infra.model.nodes import SinkNode, SourceNode
+from spark_jobs.runtime.expressions import milliseconds
 from spark_jobs.runtime.failures import Failures
 from spark_jobs.runtime.operators.interface import Process
 from spark_jobs.runtime.program_interface import Program, Serde
@@ -85,7 +86,7 @@ def timestamps(
             failures.bad_input(record, fault)
             return None
         time = time_of(read_key, read_value, timestamp, headers)
-        return (topic, partition, offset, -1 if time is None else int(time), key, value, headers)
+        return (topic, partition, offset, milliseconds(time), key, value, headers)
 
     return timed
 

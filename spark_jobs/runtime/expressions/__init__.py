@@ -16,6 +16,7 @@ tree alone, with names and constants of our own making.
 from spark_jobs.runtime.expressions.compiling import Compiled, compile_expression
 from spark_jobs.runtime.expressions.faults import EvaluationError, ExpressionError, Fault
 from spark_jobs.runtime.expressions.functions import function_names
+from spark_jobs.runtime.expressions.functions.times import milliseconds
 
 __all__ = [
     "Compiled",
@@ -24,4 +25,5 @@ __all__ = [
     "Fault",
     "compile_expression",
     "function_names",
+    "milliseconds",
 ]

@@ -1,6 +1,7 @@
 """JSON, with or without a schema (JSON Schema, `$schema` says which draft; without it 2020-12)."""
 
 import json
+from datetime import UTC, date, datetime
 from typing import NoReturn
 
 import jsonschema
@@ -16,7 +17,16 @@ def _no_constant(_name: str) -> NoReturn:
     raise ValueError("NaN and infinities are no JSON")
 
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+def _moment(value: Value) -> str:
+    """Dates and timestamps, which expressions yield, as Spark's `to_json` writes them."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_moment).encode
 _DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
 
 

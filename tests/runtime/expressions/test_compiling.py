@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression
+from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression, milliseconds
 from spark_jobs.runtime.expressions.parsing import DEEPEST, LONGEST_TEXT
 from spark_jobs.runtime.records import Ambient, Value, Windowed
 
@@ -95,6 +95,20 @@ def test_names_of_the_record_are_read_where_they_are_no_parameters() -> None:
     found = compile_expression(text, ("key",)).bind(ambient)("k")
     assert found == {"topic": "orders", "partition": 3, "offset": 42, "timestamp": 1000, "header": "trace"}
     assert compile_expression("timestamp", ("timestamp",)).bind(ambient)(7) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("timestamp_millis(1500)", 1500),
+        ("to_date('1970-01-02')", 86_400_000),
+        ("'1500'", 1500),
+        ("1500", 1500),
+        ("null", -1),
+    ],
+)
+def test_times_of_records_may_be_timestamps_or_milliseconds(text: str, time: int) -> None:
+    assert milliseconds(evaluate(text)) == time
 
 
 def test_objects_of_json_have_the_fields_that_they_have() -> None:

@@ -1,6 +1,7 @@
 """Every format: what it writes, byte for byte, that it reads that back, and what it refuses."""
 
 import json
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import given
@@ -106,6 +107,12 @@ def test_bytes_that_are_not_of_a_format_tell_nothing_of_their_content(name: str,
 
 def test_malformed_text_is_read_as_java_reads_it() -> None:
     assert plain_serde("string").deserialize(b"a\xffb") == "a�b"
+
+
+def test_json_writes_times_as_text() -> None:
+    value = {"day": date(2024, 2, 29), "at": datetime(2024, 2, 29, 12, 0, 0, 5000, tzinfo=UTC)}
+    written = plain_serde("json").serialize(value)
+    assert written == b'{"day":"2024-02-29","at":"2024-02-29T12:00:00.005Z"}'
 
 
 def test_json_by_a_schema() -> None:

@@ -146,6 +146,15 @@ def _part(read: Callable[[datetime], Value]) -> Function:
     return strict(lambda value: read(to_timestamp(value)), 1)
 
 
+def milliseconds(value: Value) -> int:
+    """What an expression for a record's time yields: a TIMESTAMP, or a number of milliseconds; null is -1."""
+    if value is None:
+        return -1
+    if isinstance(value, date):
+        return int(to_epoch(milliseconds=1)(value))
+    return int(to_whole(value))
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "timestamp_seconds": strict(since_epoch(seconds=1), 1),
     "timestamp_millis": strict(since_epoch(milliseconds=1), 1),
