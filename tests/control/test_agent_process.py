@@ -217,6 +217,26 @@ def test_another_agent_finishes_what_a_killed_leader_began(scene: Scene) -> None
     assert past["stages"][-1]["clientId"] == heir.client_id
 
 
+def test_a_leader_that_was_paused_leaves_to_its_heir_what_the_heir_did(scene: Scene) -> None:
+    one, two = scene.start("agent-1"), scene.start("agent-2")
+    paused = scene.leader(one, two)
+    heir = two if paused is one else one
+    paused.process.send_signal(signal.SIGSTOP)
+    scene.grow(8)
+    scene.await_counts(8)
+    assert until(lambda: _is_over(scene), _SECONDS)
+    paused.process.send_signal(signal.SIGCONT)
+    paused.await_line("leadership lost")
+    paused.await_value(0, "headwater_agent_leader")
+    heir.await_value(1, "headwater_agent_leader")
+    paused.await_value(
+        8, "current_subtopology_parallelism", application_id=scene.totals_app, subtopology_id="1"
+    )
+    stages = [stage for past in scene.history() for stage in past["stages"]]
+    assert {stage["clientId"] for stage in stages} == {heir.client_id}
+    assert len({stage["term"] for stage in stages}) == 1
+
+
 def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
     agent = scene.start("agent-1")
     scene.leader(agent)
