@@ -98,6 +98,12 @@ def _global_join(behaviour: does.StreamGlobalJoin) -> Iterator[Asked]:
 
 _joiner = _option("value", "value", PAIR)
 
+
+def _one_side(behaviour: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[Asked]:
+    """Both sides of a join have the same joiner."""
+    return _joiner(behaviour) if behaviour.is_left else iter(())
+
+
 _ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
     does.Filter: _option("where", "where"),
     does.MapRecord: _map,
@@ -111,11 +117,11 @@ _ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
     does.TableFilter: _option("where", "where"),
     does.TableMapValues: _option("value", "value"),
     does.TableRepartitionMap: _regroup,
-    does.StreamStreamJoin: _joiner,
+    does.StreamStreamJoin: _one_side,
     does.StreamSelfJoin: _joiner,
     does.StreamTableJoin: _joiner,
     does.StreamGlobalJoin: _global_join,
-    does.TableTableJoin: _joiner,
+    does.TableTableJoin: _one_side,
     does.ForeignKeySend: _option("foreignKey", "foreign_key"),
     does.ForeignKeyResolve: _joiner,
 }
