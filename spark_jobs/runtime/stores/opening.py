@@ -5,7 +5,7 @@ from typing import Protocol
 
 import attrs
 
-from infra.model.behaviours import DEFAULT_FORMAT, Format, Keeps
+from infra.model.behaviours import Format, Keeps
 from infra.model.nodes import StateStore
 from spark_jobs.runtime.program_interface import Program, Serde
 from spark_jobs.runtime.records import Ambient, Headers, Value
@@ -79,16 +79,9 @@ class _Opening:
     def clock(self, what: str) -> Clock:
         return self.services.clock(f"{self.kept.name}/{what}")
 
-    def serdes(self, keeps_bytes: bool = False) -> tuple[Serde, Serde]:  # noqa: FBT001, FBT002
-        if keeps_bytes:
-            return self.serde(_BYTES, "key"), self.serde(_BYTES, "value")
-        record = self.keeps.format
-        return self.serde(record.key, "key"), self.serde(record.value, "value")
-
-    def serde(self, wanted: Format | None, role: str) -> Serde:
-        if wanted is not None and wanted.name == DEFAULT_FORMAT and wanted.window is None:
-            wanted = None
-        return self.services.program.serde(wanted, "key" if role == "key" else "value")
+    def serdes(self) -> tuple[Serde, Serde]:
+        serde, record = self.services.program.serde, self.keeps.format
+        return serde(record.key, "key"), serde(record.value, "value")
 
     def changelog(self) -> tuple[str, int, Append] | None:
         topic = self.services.program.changelog(self.kept.name)
@@ -132,19 +125,25 @@ def _key_value(opening: _Opening) -> OpenStore:
     return opening.opened(typed, _plain(opening.overlay), below)
 
 
-def _timestamped(opening: _Opening, *, keeps_bytes: bool = False) -> OpenStore:
+def _timestamped(opening: _Opening) -> OpenStore:
+    return _timestamped_of(opening, *opening.serdes())
+
+
+def _subscription(opening: _Opening) -> OpenStore:
+    """Keys and values are bytes: they hold more than the formats say."""
+    serde = opening.services.program.serde
+    return _timestamped_of(opening, serde(_BYTES, "key"), serde(_BYTES, "value"))
+
+
+def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> OpenStore:
     _, below = opening.layered(timestamped=True)
-    typed = TimestampedKeyValueBytes(below, *opening.serdes(keeps_bytes), opening.services.ambient.context)
+    typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.ambient.context)
     overlay = opening.overlay
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         overlay.written[key] = None if value is None else with_timestamp(value, timestamp)
 
     return opening.opened(typed, restore, below)
-
-
-def _subscription(opening: _Opening) -> OpenStore:
-    return _timestamped(opening, keeps_bytes=True)
 
 
 def _versioned(opening: _Opening) -> OpenStore:
@@ -205,7 +204,7 @@ def _session(opening: _Opening) -> OpenStore:
 def _list(opening: _Opening) -> OpenStore:
     logged, _ = opening.layered()
     key, left = opening.serdes()
-    right = opening.serde((opening.keeps.right or opening.keeps.format).value, "value")
+    right = opening.services.program.serde((opening.keeps.right or opening.keeps.format).value, "value")
     typed = ListBytes(logged, key, left, right, opening.services.ambient.context)
     return opening.opened(typed, _plain(opening.overlay))
 

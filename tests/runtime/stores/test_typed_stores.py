@@ -10,7 +10,17 @@ from infra.model.behaviours import Format
 from spark_jobs.runtime.records import Ambient, OutputRecord, Windowed
 from spark_jobs.runtime.serdes import serde_of
 from spark_jobs.runtime.stores.clock import Clock
-from spark_jobs.runtime.stores.interfaces import NOT_PUT
+from spark_jobs.runtime.stores.interfaces import (
+    NOT_PUT,
+    JoinBuffer,
+    KeyValueStore,
+    ListStore,
+    SessionStore,
+    SuppressBuffer,
+    TimestampedKeyValueStore,
+    VersionedKeyValueStore,
+    WindowStore,
+)
 from spark_jobs.runtime.stores.join_buffer import JoinBufferBytes
 from spark_jobs.runtime.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
 from spark_jobs.runtime.stores.layers import Cached, Logged
@@ -25,6 +35,23 @@ STRING = serde_of(Format("string"), {})
 QUICK = settings(max_examples=120, deadline=None)
 KEYS = st.sampled_from(["", "a", "ab", "b", "long" * 200])
 VALUES = st.sampled_from(["x", "y", None])
+
+
+def what_users_get(
+    plain: KeyValueBytes,
+    timestamped: TimestampedKeyValueBytes,
+    versioned: VersionedBytes,
+    window: WindowBytes,
+    session: SessionBytes,
+) -> tuple[KeyValueStore, TimestampedKeyValueStore, VersionedKeyValueStore, WindowStore, SessionStore]:
+    """The type checker holds the stores to what is promised."""
+    return plain, timestamped, versioned, window, session
+
+
+def what_operators_get(
+    suppress: SuppressBytes, waiting: JoinBufferBytes, unmatched: ListBytes
+) -> tuple[SuppressBuffer, JoinBuffer, ListStore]:
+    return suppress, waiting, unmatched
 
 
 class Opened:
