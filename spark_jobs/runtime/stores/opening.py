@@ -177,6 +177,7 @@ def _window(opening: _Opening) -> OpenStore:
         size_ms=opening.keeps.window_size_ms or 0,
         observed=opening.clock("time"),
         sequence=opening.clock("sequence") if opening.keeps.retain_duplicates else None,
+        nulls_move_time=opening.keeps.in_memory,
         emits_on_close=opening.emits_on_close,
         shows_all_closed=opening.shows_all_closed,
     )

@@ -29,6 +29,7 @@ class WindowBytes:
     Args:
         observed: The largest start ever put; `retention_ms` behind it nothing is seen.
         sequence: Counts the entries of a store with duplicates; None = without.
+        nulls_move_time: With duplicates, whether a null counts as seen (in-memory stores).
         emits_on_close: Kafka Streams then takes another store, which shows one millisecond more.
         shows_all_closed: What expired in the running batch is still emitted, as from Kafka Streams' cache.
     """
@@ -44,6 +45,7 @@ class WindowBytes:
         size_ms: int,
         observed: Clock,
         sequence: Clock | None = None,
+        nulls_move_time: bool = False,
         emits_on_close: bool = False,
         shows_all_closed: bool = False,
     ) -> None:
@@ -55,6 +57,7 @@ class WindowBytes:
         self._sequence = sequence
         self._seen = retention_ms if emits_on_close else retention_ms - 1
         self._size = size_ms
+        self._nulls_move_time = nulls_move_time
         self._shows_all_closed = shows_all_closed
         self._by_time = TimeIndex(below.overlay, self.segments, _TAIL) if emits_on_close else None
         self._edges: dict[int, tuple[bytes, bytes]] = {}
@@ -67,17 +70,24 @@ class WindowBytes:
         self.put_bytes(self.key_serde.serialize(key), stored, start, context or self._context())
 
     def put_bytes(self, key: bytes, value: bytes | None, start: int, context: Context) -> None:
-        observed = self.observed
-        observed.now = max(observed.now, start)
         sequence = 0
         if self._sequence is not None:
-            # a null adds nothing, but the changelog counts it and gets it
             sequence = self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
+            if value is None:
+                self._put_nothing(key, start, sequence, context)
+                return
+        self.observed.now = max(self.observed.now, start)
         place = self.place(key, start, sequence)
         self._index.add(key, place)
         if self._by_time is not None:
             self._by_time.put(place, is_there=value is not None)
         self.below.put(place, value, context)
+
+    def _put_nothing(self, key: bytes, start: int, sequence: int, context: Context) -> None:
+        """There is nothing that a null could delete where duplicates are kept; it is logged all the same."""
+        if self._nulls_move_time:
+            self.observed.now = max(self.observed.now, start)
+        self.below.put(self.place(key, start, sequence), None, context)
 
     def fetch(self, key: Value, start: int) -> Value:
         stored = self.fetch_bytes(self.key_serde.serialize(key), start)
