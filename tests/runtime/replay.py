@@ -20,6 +20,7 @@ from spark_jobs.runtime.program_interface import EngineSettings
 from spark_jobs.runtime.records import OutputRecord
 from spark_jobs.runtime.stores.local_state import MemoryState
 from spark_jobs.runtime.task import Task
+from tests.runtime.java_queue import JavaQueue
 
 Bytes = bytes | None
 UNCACHED = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
@@ -46,15 +47,20 @@ class Replay:
         self.programs = tuple(programs)
         self._states = {program.name: MemoryState() for program in self.programs}
         self.tasks: dict[str, Task] = {}
+        self.reopen()
+        self._offsets: dict[str, count[int]] = {}
+        self._queues: dict[str, deque[OutputRecord]] = {}
+        self._waiting = JavaQueue[str](lambda topic: self._queues[topic][0][4])
+        self.written: list[OutputRecord] = []
+
+    def reopen(self) -> None:
+        """New tasks over the same states, as when they move to another worker."""
         lent: dict[str, Any] = {}
         for program in sorted(self.programs, key=lambda each: not each.is_global):
             task = Task(program, 0, self._states[program.name], lent)
             self.tasks[program.name] = task
             if program.is_global:
                 lent |= task.stores
-        self._offsets: dict[str, count[int]] = {}
-        self._waiting: dict[str, deque[OutputRecord]] = {}
-        self.written: list[OutputRecord] = []
 
     def pipe(
         self, topic: str, key: Bytes, value: Bytes, timestamp: int, wall_clock_ms: int = 0
@@ -77,16 +83,20 @@ class Replay:
         return found
 
     def _put(self, record: OutputRecord) -> None:
-        self._waiting.setdefault(record[0], deque()).append(record)
+        """`PartitionGroup`: topics with records in the order of their first ones' times."""
+        queue = self._queues.setdefault(record[0], deque())
+        queue.append(record)
+        if len(queue) == 1:
+            self._waiting.offer(record[0])
 
     def _run(self, wall_clock_ms: int) -> list[OutputRecord]:
         written: list[OutputRecord] = []
         while self._waiting:
-            topic = min(self._waiting, key=lambda each: self._waiting[each][0][4])
-            queue = self._waiting[topic]
+            topic = self._waiting.poll()
+            queue = self._queues[topic]
             _, _, key, value, timestamp, headers = queue.popleft()
-            if not queue:
-                del self._waiting[topic]
+            if queue:
+                self._waiting.offer(topic)
             offset = next(self._offsets.setdefault(topic, count()))
             record = (topic, 0, offset, timestamp, key, value, headers)
             written += self._batch(self._reader(topic), [record], wall_clock_ms)

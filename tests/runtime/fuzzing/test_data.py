@@ -21,7 +21,6 @@ from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.fuzzing.generation import Generator, records
 from tests.runtime.replay import Replay, runnable_programs
 
-pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "3000"))
 _RECORDS = 40
 Outputs = dict[str, list[tuple[int, str | None, str | None, int]]]
@@ -45,7 +44,8 @@ class TextProgram(SubtopologyProgram):
         return TEXT if wanted is None or wanted.name == "default" else serde_of(wanted, {})
 
 
-def ours(document: dict[str, Any], data: list[dict[str, Any]]) -> Outputs:
+def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool = False) -> Outputs:
+    """`reopens` = tasks are made anew after each record, over the state that they left."""
     loaded = load_text(json.dumps(document), "fuzz.json")
     assert not loaded.problems, loaded.problems
     made = runnable_programs(loaded.documents[0], ())
@@ -53,6 +53,8 @@ def ours(document: dict[str, Any], data: list[dict[str, Any]]) -> Outputs:
     replay = Replay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
     outputs: Outputs = defaultdict(list)
     for after, record in enumerate(data):
+        if reopens:
+            replay.reopen()
         key, value = (None if part is None else part.encode() for part in (record["key"], record["value"]))
         for topic, _, out_key, out_value, timestamp, _ in replay.pipe(
             record["topic"], key, value, record["timestamp"]
@@ -79,12 +81,16 @@ def _shown(data: bytes | None) -> str | None:
     return None if data is None else data.decode("latin-1")
 
 
-def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
-    """Nothing for a topology or data that Kafka Streams itself refuses."""
+def situation(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     chance = random.Random(seed)  # noqa: S311 - the same topologies in each run
     generator = Generator(chance)
     document = generator.document(chance.randint(1, 7))
-    data = records(chance, generator.topics, _RECORDS)
+    return document, records(chance, generator.topics, _RECORDS)
+
+
+def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
+    """Nothing for a topology or data that Kafka Streams itself refuses."""
+    document, data = situation(seed)
     answer = kafka_streams.run(document, data)
     if isinstance(answer, Refusal):
         return
@@ -112,12 +118,22 @@ def kafka_streams() -> Iterator[KafkaStreams]:
     oracle.close()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_tasks_go_on_where_others_stopped(seed: int) -> None:
+    document, data = situation(seed)
+    assert ours(document, data, reopens=True) == ours(document, data)
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(30))
 def test_same_answers(kafka_streams: KafkaStreams, seed: int) -> None:
     found = next(differences(kafka_streams, seed), None)
     assert found is None, found
 
 
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
 @pytest.mark.soak
 def test_same_answers_for_long(kafka_streams: KafkaStreams) -> None:
     for seed in range(1000, 1000 + _LONG):
