@@ -1,0 +1,205 @@
+"""Joins where recorded cases and random data seldom come: null keys, throttles, versions, long answers."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from infra.spec import load_text
+from spark_jobs.runtime.program_interface import EngineSettings
+from spark_jobs.runtime.records import OutputRecord
+from tests.runtime.replay import UNCACHED, Replay, runnable_programs
+
+JOINED = "coalesce(left, '-') || '+' || coalesce(right, '-')"
+STREAMS = "[{stream: {topic: left, as: l}}, {stream: {topic: right, as: r}}, "
+
+
+def replay(topology: str, settings: EngineSettings = UNCACHED) -> Replay:
+    loaded = load_text(f"application: {{id: app}}\ntopology: {topology}", "join.yaml")
+    assert not loaded.problems, loaded.problems
+    return Replay(runnable_programs(loaded.documents[0], (), settings))
+
+
+def pipe(run: Replay, topic: str, key: str | None, value: str | None, time: int, wall: int = 0) -> list[Any]:
+    """What comes out of `out`: (key, value, time)."""
+    data = (None if part is None else part.encode() for part in (key, value))
+    return shown(run.pipe(topic, *data, time, wall))
+
+
+def shown(written: list[OutputRecord]) -> list[Any]:
+    return [
+        (key and key.decode(), value and value.decode(), time)
+        for topic, _, key, value, time, _ in written
+        if topic == "out"
+    ]
+
+
+def streams(call: str, window: str, settings: EngineSettings = UNCACHED) -> Replay:
+    join = f'{{{call}: {{from: l, with: r, window: {window}, value: "{JOINED}"}}}}'
+    return replay(f"{STREAMS}{join}, {{to: {{topic: out}}}}]", settings)
+
+
+@pytest.mark.parametrize(
+    ("call", "left", "right"),
+    [
+        ("join", [], []),
+        ("leftJoin", [(None, "l+-", 5)], []),
+        ("outerJoin", [(None, "l+-", 5)], [(None, "-+r", 6)]),
+    ],
+)
+def test_null_keys_meet_nobody(call: str, left: list[Any], right: list[Any]) -> None:
+    run = streams(call, "{difference: 10}")
+    assert pipe(run, "left", None, "l", 5) == left
+    assert pipe(run, "right", None, "r", 6) == right
+    assert pipe(run, "left", "k", None, 7) == []
+
+
+def test_windows_look_back_and_forth_from_the_left_side() -> None:
+    run = streams("join", "{before: 10, after: 3, grace: 20}")
+    pipe(run, "right", "k", "early", 90)
+    pipe(run, "right", "k", "late", 103)
+    pipe(run, "right", "k", "too late", 104)
+    assert pipe(run, "left", "k", "l", 100) == [("k", "l+early", 100), ("k", "l+late", 103)]
+    assert pipe(run, "right", "k", "r", 97) == [("k", "l+r", 100)]
+
+
+def test_records_without_a_partner_wait_for_the_end_of_their_window() -> None:
+    run = streams("outerJoin", "{difference: 10, grace: 5}")
+    assert pipe(run, "left", "a", "l", 100) == []
+    assert pipe(run, "right", "b", "r", 101) == []
+    assert pipe(run, "left", "c", "x", 115) == []
+    assert pipe(run, "right", "c", "y", 116) == [("a", "l+-", 100), ("c", "x+y", 116)]
+    # `x` was waiting when the join looked: it does not look again before the window of `x` would have closed
+    assert pipe(run, "right", "d", "z", 117) == []
+    assert pipe(run, "right", "e", "z", 131) == [("b", "-+r", 101)]
+
+
+def test_a_partner_within_grace_still_comes_in_time() -> None:
+    run = streams("leftJoin", "{difference: 10, grace: 5}")
+    pipe(run, "left", "a", "l", 100)
+    pipe(run, "left", "b", "x", 114)
+    assert pipe(run, "right", "a", "r", 105) == [("a", "l+r", 105)]
+    assert pipe(run, "left", "c", "x", 200) == [("b", "x+-", 114)]
+
+
+def test_emission_is_throttled_by_the_wall_clock() -> None:
+    throttled = attrs.evolve(UNCACHED, outer_join_interval_ms=1000)
+    run = streams("leftJoin", "{difference: 1}", throttled)
+    assert pipe(run, "left", "a", "1", 0, wall=0) == []
+    assert pipe(run, "left", "b", "2", 10, wall=500) == []
+    assert pipe(run, "left", "c", "3", 20, wall=999) == []
+    assert pipe(run, "left", "d", "4", 30, wall=1000) == [("a", "1+-", 0), ("b", "2+-", 10), ("c", "3+-", 20)]
+    assert pipe(run, "left", "e", "5", 40, wall=1999) == []
+    assert pipe(run, "left", "f", "6", 50, wall=2000) == [("d", "4+-", 30), ("e", "5+-", 40)]
+
+
+def test_headers_are_those_of_the_record_that_closes_the_window() -> None:
+    run = streams("leftJoin", "{difference: 1}")
+    pipe(run, "left", "a", "1", 0)
+    written = [record for record in run.pipe("left", b"b", b"2", 10) if record[0] == "out"]
+    assert [(record[2], record[4]) for record in written] == [(b"a", 0)]
+
+
+TABLE = (
+    "[{stream: {topic: left, as: l}}, {table: {topic: right, materialized: "
+    "{supplier: {name: v, kind: versionedKeyValue, retention: 100}}, as: r}}, "
+)
+
+
+def test_a_versioned_table_answers_as_of_the_records_time() -> None:
+    run = replay(f'{TABLE}{{join: {{from: l, with: r, value: "{JOINED}"}}}}, {{to: {{topic: out}}}}]')
+    pipe(run, "right", "k", "one", 100)
+    pipe(run, "right", "k", "two", 110)
+    assert pipe(run, "left", "k", "l", 105) == [("k", "l+one", 105)]
+    assert pipe(run, "left", "k", "l", 110) == [("k", "l+two", 110)]
+    assert pipe(run, "left", "k", "l", 99) == []
+
+
+def test_with_a_grace_period_records_wait_for_late_versions() -> None:
+    join = f'{{leftJoin: {{from: l, with: r, grace: 10, value: "{JOINED}"}}}}'
+    run = replay(f"{TABLE}{join}, {{to: {{topic: out}}}}]")
+    assert pipe(run, "left", "k", "l", 100) == []
+    pipe(run, "right", "k", "late", 95)
+    assert pipe(run, "left", "m", "x", 110) == [("k", "l+late", 100)]
+    assert pipe(run, "left", "k", "too late", 99) == [("k", "too late+late", 99)]
+
+
+@pytest.mark.parametrize(("call", "answers"), [("join", []), ("leftJoin", [("k", "none+-", 1)])])
+def test_a_key_of_a_global_table_may_be_missing(call: str, answers: list[Any]) -> None:
+    key = "nullif(value, 'none')"
+    run = replay(
+        "[{globalTable: {topic: right, materialized: g, as: r}}, {stream: {topic: left}}, "
+        f'{{{call}: {{with: r, key: "{key}", value: "{JOINED}"}}}}, {{to: {{topic: out}}}}]'
+    )
+    pipe(run, "right", "x", "r", 0)
+    assert pipe(run, "left", "k", "x", 1) == [("k", "x+r", 1)]
+    assert pipe(run, "left", "k", "none", 1) == answers
+
+
+def tables(call: str) -> Replay:
+    return replay(
+        "[{table: {topic: left, as: l}}, {table: {topic: right, as: r}}, "
+        f'{{{call}: {{from: l, with: r, value: "{JOINED}"}}}}, toStream, {{to: {{topic: out}}}}]'.replace(
+            "toStream", "{toStream: }"
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "answers"),
+    [
+        ("join", [[], [("k", "l+r", 2)], [("k", None, 3)], [], []]),
+        ("leftJoin", [[("k", "l+-", 1)], [("k", "l+r", 2)], [("k", None, 3)], [], []]),
+        ("outerJoin", [[("k", "l+-", 1)], [("k", "l+r", 2)], [("k", "-+r", 3)], [("k", None, 4)], []]),
+    ],
+)
+def test_tables_as_their_rows_come_and_go(call: str, answers: list[Any]) -> None:
+    run = tables(call)
+    steps = [("left", "l", 1), ("right", "r", 2), ("left", None, 3), ("right", None, 4), ("left", None, 5)]
+    assert [pipe(run, topic, "k", value, time) for topic, value, time in steps] == answers
+
+
+def foreign(call: str) -> Replay:
+    return replay(
+        "[{table: {topic: left, as: l}}, {table: {topic: right, as: r}}, "
+        f"{{{call}: {{from: l, with: r, foreignKey: \"nullif(value, 'nobody')\", "
+        f'value: "{JOINED}"}}}}, {{toStream: }}, {{to: {{topic: out}}}}]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "answers"),
+    [
+        ("join", [[], [("k", "x+X", 2)], [("k", None, 3)], [], [("k", "x+X", 5)], [("k", None, 6)]]),
+        (
+            "leftJoin",
+            [
+                [("k", "x+-", 1)],
+                [("k", "x+X", 2)],
+                [("k", "nobody+-", 3)],
+                [("k", "y+-", 4)],
+                [("k", "x+X", 5)],
+                [("k", "x+-", 6)],
+            ],
+        ),
+    ],
+)
+def test_foreign_keys_as_rows_move(call: str, answers: list[Any]) -> None:
+    run = foreign(call)
+    steps = [
+        ("left", "k", "x", 1),
+        ("right", "x", "X", 2),
+        ("left", "k", "nobody", 3),
+        ("left", "k", "y", 4),
+        ("left", "k", "x", 5),
+        ("right", "x", None, 6),
+    ]
+    assert [pipe(run, *step) for step in steps] == answers
+
+
+def test_an_answer_goes_to_the_partition_that_asked() -> None:
+    run = foreign("join")
+    pipe(run, "left", "k", "x", 1)
+    written = run.pipe("right", b"x", b"X", 2)
+    partitions = [record[1] for record in written if record[0].endswith("-RESPONSE-0000000014-topic")]
+    assert partitions == [0]
