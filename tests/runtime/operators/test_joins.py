@@ -20,10 +20,13 @@ def replay(topology: str, settings: EngineSettings = UNCACHED) -> Replay:
     return Replay(runnable_programs(loaded.documents[0], (), settings))
 
 
-def pipe(run: Replay, topic: str, key: str | None, value: str | None, time: int, wall: int = 0) -> list[Any]:
+Text = str | None
+
+
+def pipe(run: Replay, topic: str, key: Text, value: Text, time: int, *, wall: int = 0) -> list[Any]:
     """What comes out of `out`: (key, value, time)."""
-    data = (None if part is None else part.encode() for part in (key, value))
-    return shown(run.pipe(topic, *data, time, wall))
+    written_key = None if key is None else key.encode()
+    return shown(run.pipe(topic, written_key, None if value is None else value.encode(), time, wall))
 
 
 def shown(written: list[OutputRecord]) -> list[Any]:
