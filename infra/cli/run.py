@@ -71,11 +71,12 @@ def run(
     log_level: str,
     until_idle: bool,
 ) -> None:
-    """Run the application of DOCUMENT on Spark until it is stopped.
+    """Run the application of a document on Spark.
 
-    Each sub-topology is a streaming query with a checkpoint of its own. Internal topics that are missing or
-    wrong keep it from starting (internal.topics.setup: manual), or are set up (automatic). Needs the extra
-    `headwater[spark]` and Java. Exit code 1: it could not start, or stopped with an error.
+    It runs until it is stopped. Each sub-topology is a streaming query with a checkpoint of its own. Internal
+    topics that are missing or wrong keep it from starting (internal.topics.setup: manual), or are set up
+    (automatic). Needs the extra `headwater[spark]` and Java. Exit code 1: it could not start, or stopped with
+    an error.
 
     \b
     Examples:

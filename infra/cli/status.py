@@ -22,7 +22,9 @@ from spark_jobs.control.client import NotAnsweredError, ask
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(context: click.Context, url: str | None, *, watch: bool, interval: float, form: str) -> None:
-    """Show throughput, lag, state size and parallelism of a running application's sub-topologies.
+    """Show what a running application tells of itself.
+
+    Throughput, lag, size of state and parallelism of each sub-topology.
 
     URL is where `headwater run` was told to serve (--http), or HOST:PORT; without one this machine is asked.
     Exit code 1: it does not answer, or is not ready.

@@ -1,5 +1,6 @@
 """PURE. The pass' result: internal topics with count and config, and the sub-topologies around them."""
 
+from infra.compiler.backends import backend
 from infra.compiler.compilation import Compilation
 from infra.compiler.topic_configs import changelog_config, repartition_config
 from infra.compiler.topic_groups import TopicGroup
@@ -15,10 +16,10 @@ def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:
 
 def subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
     """All sub-topologies by id; global ones and those whose sources are undecided have 0 tasks."""
-    return tuple(_subtopology(group, compilation.tasks.get(group.id, 0)) for group in compilation.groups)
+    return tuple(_subtopology(group, compilation) for group in compilation.groups)
 
 
-def _subtopology(group: TopicGroup, tasks: int) -> SubTopology:
+def _subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
     internal = {topic for topic, store in group.changelogs.items() if store.changelog_topic is None}
     return SubTopology(
         id=group.id,
@@ -29,9 +30,10 @@ def _subtopology(group: TopicGroup, tasks: int) -> SubTopology:
         changelog_topics=tuple(sorted(internal)),
         source_changelogs=tuple(sorted(group.changelogs.keys() - internal)),
         stores=tuple(sorted(group.stores)),
-        tasks=tasks,
+        tasks=compilation.tasks.get(group.id, 0),
         is_global=group.is_global,
         source_patterns=group.patterns,
+        backend=backend(group.nodes.nodes, compilation.application),
     )
 
 

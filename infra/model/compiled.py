@@ -1,6 +1,7 @@
 """A compiled application: every internal topic with its exact name, partition count and config."""
 
 from collections.abc import Mapping
+from enum import Enum
 
 import attrs
 
@@ -8,6 +9,13 @@ from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
 from infra.model.topic_kind import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from infra.model.topology import Application, Sink
+
+
+class Backend(Enum):
+    """What evaluates a sub-topology on Spark: Spark SQL, or our tasks in Python workers."""
+
+    NATIVE = "native"
+    TASKS = "tasks"
 
 
 @attrs.frozen
@@ -52,6 +60,7 @@ class SubTopology:
     tasks: int
     is_global: bool = False
     source_patterns: tuple[str, ...] = ()
+    backend: Backend = Backend.TASKS
 
 
 @attrs.frozen

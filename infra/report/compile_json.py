@@ -46,6 +46,7 @@ def _subtopology(part: SubTopology) -> dict[str, Any]:
         "id": part.id,
         "global": part.is_global,
         "tasks": part.tasks,
+        "backend": part.backend.value,
         "nodes": list(part.nodes),
         "sources": list(part.sources),
         "sourcePatterns": list(part.source_patterns),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from infra.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
 from infra.planner.wording import counted
 from infra.report.parallelism import parallelism
 from infra.report.printable import printable
@@ -56,7 +56,8 @@ def _application(compiled: CompiledApplication) -> Iterator[Text]:
 
 def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
     kind = "global sub-topology" if part.is_global else "sub-topology"
-    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}")
+    native = ", native" if part.backend is Backend.NATIVE else ""
+    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}{native}")
     patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
     for label, names in (("reads", (*patterns, *part.sources)), ("writes", part.sinks)):
         if names:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from infra.compiler import StreamsConfig
 from infra.compiler.java_patterns import JavaPattern
 from infra.compiler.streams_config import Guarantee
-from infra.model.compiled import CompiledApplication
+from infra.model.compiled import Backend, CompiledApplication
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
@@ -90,6 +90,7 @@ class StreamsApplication:
         self._inputs: dict[str, QueryInput] = {}
         self._repartitions: frozenset[str] = frozenset()
         self._queries: dict[str, SubtopologyQuery] = {}
+        self._native: frozenset[str] = frozenset()
         self._lags: dict[str, int] = {}
         self._thread = threading.Thread(target=self._run, name=f"{self.id}-client", daemon=True)
 
@@ -122,6 +123,7 @@ class StreamsApplication:
             yield {
                 "id": name,
                 "state": query.state.value,
+                "backend": (Backend.NATIVE if name in self._native else Backend.TASKS).value,
                 "sources": list(topics),
                 "parallelism": max((self._counts[topic] for topic in topics), default=0),
                 "restarts": query.restarts,
@@ -149,13 +151,11 @@ class StreamsApplication:
         """Wait until nothing is left to do in any query: a round in which none had a batch."""
         before: dict[str, object] = {"": None}
         while not self._state.is_final:
-            for query in self._queries.values():
-                query.process_all()
+            answers = [query.process_all() for query in self._queries.values()]
             now: dict[str, object] = {
                 name: (query.progress or {}).get("batchId") for name, query in self._queries.items()
             }
-            running = all(query.state is QueryState.RUNNING for query in self._queries.values())
-            if running and now == before:
+            if all(answers) and now == before:
                 return
             before = now
             self.wait(_TEND_SECONDS)
@@ -219,6 +219,7 @@ class StreamsApplication:
             counts={topic: self._counts[topic] for topic in sorted(topics) if topic in self._counts},
             ends=batch_ends(checkpoint, batch),
             exactly_once=self._exactly_once,
+            is_native=name in self._native,
         )
 
     def _report(self, name: str, batch: int, outcomes: list[Outcome]) -> None:
@@ -235,14 +236,25 @@ class StreamsApplication:
         self._programs = {program.name: program for program in programs}
         self._inputs = {program.name: query_input(program) for program in programs}
         self._repartitions = frozenset(t for part in compiled.subtopologies for t in part.repartition_topics)
+        self._native = frozenset(
+            str(part.id) for part in compiled.subtopologies if part.backend is Backend.NATIVE
+        )
         self._edition += 1
 
-    # the client's own thread
+    # the client's own threads
 
     def _run(self) -> None:
-        watched = looked = purged = time.monotonic()
-        while not self._stopping.wait(_TEND_SECONDS) and not self._state.is_final:
+        """Look after the queries; topics have a thread of their own, for the broker may be slow to answer."""
+        topics = threading.Thread(target=self._look_after_topics, name=f"{self.id}-topics", daemon=True)
+        topics.start()
+        while not self._stopping.wait(_TEND_SECONDS):
             self._tend()
+        topics.join()
+        self._end()
+
+    def _look_after_topics(self) -> None:
+        watched = looked = purged = time.monotonic()
+        while not self._stopping.wait(_TEND_SECONDS):
             now = time.monotonic()
             is_asked = self._recheck.is_set()
             if now - watched >= _WATCH_SECONDS or is_asked:
@@ -254,7 +266,6 @@ class StreamsApplication:
             if now - purged >= self._purge_seconds:
                 purged = now
                 self._purge_repartitions()
-        self._end()
 
     def _tend(self) -> None:
         states = {query.tend() for query in self._queries.values()}

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.spark.native import transformed
 from spark_jobs.runtime.task import PoisonRecordError
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
 from spark_jobs.runtime.worker.rows import by_task
@@ -36,6 +37,8 @@ class Batches:
         order = self.order(batch)
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{order.application}: sub-topology {order.query}, batch {batch}")
+        if order.is_native:
+            rows = transformed(rows, order.program)
         shuffled = self.ticks or not self.is_single
         if shuffled:
             rows = _placed(rows, max(order.counts[topic] for topic in order.counts), ticks=self.ticks)

@@ -86,13 +86,16 @@ class SubtopologyQuery:
                 pass
         return self._state
 
-    def process_all(self) -> None:
-        """Wait until what is there now has been processed, or the query has failed."""
-        if self._query is not None and self._query.isActive:
-            try:
-                self._query.processAllAvailable()
-            except Exception:  # noqa: BLE001 - whatever it died of, `tend` finds it dead
-                return
+    def process_all(self) -> bool:
+        """Wait until what is there now has been processed; return whether it was, False = it has failed."""
+        query = self._query
+        if query is None or not query.isActive:
+            return False
+        try:
+            query.processAllAvailable()
+        except Exception:  # noqa: BLE001 - whatever it died of, `tend` finds it dead
+            return False
+        return query.isActive
 
     def stop(self) -> None:
         if self._query is not None:
@@ -102,7 +105,7 @@ class SubtopologyQuery:
     def _batch(self, rows: DataFrame, batch: int) -> None:
         try:
             self.spec.batches(rows, batch)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - kept for whoever asks what happened
             self.failure = error
             # Spark searches what it is told by a regular expression that overflows the stack on a long text.
             raise BatchFailedError(f"{type(error).__name__}, batch {batch}") from None

@@ -28,6 +28,8 @@ class WorkOrder:
     counts: Mapping[str, int]
     ends: Mapping[tuple[str, int], int] = attrs.field(factory=dict)
     exactly_once: bool = True
+    is_native: bool = False
+    """Rows come with keys and values as the sink wants them."""
 
     @property
     def query(self) -> str:

@@ -22,6 +22,7 @@ from spark_jobs.runtime.task import Task
 from spark_jobs.runtime.worker.catch_up import catch_up
 from spark_jobs.runtime.worker.global_state import global_stores
 from spark_jobs.runtime.worker.marker import Marker
+from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
 from spark_jobs.runtime.worker.session import Place, open_session
 
@@ -40,7 +41,11 @@ class OwnedTask:
         self._folder = order.state_folder / f"{order.query}_{partition}"
         self._state = LocalState(self._folder) if is_stateful else MemoryState()
         self._restored = catch_up(order, partition, self._state, self._session)
-        self._task = Task(order.program, partition, self._state, global_stores(order))
+        self._task: Task | NativeTask = (
+            NativeTask(order.program)
+            if order.is_native
+            else Task(order.program, partition, self._state, global_stores(order))
+        )
 
     def work(self, order: WorkOrder, records: Sequence[InputRecord], *, tick: bool) -> Outcome:
         """Do the task's part of a batch; `tick` = also without records, for punctuations by the wall clock.

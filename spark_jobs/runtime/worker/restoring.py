@@ -11,7 +11,8 @@ from spark_jobs.runtime.records import InputRecord
 from spark_jobs.runtime.worker import clients
 
 _AT_ONCE = 10_000
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 0.05
+"""`consume` waits as long as that, unless it gets all it asks for."""
 
 
 @attrs.frozen

@@ -7,10 +7,12 @@ for many records it takes the task over.
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.reduction import ForkingPickler
 from secrets import token_hex
 from threading import Lock, Thread
+from types import MappingProxyType
 
 import attrs
 
@@ -164,4 +166,9 @@ def _elsewhere(
         return None  # it has died
 
 
+def _frozen(entries: Mapping[object, object]) -> Mapping[object, object]:
+    return MappingProxyType(entries)
+
+
+ForkingPickler.register(MappingProxyType, lambda mapping: (_frozen, (dict(mapping),)))
 _HOME = _Home()

@@ -98,7 +98,7 @@ def _read(reader: Consumer, topic: str, partition: int) -> list[InputRecord]:
     reader.assign([TopicPartition(topic, partition, low)])
     found: list[InputRecord] = []
     while True:
-        for message in reader.consume(10_000, timeout=_WAIT_SECONDS):
+        for message in reader.consume(10_000, timeout=0.1):
             error = message.error()
             if error is None:
                 found.append(as_input(message))
