@@ -27,6 +27,11 @@ class StoreBytes(Protocol):
         ...
 
     @property
+    def lowest(self) -> Overlay:
+        """Below any cache: what is restored and what expires is written here, and not logged."""
+        ...
+
+    @property
     def put(self) -> Put: ...
 
 
@@ -40,7 +45,7 @@ class Logged:
         timestamped: Values are led by their timestamp.
     """
 
-    __slots__ = ("overlay", "put")
+    __slots__ = ("lowest", "overlay", "put")
 
     def __init__(
         self,
@@ -50,7 +55,7 @@ class Logged:
         prefix: int = 0,
         timestamped: bool = False,
     ) -> None:
-        self.overlay = overlay
+        self.overlay = self.lowest = overlay
         self.put: Put = (
             _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
         )
@@ -91,11 +96,12 @@ class Cached:
     nowhere. `on_flush` hears of each after it went down.
     """
 
-    __slots__ = ("_below", "_contexts", "_flush_first", "_on_flush", "overlay")
+    __slots__ = ("_below", "_contexts", "_flush_first", "_on_flush", "lowest", "overlay")
 
     def __init__(self, below: Logged) -> None:
         self._below = below
         self.overlay = Overlay(below.overlay)
+        self.lowest = below.overlay
         self._contexts: dict[bytes, Context] = {}
         self._on_flush: OnFlush | None = None
         self._flush_first: Callable[[], None] | None = None
@@ -118,21 +124,20 @@ class Cached:
         self._contexts[key] = context
 
     def flush(self) -> None:
+        """Until all is down readers see what is cached, as a listener's children may look things up."""
         if self._flush_first is not None:
             self._flush_first()
-        written = self.overlay.written
-        lower = self._below.overlay
+        written, lower = self.overlay.written, self._below.overlay
         while self._contexts:  # a listener may cause new updates of this very store
             batch, self._contexts = self._contexts, {}
-            values = [(key, written[key], context) for key, context in batch.items()]
-            self.overlay.clear()
-            for key, value, context in values:
-                old = lower.get(key)
+            for key, context in batch.items():
+                value, old = written[key], lower.get(key)
                 if value is None and old is None and self._on_flush is not None:
                     continue
                 self._below.put(key, value, context)
                 if self._on_flush is not None:
                     self._on_flush(key, value, old, context)
+        self.overlay.clear()
 
 
 def read_timestamp(value: bytes) -> int:

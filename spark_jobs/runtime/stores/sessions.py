@@ -42,7 +42,7 @@ class SessionBytes:
         self._retention = retention_ms
         self._context = context
         self._index = KeyIndex(below.overlay, self.segments, _TAIL)
-        self._by_time = TimeIndex(below.overlay, self.segments, _TAIL) if emits_on_close else None
+        self._by_time = TimeIndex(below.lowest, self.segments, _TAIL) if emits_on_close else None
         self._shows_all_closed = shows_all_closed
 
     def find_sessions(
@@ -110,12 +110,12 @@ class SessionBytes:
         place = self.segments.id(end) + key
         if self._by_time is not None:
             self._by_time.put(place, is_there=value is not None)
-        self.below.overlay.written[place] = value
+        self.below.lowest.written[place] = value
 
     def expire(self) -> None:
         """Takes the segments out that nothing can be seen of; at the end of a batch."""
         self._index.clear()
-        self.segments.expire(self.below.overlay, self.observed.now)
+        self.segments.expire(self.below.lowest, self.observed.now)
         if self._by_time is not None:
             self._by_time.expire(self.segments.first_live(self.observed.now))
 

@@ -1,0 +1,47 @@
+"""What a record cache shows while it is flushed and afterwards."""
+
+from collections.abc import Callable
+
+from infra.model.behaviours import Format
+from spark_jobs.runtime.records import Ambient
+from spark_jobs.runtime.serdes import serde_of
+from spark_jobs.runtime.stores.key_value import KeyValueBytes
+from spark_jobs.runtime.stores.layers import Cached, Logged
+from spark_jobs.runtime.stores.local_state import MemoryState
+
+STRING = serde_of(Format("string"), {})
+
+
+def cached(listener: Callable[[KeyValueBytes, str], None]) -> tuple[Cached, KeyValueBytes]:
+    cache = Cached(Logged(MemoryState().store("s"), None))
+    store = KeyValueBytes(cache, STRING, STRING, Ambient().context)
+    cache.listen(lambda key, _new, _old, _context: listener(store, key.decode()))
+    return cache, store
+
+
+def test_a_listener_sees_updates_that_are_still_to_be_flushed() -> None:
+    seen = []
+    cache, store = cached(lambda store, key: seen.append((key, store.get("a"), store.get("b"))))
+    store.put("a", "1")
+    store.put("b", "1")
+    cache.flush()
+    assert seen == [("a", "1", "1"), ("b", "1", "1")]
+    store.put("b", "2")
+    cache.flush()
+    assert (store.get("a"), store.get("b")) == ("1", "2")
+
+
+def test_updates_that_a_listener_causes_are_flushed_too() -> None:
+    heard = []
+
+    def listener(store: KeyValueBytes, key: str) -> None:
+        heard.append(key)
+        if key == "a":
+            store.put("c", "from a")
+
+    cache, store = cached(listener)
+    store.put("a", "1")
+    store.put("b", "1")
+    cache.flush()
+    assert heard == ["a", "b", "c"]
+    assert store.get("c") == "from a"
