@@ -57,6 +57,7 @@ class Positions:
     def close(self) -> None:
         self._consumer.close()
 
+    @clients.patiently
     def _offsets(self, wanted: Mapping[Place, OffsetSpec]) -> Offsets:
         if not wanted:
             return {}

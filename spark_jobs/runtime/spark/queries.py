@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import structlog
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,6 +27,11 @@ class QuerySpec:
     source: Callable[[], KafkaSource]
     batches: Batches
     restarts: Restarts = attrs.field(factory=Restarts)
+
+
+_log = structlog.get_logger(__name__)
+_SHOWN_CHARACTERS = 2_000
+"""Of a failure's text: Python's and Spark's tracebacks end with what happened."""
 
 
 class BatchFailedError(Exception):
@@ -117,6 +123,8 @@ class SubtopologyQuery:
         if self.failure is None and self._query is not None:
             self.failure = self._query.exception()
         pause = self.spec.restarts.pause_ms(self.failure, self._failures)
+        reason = str(self.failure).strip()[-_SHOWN_CHARACTERS:]
+        _log.warning("query failed", query=self.spec.name, again_in_ms=pause, reason=reason)
         if pause is None:
             self._state = QueryState.FAILED
         else:

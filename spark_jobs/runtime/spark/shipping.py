@@ -1,5 +1,7 @@
 """Our own code on its way to executors that do not have it installed."""
 
+import atexit
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -21,12 +23,13 @@ def ship_packages(spark: SparkSession) -> None:
     context = spark.sparkContext
     if str(context.master).startswith("local["):
         return
-    with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder, _ARCHIVE)
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            for file, name in _sources():
-                packed.write(file, name)
-        context.addPyFile(str(archive))
+    folder = tempfile.mkdtemp(prefix="headwater-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that come later fetch it, too
+    archive = Path(folder, _ARCHIVE)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for file, name in _sources():
+            packed.write(file, name)
+    context.addPyFile(str(archive))
 
 
 def _sources() -> Iterator[tuple[Path, str]]:

@@ -45,20 +45,24 @@ def _is_passing(error: BaseException) -> bool:
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
     )
 
 
-@retry(
+patiently = retry(
     retry=retry_if_exception(_is_passing),
     stop=stop_after_delay(REQUEST_SECONDS),
     wait=wait_fixed(0.1),
     reraise=True,
 )
-def committed(reader: Consumer, places: Iterable[tuple[str, int]]) -> list[TopicPartition]:
-    """Return what the consumer's group has committed; raises `KafkaException`.
+"""Asks again while a coordinator comes up, or a topic that was just made gets its leaders."""
 
-    A new cluster makes the coordinator when it is first asked for.
-    """
+
+@patiently
+def committed(reader: Consumer, places: Iterable[tuple[str, int]]) -> list[TopicPartition]:
+    """Return what the consumer's group has committed; raises `KafkaException`."""
     found = reader.committed([TopicPartition(*place) for place in places], REQUEST_SECONDS)
     for partition in found:
         if partition.error is not None:

@@ -46,7 +46,7 @@ class SpanReader:
         next reading begins. Raises `KafkaException`.
         """
         place = TopicPartition(topic, partition)
-        low, high = self._consumer.get_watermark_offsets(place, clients.REQUEST_SECONDS)
+        low, high = self._watermarks(place)
         at, end = max(low, span.start), high if span.end is None else min(high, span.end)
         if at < end:
             self._consumer.assign([TopicPartition(topic, partition, at)])
@@ -59,6 +59,10 @@ class SpanReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+    @clients.patiently
+    def _watermarks(self, place: TopicPartition) -> tuple[int, int]:
+        return self._consumer.get_watermark_offsets(place, clients.REQUEST_SECONDS)
 
 
 def _after(messages: list[Message], at: int) -> int:
