@@ -15,6 +15,7 @@ from tests.runtime.fuzzing import functions as sql
 Options = dict[str, Any]
 _VALUE = {"serdes": {"value": "default"}}
 _BOTH = {"serdes": {"key": "default", "value": "default"}}
+_PROCESSORS = "tests.runtime.fuzzing.processors"
 _KEY = {"serdes": {"key": "default"}}
 
 
@@ -90,18 +91,18 @@ class Generator:
 
     def _of_streams(self) -> list[Callable[[Handle], None]]:
         return [
-            self._values, self._filter, self._rekey, self._flat, self._merge, self._repartition, self._split,
-            self._to_table, self._aggregate, self._aggregate, self._windowed, self._windowed, self._windowed,
+            self._values, self._filter, self._process, self._rekey, self._flat, self._merge,
+            self._repartition, self._split, self._to_table, self._aggregate, self._aggregate, self._windowed, self._windowed, self._windowed,
             self._cogroup, self._join_streams, self._join_streams, self._join_streams, self._join_table,
             self._join_table, self._join_global,
         ]  # fmt: skip
 
     def _of_tables(self, handle: Handle) -> list[Callable[[Handle], None]]:
         if handle.windowed:
-            return [self._table_values, self._table_filter, self._to_stream, self._suppress]
+            return [self._table_values, self._table_filter, self._transform, self._to_stream, self._suppress]
         return [
-            self._table_values, self._table_filter, self._to_stream, self._suppress, self._regroup,
-            self._regroup, self._join_tables, self._join_tables, self._foreign_key, self._foreign_key,
+            self._table_values, self._transform, self._table_filter, self._to_stream, self._suppress,
+            self._regroup, self._regroup, self._join_tables, self._join_tables, self._foreign_key, self._foreign_key,
         ]  # fmt: skip
 
     def _values(self, on: Handle) -> None:
@@ -110,6 +111,12 @@ class Generator:
     def _filter(self, on: Handle) -> None:
         call = self.random.choice(["filter", "filterNot"])
         self._emit(call, {"where": sql.WHERE}, "stream", on, windowed=on.windowed)
+
+    def _process(self, on: Handle) -> None:
+        if self._chance(50):
+            self._emit("process", {"class": f"{_PROCESSORS}:Append", **_BOTH}, "stream", on)
+        else:
+            self._emit("processValues", {"class": f"{_PROCESSORS}:AppendToValue", **_VALUE}, "stream", on)
 
     def _rekey(self, on: Handle) -> None:
         if self._chance(50):
@@ -245,6 +252,11 @@ class Generator:
         versioned = on.versioned and not store
         options = {"where": sql.WHERE, **store}
         self._emit(call, options, "table", on, windowed=on.windowed, versioned=versioned)
+
+    def _transform(self, on: Handle) -> None:
+        store = {} if on.windowed else self._store(40)
+        options = {"class": f"{_PROCESSORS}:Transform", **_VALUE, **store}
+        self._emit("transformValues", options, "table", on, windowed=on.windowed)
 
     def _to_stream(self, on: Handle) -> None:
         self._emit("toStream", {}, "stream", on, windowed=on.windowed)

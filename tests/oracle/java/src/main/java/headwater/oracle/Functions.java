@@ -45,7 +45,7 @@ final class Functions {
         return value == null ? null : text(value).split(":", 2)[0];
     }
 
-    private static String appended(final Object value, final String end) {
+    static String appended(final Object value, final String end) {
         return value == null ? null : text(value) + end;
     }
 

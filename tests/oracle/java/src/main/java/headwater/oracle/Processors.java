@@ -10,6 +10,7 @@ import org.apache.kafka.streams.processor.ProcessorContext;
 import org.apache.kafka.streams.processor.RecordContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.Processor;
@@ -23,7 +24,7 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Processors that do nothing, a new one at each call because Kafka Streams checks that. In a list of `stores` a text names a store to connect, a mapping is the supplier's own.
+ * Processors that append a letter to values, a new one at each call because Kafka Streams checks that. In a list of `stores` a text names a store to connect, a mapping is the supplier's own.
  */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Processors {
@@ -43,8 +44,16 @@ final class Processors {
             @Override
             public FixedKeyProcessor get() {
                 return new FixedKeyProcessor() {
+                    private FixedKeyProcessorContext context;
+
+                    @Override
+                    public void init(final FixedKeyProcessorContext given) {
+                        context = given;
+                    }
+
                     @Override
                     public void process(final FixedKeyRecord record) {
+                        context.forward(record.withValue(Functions.appended(record.value(), "x")));
                     }
                 };
             }
@@ -83,8 +92,16 @@ final class Processors {
             @Override
             public Processor get() {
                 return new Processor() {
+                    private org.apache.kafka.streams.processor.api.ProcessorContext context;
+
+                    @Override
+                    public void init(final org.apache.kafka.streams.processor.api.ProcessorContext given) {
+                        context = given;
+                    }
+
                     @Override
                     public void process(final Record record) {
+                        context.forward(record.withValue(Functions.appended(record.value(), "x")));
                     }
                 };
             }
@@ -138,7 +155,7 @@ final class Processors {
 
         @Override
         public Object transform(final Object key, final Object value) {
-            return value;
+            return Functions.appended(value, "x");
         }
 
         @Override
