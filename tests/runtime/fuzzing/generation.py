@@ -92,9 +92,9 @@ class Generator:
     def _of_streams(self) -> list[Callable[[Handle], None]]:
         return [
             self._values, self._filter, self._process, self._rekey, self._flat, self._merge,
-            self._repartition, self._split, self._to_table, self._aggregate, self._aggregate, self._windowed, self._windowed, self._windowed,
-            self._cogroup, self._join_streams, self._join_streams, self._join_streams, self._join_table,
-            self._join_table, self._join_global,
+            self._repartition, self._split, self._to_table, self._aggregate, self._aggregate,
+            self._windowed, self._windowed, self._windowed, self._cogroup, self._join_streams,
+            self._join_streams, self._join_streams, self._join_table, self._join_table, self._join_global,
         ]  # fmt: skip
 
     def _of_tables(self, handle: Handle) -> list[Callable[[Handle], None]]:
@@ -102,7 +102,8 @@ class Generator:
             return [self._table_values, self._table_filter, self._transform, self._to_stream, self._suppress]
         return [
             self._table_values, self._transform, self._table_filter, self._to_stream, self._suppress,
-            self._regroup, self._regroup, self._join_tables, self._join_tables, self._foreign_key, self._foreign_key,
+            self._regroup, self._regroup, self._join_tables, self._join_tables, self._foreign_key,
+            self._foreign_key,
         ]  # fmt: skip
 
     def _values(self, on: Handle) -> None:
