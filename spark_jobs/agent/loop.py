@@ -95,14 +95,21 @@ class Loop:
             self.instruments.observed(self.state)
             if decision.action is None or is_over():
                 return
-            observation = self._do(decision.action)
+            # Requests without an answer take long, and the next one is due at once: serve the election too.
+            observation = self._election() or self._do(decision.action)
+
+    def _election(self) -> Led | None:
+        """Serve it; return what it has changed."""
+        term = self.leadership.poll()
+        is_news = term != self.state.term and (term is None or term > self.state.deposed_term)
+        return Led(term) if is_news else None
 
     def _news(self) -> Observation | None:
-        term = self.leadership.poll()
+        led = self._election()
         changes = self.documents.refresh()
         self._tell(changes)
-        if term != self.state.term and (term is None or term > self.state.deposed_term):
-            return Led(term)
+        if led is not None:
+            return led
         if changes or self._wants_look:
             self._wants_look = False
             return Tick(look_now=True)
