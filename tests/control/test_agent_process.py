@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.control.conftest import Asking
 from tests.pulumi.cluster import Cluster
+from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.broker
 _ROOT = Path(__file__).parents[2]
 _AGENT = (sys.executable, "-m", "infra.cli", "agent")
 _SECONDS = 60
+SESSION_SECONDS = 6
 
 
 class AgentProcess:
@@ -235,6 +238,36 @@ def test_a_leader_that_was_paused_leaves_to_its_heir_what_the_heir_did(scene: Sc
     stages = [stage for past in scene.history() for stage in past["stages"]]
     assert {stage["clientId"] for stage in stages} == {heir.client_id}
     assert len({stage["term"] for stage in stages}) == 1
+
+
+@pytest.mark.slow
+def test_a_broker_that_hangs_for_30_seconds_splits_nobody(
+    own_broker: Callable[[], Broker], tmp_path: Path
+) -> None:
+    with own_broker() as broker:
+        scene = Scene(broker.bootstrap_servers, "hanging", tmp_path)
+        try:
+            agents = scene.start("agent-1"), scene.start("agent-2")
+            before = scene.leader(*agents)
+            scene.grow(9)
+            before.await_line("expansion started")
+            broker.pause()
+            before.await_line("leadership lost")
+            assert sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 0
+            assert {agent.asking.get("/health/live").status for agent in agents} == {200}
+            time.sleep(30 - SESSION_SECONDS)
+            broker.resume()
+            scene.await_counts(9)
+            assert until(lambda: _is_over(scene), _SECONDS)
+            assert until(lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, 30)
+            terms: dict[int, set[str]] = {}
+            for past in scene.history():
+                for stage in past["stages"]:
+                    terms.setdefault(stage["term"], set()).add(stage["clientId"])
+            assert all(len(clients) == 1 for clients in terms.values())
+            assert {agent.asking.get("/health/ready").status for agent in agents} == {200}
+        finally:
+            scene.close()
 
 
 def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
