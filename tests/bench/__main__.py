@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import admin_requests, agent, compilation, drift, engine, previews
+from tests.bench import admin_requests, agent, compilation, drift, engine, previews, runtime
 from toolchain import ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
@@ -15,6 +15,7 @@ _BENCHMARKS = {
     "drift": drift.run,
     "engine": engine.run,
     "agent": agent.run,
+    "runtime": runtime.run,
 }
 
 
