@@ -20,6 +20,7 @@ _ENTRY = b"e"
 _AFTER_ENTRIES = b"f"
 _INDEX = b"i"
 _NEVER = 2**63 - 1
+_UNWRITTEN = b""
 _VERSION: Headers = (("v", b"\3"),)
 
 LogEntry = Callable[[bytes, bytes | None, Headers], None]
@@ -44,6 +45,7 @@ class SuppressBytes:
         self._log = log
         self._size = size
         self._changed: dict[bytes, None] = {}
+        self._entries: dict[bytes, Buffered] = {}  # of this batch: those that stay are written when it ends
         self._first: bytes | None = None
         self._from = _ENTRY
 
@@ -109,14 +111,17 @@ class SuppressBytes:
         return place
 
     def flush(self) -> None:
-        """Logs what changed since the last time."""
+        """Writes and logs what changed since the last time."""
+        for place, entry in self._entries.items():
+            self._overlay.put(place, entry.serialize())
+        self._entries.clear()
         for plain in self._changed:
             index = self._overlay.get(_INDEX + plain)
             if index is None:
                 self._log(plain, None, ())
             else:
-                entry = self._overlay.get(_ENTRY + index + plain) or b""
-                self._log(plain, entry + index, _VERSION)
+                stored = self._overlay.get(_ENTRY + index + plain) or b""
+                self._log(plain, stored + index, _VERSION)
         self._changed.clear()
 
     def restore(self, key: bytes, value: bytes | None) -> None:
@@ -126,17 +131,21 @@ class SuppressBytes:
             self._remove(_ENTRY + index + key, key, self._at(_ENTRY + index + key))
         if value is not None:
             entry = deserialize(value)
+            place = _ENTRY + value[-_TIME:] + key
             self._count(1, _estimate(key, entry))
-            self._keep(_ENTRY + value[-_TIME:] + key, key, entry)
+            self._keep(place, key, entry)
+            self._overlay.put(place, self._entries.pop(place).serialize())
 
     def _keep(self, place: bytes, plain: bytes, entry: Buffered) -> None:
-        self._overlay.put(place, entry.serialize())
+        self._entries[place] = entry
+        self._overlay.put(place, _UNWRITTEN)
         self._overlay.put(_INDEX + plain, place[1 : 1 + _TIME])
         if self._first is not None and place < self._first:
             self._first = place
         self._from = min(self._from, place)
 
     def _remove(self, place: bytes, plain: bytes, entry: Buffered) -> None:
+        self._entries.pop(place, None)
         self._overlay.delete(place)
         self._overlay.delete(_INDEX + plain)
         self._count(-1, -_estimate(plain, entry))
@@ -144,7 +153,7 @@ class SuppressBytes:
             self._first, self._from = None, place
 
     def _at(self, place: bytes) -> Buffered:
-        return deserialize(self._overlay.get(place) or b"")
+        return self._entries.get(place) or deserialize(self._overlay.get(place) or b"")
 
     def _oldest(self) -> bytes | None:
         """Looked for from the last one taken out: what was deleted before it is not passed again."""
