@@ -63,7 +63,10 @@ class _Home:
         place = self._place(task)
         with place.lock:
             if place.owned is None:
-                away = _elsewhere(order, partition, records, tick=tick)
+                holder = read_holder(order.state_folder, task)
+                away = None
+                if holder != self._holder:
+                    away = _elsewhere(holder, order, partition, records, tick=tick)
                 if away is not None:
                     return away
             was_owned = place.owned is not None
@@ -152,10 +155,10 @@ class _Fatal(Exception):  # noqa: N818 - carries an outcome out
 
 
 def _elsewhere(
-    order: WorkOrder, partition: int, records: Sequence[InputRecord], *, tick: bool
+    holder: str, order: WorkOrder, partition: int, records: Sequence[InputRecord], *, tick: bool
 ) -> Outcome | None:
     """Have the task's home do it if the records are few, else let go; None = it is to be done here."""
-    address, _, key = read_holder(order.state_folder, order.task(partition)).partition("\n")
+    address, _, key = holder.partition("\n")
     if not key:
         return None
     try:
