@@ -1,0 +1,173 @@
+"""What nodes do: every node of any topology knows it, and what it names is there."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from infra.compiler import build_nodes
+from infra.model import behaviours as does
+from infra.model.behaviours import Format, RecordFormat
+from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
+from infra.model.problems import errors
+from infra.spec import load_text, parse_document
+from tests.oracle.generation_stores import Choices
+from tests.oracle.situations import random_situation
+
+_STORES = ("store", "own_store", "other_store", "shared", "buffer")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_every_node_says_what_it_does(data: st.DataObject) -> None:
+    situation = random_situation(Choices(lambda options: data.draw(st.integers(0, options - 1))))
+    document = parse_document(situation.document).documents[0]
+    nodes = build_nodes(document)
+    if errors(nodes.problems):
+        return
+    names = {node.name for node in nodes.nodes}
+    kept = {store.name: store for store in nodes.stores}
+    for node in nodes.nodes:
+        match node:
+            case SourceNode():
+                assert node.reads is not None, node
+            case SinkNode():
+                assert node.writes is not None, node
+            case ProcessorNode():
+                assert node.behaviour is not None, node
+                _check(node, nodes)
+                if isinstance(node.behaviour, does.Branch):
+                    assert {*node.behaviour.children} <= names
+    used = {store for node in nodes.nodes if isinstance(node, ProcessorNode) for store in node.stores}
+    assert all(kept[store].keeps is not None for store in used)
+
+
+def _check(node: ProcessorNode, nodes: NodeTopology) -> None:
+    """Stores that the behaviour names are connected to the node, or global."""
+    shared = {store.name for store in nodes.stores if store.is_global}
+    assert set(_named(node.behaviour)) <= {*node.stores, *shared}, node
+
+
+def _named(behaviour: object) -> Iterator[str]:
+    for field in _STORES:
+        store = getattr(behaviour, field, None)
+        # a side of a join fills its own store in a node before
+        if isinstance(store, str) and not (
+            field == "own_store" and isinstance(behaviour, does.StreamStreamJoin)
+        ):
+            yield store
+    if isinstance(behaviour, does.StreamTableJoin | does.ForeignKeyAnswer | does.ForeignKeyResolve):
+        yield from _looked_into(behaviour.table)
+    if isinstance(behaviour, does.TableTableJoin):
+        yield from _looked_into(behaviour.other)
+
+
+def _looked_into(view: does.TableView) -> Iterator[str]:
+    match view:
+        case does.StoreView(store):
+            yield store
+        case does.FilteredView(parent) | does.MappedView(parent) | does.TransformedView(parent):
+            yield from _looked_into(parent)
+        case does.SuppressedView(parent, store):
+            yield store
+            yield from _looked_into(parent)
+        case does.JoinedView(_, left, right):
+            yield from _looked_into(left)
+            yield from _looked_into(right)
+
+
+def built(calls: str) -> NodeTopology:
+    loaded = load_text(f"application: {{id: app}}\ntopology:\n{calls}", "calls.yaml")
+    assert not loaded.problems, loaded.problems
+    return build_nodes(loaded.documents[0])
+
+
+def _written(topology: str) -> RecordFormat:
+    """The format of the only user's sink."""
+    nodes = built(topology)
+    assert not errors(nodes.problems), nodes.problems
+    (sink,) = (node for node in nodes.nodes if isinstance(node, SinkNode) and node.topic == "out")
+    assert sink.writes is not None
+    return sink.writes.format
+
+
+SOURCE = "- stream: {topic: in, serdes: {key: string, value: json}, as: s}\n"
+OUT = "- to: {topic: out}\n"
+SESSIONS = "- groupByKey:\n- windowedBy: {session: {gap: 10}}\n- reduce:\n"
+STRING, LONG, JSON = Format("string"), Format("long"), Format("json")
+
+
+@pytest.mark.parametrize(
+    ("calls", "key", "value"),
+    [
+        ("", STRING, JSON),
+        ("- mapValues: {}\n", STRING, JSON),
+        ("- mapValues: {serdes: {value: long}}\n- filter: {}\n", STRING, LONG),
+        ("- map: {serdes: {key: long}}\n", LONG, JSON),
+        ("- groupByKey:\n- count:\n- toStream:\n", STRING, LONG),
+        ("- groupBy: {serdes: {key: long}}\n- reduce:\n- toStream:\n", LONG, JSON),
+        (
+            "- groupByKey:\n- aggregate: {materialized: {store: a, serdes: {value: long}}}\n- toStream:\n",
+            STRING,
+            LONG,
+        ),
+        (
+            "- groupByKey:\n- windowedBy: {tumbling: {size: 10}}\n- count:\n- toStream:\n",
+            Format("string", "time", 10),
+            LONG,
+        ),
+        (
+            "- groupByKey:\n- windowedBy: {session: {gap: 10}}\n- count:\n- toStream:\n- selectKey:\n",
+            STRING,
+            LONG,
+        ),
+        (f"{SESSIONS}- suppress: {{until: windowCloses}}\n- toStream:\n", Format("string", "session"), JSON),
+        ("- merge: {with: s}\n", STRING, JSON),
+        ("- join: {with: s, window: {difference: 1}, serdes: {value: string}}\n", STRING, STRING),
+        ("- mapValues: {serdes: {key: default, value: default}}\n", Format("default"), Format("default")),
+    ],
+)
+def test_formats_stay_unless_told(calls: str, key: Format, value: Format) -> None:
+    assert _written(SOURCE + calls + OUT) == RecordFormat(key, value)
+
+
+@pytest.mark.parametrize(
+    ("named", "key"),
+    [
+        ("time-windowed:60000", Format("string", "time", 60_000)),
+        ("time-windowed", Format("string", "time")),
+        ("session-windowed:long", Format("long", "session")),
+        ("time-windowed:5:avro:a/b.avsc", Format("avro:a/b.avsc", "time", 5)),
+    ],
+)
+def test_windowed_formats_are_told_by_name(named: str, key: Format) -> None:
+    assert _written(f"{SOURCE}- to: {{topic: out, serdes: {{key: '{named}'}}}}\n").key == key
+
+
+def _sends_old(topology: str) -> dict[str, bool]:
+    return {
+        type(node.behaviour).__name__: True
+        for node in built(topology).nodes
+        if isinstance(node, ProcessorNode) and getattr(node.behaviour, "sends_old", False)
+    }
+
+
+def test_old_values_are_sent_where_somebody_asks_for_them() -> None:
+    plain = "- table: {topic: t, as: t}\n"
+    stored = "- table: {topic: t, materialized: st, as: t}\n"
+    assert _sends_old(f"{stored}- toStream:\n") == {}
+    assert _sends_old(f"{plain}- filter:\n- toStream:\n") == {}
+    assert _sends_old(f"{stored}- filter:\n- toStream:\n") == {"TableSource": True, "TableFilter": True}
+    assert _sends_old(f"{plain}- mapValues:\n- groupBy:\n- count:\n") == {
+        "TableSource": True,
+        "TableMapValues": True,
+    }
+    joined = f"{stored}- join: {{with: t}}\n"
+    assert _sends_old(f"{joined}- toStream:\n") == {}
+    assert _sends_old(f"{joined}- filter:\n") == {
+        "TableSource": True,
+        "TableTableJoin": True,
+        "TableJoinMerge": True,
+        "TableFilter": True,
+    }
