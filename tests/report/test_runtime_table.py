@@ -1,0 +1,61 @@
+"""The table of a running application."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from infra.report.runtime_table import runtime_rich, size_text
+
+_PART: dict[str, Any] = {
+    "id": "0",
+    "state": "RUNNING",
+    "backend": "tasks",
+    "sources": ["orders"],
+    "parallelism": 4,
+    "recordsPerSecond": 1234.5,
+    "recordsRead": 98765,
+    "recordsWritten": 5,
+    "lag": 12,
+    "stateBytes": 3 * 1024 * 1024,
+    "failure": "",
+}
+
+
+def shown(**status: Any) -> str:  # noqa: ANN401 - JSON
+    whole = {
+        "application": "orders-app",
+        "state": "RUNNING",
+        "problems": [],
+        "subtopologies": [_PART],
+    } | status
+    output = io.StringIO()
+    Console(file=output, width=120).print(runtime_rich(whole))
+    return output.getvalue()
+
+
+def test_each_sub_topology_has_a_line() -> None:
+    first, heading, line = shown().splitlines()
+    assert first.split() == ["orders-app", "RUNNING"]
+    assert heading.split()[:4] == ["sub-topology", "state", "tasks", "records/s"]
+    assert line.split() == ["0", "RUNNING", "4", "1,234", "98,765", "5", "12", "3", "MiB", "orders"]
+
+
+def test_what_waits_says_why_and_what_is_not_known_is_left_out() -> None:
+    text = shown(subtopologies=[_PART | {"state": "WAITING", "failure": "broker away\nmore", "lag": None}])
+    assert "sub-topology 0: broker away" in text
+    assert "more" not in text
+    assert "None" not in text
+
+
+def test_problems_are_told() -> None:
+    assert "Internal topic x is gone." in shown(state="ERROR", problems=["Internal topic x is gone."])
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (1024, "1 KiB"), (5 * 2**40, "5 TiB"), (2**60, "1,048,576 TiB")],
+)
+def test_sizes(size: int, text: str) -> None:
+    assert size_text(size) == text
