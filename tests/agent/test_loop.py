@@ -192,3 +192,25 @@ def test_a_cluster_that_cannot_be_reached_for_an_hour_is_awaited(
     loop.run(seconds(world, 60))
     assert world.calls == [(4, 6)]
     assert recorder.state.failures == 0
+
+
+def test_the_election_is_served_between_requests_that_take_long(
+    loop: Loop, world: World, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a broker hangs each request takes its time-out, and the next one is due by then."""
+
+    def unanswered(*_: object) -> None:
+        world.now_ms += 16_000
+        raise ProblemsError(unreachable())
+
+    def seen_once(world: World) -> TopicCounts:
+        monkeypatch.setattr(World, "partition_counts", unanswered)
+        return world.counts
+
+    loop.run(seconds(world, 2))
+    world.counts["orders"] = 6
+    monkeypatch.setattr(World, "append", unanswered)
+    monkeypatch.setattr(World, "partition_counts", seen_once)
+    monkeypatch.setattr(World, "poll", lambda world: 7 if world.now_ms < 40_000 else None)
+    loop.run(lambda: bool(recorder.of(LeadershipLost)) or world.now_ms > 300_000)
+    assert world.now_ms < 80_000
