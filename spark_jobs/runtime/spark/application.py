@@ -152,9 +152,7 @@ class StreamsApplication:
         before: dict[str, object] = {"": None}
         while not self._state.is_final:
             answers = [query.process_all() for query in self._queries.values()]
-            now: dict[str, object] = {
-                name: (query.progress or {}).get("batchId") for name, query in self._queries.items()
-            }
+            now: dict[str, object] = {name: query.reached for name, query in self._queries.items()}
             if all(answers) and now == before:
                 return
             before = now

@@ -30,6 +30,7 @@ class QuerySpec:
 
 
 _log = structlog.get_logger(__name__)
+_LOOK_SECONDS = 0.05
 _SHOWN_CHARACTERS = 2_000
 """Of a failure's text: Python's and Spark's tracebacks end with what happened."""
 
@@ -98,15 +99,31 @@ class SubtopologyQuery:
         if query is None or not query.isActive:
             return False
         try:
-            query.processAllAvailable()
+            if self.spec.batches.ticks:
+                self._await_two_batches(query)
+            else:
+                query.processAllAvailable()
         except Exception:  # noqa: BLE001 - whatever it died of, `tend` finds it dead
             return False
         return query.isActive
+
+    @property
+    def reached(self) -> object:
+        """Where in Kafka the last batch ended: what changes while there is something to do."""
+        progress = self.progress
+        return progress["sources"][0]["endOffset"] if progress else None
 
     def stop(self) -> None:
         if self._query is not None:
             self._query.stop()
         self._state = QueryState.STOPPED
+
+    @staticmethod
+    def _await_two_batches(query: "StreamingQuery") -> None:
+        """Wait for a batch that began after now: ticks bring one every second, so nothing is ever all."""
+        begun = (query.lastProgress or {"batchId": -1})["batchId"]
+        while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < begun + 2:
+            time.sleep(_LOOK_SECONDS)
 
     def _batch(self, rows: DataFrame, batch: int) -> None:
         try:
