@@ -70,7 +70,7 @@ def _stream_aggregate(behaviour: does.StreamAggregate) -> Iterator[Asked]:
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
-        yield Asked("init", functions.init, RECORD)
+        yield Asked("init", functions.init, AMBIENT)
     yield Asked("add", functions.add, FOLD)
     if functions.kind is AggregationKind.AGGREGATE and isinstance(behaviour.window, SessionWindow):
         yield Asked("merge", functions.merge, PAIR)
@@ -81,14 +81,15 @@ def _table_aggregate(behaviour: does.TableAggregate) -> Iterator[Asked]:
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
-        yield Asked("init", functions.init, RECORD)
+        yield Asked("init", functions.init, AMBIENT)
     yield Asked("add", functions.add, FOLD)
     yield Asked("remove", functions.remove, FOLD)
 
 
 def _regroup(behaviour: does.TableRepartitionMap) -> Iterator[Asked]:
     yield Asked("key", behaviour.key, RECORD)
-    yield Asked("value", behaviour.value, RECORD)
+    if behaviour.value is not None:  # otherwise it stays
+        yield Asked("value", behaviour.value, RECORD)
 
 
 def _global_join(behaviour: does.StreamGlobalJoin) -> Iterator[Asked]:

@@ -12,7 +12,9 @@ from infra.model.topology import TopologyDocument
 from infra.report import problems_text
 from infra.spec import load_documents, load_text
 from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of, schema_files
-from spark_jobs.runtime.records import Ambient
+from spark_jobs.runtime.records import Ambient, Value
+from spark_jobs.runtime.stores.local_state import MemoryState
+from spark_jobs.runtime.task import Task
 from tests.runtime.program.rendering import rendered
 
 EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"
@@ -122,3 +124,51 @@ def test_static_partitioners_hold_for_every_sink_that_says_nothing_else() -> Non
     assert partition is not None
     assert [partition("a", key, key.encode(), None) for key in ("alpha", "zeta")] == [0, 1]
     assert program.partition("b") is None
+
+
+EVERY_EXPRESSION = """
+application: {id: app}
+topology:
+  - stream: {topic: in, timestamp: OF_RECORD, as: s}
+  - table: {topic: t, as: t}
+  - globalTable: {topic: g, as: g}
+  - filter: {from: s, where: OF_RECORD}
+  - map: {key: OF_RECORD, value: OF_RECORD}
+  - flatMap: {each: OF_RECORD}
+  - flatMapValues: {each: OF_RECORD}
+  - peek:
+  - split: {branches: [{where: OF_RECORD}]}
+  - groupBy: {from: s, key: OF_RECORD, as: grouped}
+  - aggregate: {init: OF_NOTHING, add: OF_FOLD}
+  - windowedBy: {from: grouped, session: {gap: 1}}
+  - aggregate: {init: OF_NOTHING, add: OF_FOLD, merge: OF_PAIR}
+  - groupBy: {from: t, key: OF_RECORD, value: OF_RECORD}
+  - reduce: {add: OF_FOLD, remove: OF_FOLD}
+  - mapValues: {from: t, value: OF_RECORD}
+  - join: {from: s, with: s, window: {difference: 1}, value: OF_PAIR}
+  - join: {from: s, with: t, value: OF_PAIR}
+  - join: {from: s, with: g, key: OF_RECORD, value: OF_PAIR}
+  - join: {from: t, with: t, value: OF_PAIR}
+  - join: {from: t, with: t, foreignKey: OF_RECORD, value: OF_PAIR}
+  - toStream:
+  - to: {extractor: OF_RECORD}
+"""
+
+
+def test_what_is_checked_is_what_runs() -> None:
+    """Names that the check lets pass are those that the operators bind."""
+    ambient = "timestamp, headers, topic, partition, offset"
+    text = EVERY_EXPRESSION
+    for place, names in (
+        ("OF_RECORD", f"struct(key, value, {ambient})"),
+        ("OF_FOLD", f"struct(key, total, value, {ambient})"),
+        ("OF_PAIR", f"struct(key, left, right, {ambient})"),
+        ("OF_NOTHING", f"struct({ambient})"),
+    ):
+        text = text.replace(place, f'"{names}"')
+    document = only(text)
+    assert problems_of(document, build_nodes(document)) == ()
+    lent: dict[str, Value] = {}
+    for program in sorted(programs_of(document), key=lambda each: not each.is_global):
+        task = Task(program, 0, MemoryState(), lent)
+        lent |= task.stores if program.is_global else {}
