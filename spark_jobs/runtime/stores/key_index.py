@@ -10,7 +10,6 @@ from spark_jobs.runtime.stores.overlay import Overlay
 from spark_jobs.runtime.stores.segments import SEGMENT, Segments
 
 _TIME = 8
-_AFTER_SEGMENTS = b"\xff"  # where an index by time may follow
 
 
 class KeyIndex:
@@ -36,14 +35,14 @@ class KeyIndex:
             if known[at] != place:
                 known.insert(at, place)
 
-    def places(self, key: bytes, low: bytes, high: bytes, oldest: int) -> list[bytes]:
+    def places(self, key: bytes, low: bytes, high: bytes, times: tuple[int, int]) -> list[bytes]:
         """The places of the key with tails from `low` to `high`, in order.
 
-        `oldest` is the first time that can be seen at all.
+        `times` are the first time that can be seen at all, and the last one that there is.
         """
         known = self._places.get(key)
         if known is None:
-            known = self._places[key] = self._found(key, oldest)
+            known = self._places[key] = self._found(key, times)
         if not known:
             return known
         start = SEGMENT + len(key)
@@ -53,19 +52,14 @@ class KeyIndex:
     def clear(self) -> None:
         self._places.clear()
 
-    def _found(self, key: bytes, oldest: int) -> list[bytes]:
-        """Segment by segment: keys of other lengths lie between those of one key."""
+    def _found(self, key: bytes, times: tuple[int, int]) -> list[bytes]:
+        """Segment by segment, of which only a few are alive; keys of other lengths may lie in between."""
         found: list[bytes] = []
         length = SEGMENT + len(key) + self._tail
         interval = self._segments.interval
-        after = self._segments.id(oldest)
-        while True:
-            head = next(self._overlay.range(after, _AFTER_SEGMENTS), None)
-            if head is None:
-                return found
-            segment = head[0][:SEGMENT]
-            number = int.from_bytes(segment, "big")
+        for number in range(times[0] // interval, times[1] // interval + 1):
+            lead = number.to_bytes(SEGMENT, "big") + key
             low, high = ((number + step) * interval for step in (0, 1))
-            bounds = (segment + key + time.to_bytes(_TIME, "big") for time in (low, high))
+            bounds = (lead + time.to_bytes(_TIME, "big") for time in (low, high))
             found += (place for place, _ in self._overlay.range(*bounds) if len(place) == length)
-            after = (number + 1).to_bytes(SEGMENT, "big")
+        return found

@@ -51,9 +51,9 @@ class SessionBytes:
         """By end, then start: those that end at or after the one and start at or before the other."""
         first = self._visible(earliest_end)
         deserialize, get = self.value_serde.deserialize, self.below.overlay.get
-        found = self._index.places(
-            self.key_serde.serialize(key), first.to_bytes(_TIME, "big"), b"\xff" * _TAIL, self._visible(0)
-        )
+        times = self._visible(0), self.observed.now
+        low, high = first.to_bytes(_TIME, "big"), b"\xff" * _TAIL
+        found = self._index.places(self.key_serde.serialize(key), low, high, times)
         for place in found:
             start = int.from_bytes(place[-_TIME:], "big")
             value = get(place) if start <= latest_start else None

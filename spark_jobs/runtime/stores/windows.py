@@ -172,7 +172,8 @@ class WindowBytes:
         get = self.below.overlay.get
         low = first.to_bytes(_START, "big")
         high = last.to_bytes(_START, "big") + b"\xff" * _SEQUENCE
-        found = self._index.places(self.key_serde.serialize(key), low, high, self._oldest())
+        times = self._visible(0), self.observed.now
+        found = self._index.places(self.key_serde.serialize(key), low, high, times)
         for place in found if forward else reversed(found):
             value = get(place)
             if value is not None:
@@ -192,9 +193,6 @@ class WindowBytes:
             if first <= start <= last:
                 key = place[SEGMENT:-_TAIL]
                 yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
-
-    def _oldest(self) -> int:
-        return max(self.observed.now - self._seen, 0)
 
     def _visible(self, first: int) -> int:
         return max(first, self.observed.now - self._seen, 0)
