@@ -1,5 +1,6 @@
 """Records that cannot be handled: the exception handlers' answers and the dead-letter topic."""
 
+from spark_jobs.runtime.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.program_interface import EngineSettings
 from spark_jobs.runtime.records import Headers, InputRecord
 from spark_jobs.runtime.stores.layers import Append
@@ -44,6 +45,8 @@ class Failures:
         self._decide(self._settings.on_bad_output, record, f"cannot be written to {topic}", cause)
 
     def _decide(self, handler: str, record: InputRecord, doing: str, cause: Exception) -> None:
+        if isinstance(cause, TaskMigrated):
+            raise cause  # nothing is wrong with the record: it waits for a partition
         if handler == "fail":
             raise PoisonRecordError.of(record, doing, cause) from cause
         self.skipped += 1

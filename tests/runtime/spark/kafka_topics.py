@@ -8,6 +8,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -39,6 +40,10 @@ class Topics:
         for future in made.values():
             future.result()
         assert until(lambda: partitions.keys() <= self.names(), _WAIT_SECONDS)
+
+    def expand(self, topic: str, partitions: int) -> None:
+        self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
+        assert until(lambda: self.partitions(topic) == partitions, _WAIT_SECONDS)
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
         entries = [

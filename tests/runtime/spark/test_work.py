@@ -8,9 +8,11 @@ import attrs
 import pytest
 
 from infra.compiler import build_nodes, compile_document
+from infra.model.nodes import SinkNode
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.program import build_programs
+from spark_jobs.runtime.program import PartitionRule, SubtopologyProgram, build_programs
+from spark_jobs.runtime.program.partitioning import SinkPartitioning
 from spark_jobs.runtime.records import InputRecord
 from spark_jobs.runtime.stores.local_state import LocalState
 from spark_jobs.runtime.worker.order import WorkOrder
@@ -151,6 +153,31 @@ def test_killed_before_the_commit_nothing_has_happened(scene: Scene, monkeypatch
     outcome = _Home().work(scene.order, 0, [scene.record(1, b"a")], tick=False)
     assert (outcome.read, outcome.skipped) == (1, 0)
     assert scene.counts() == [1, 2]
+
+
+def test_a_record_that_wants_a_partition_waits_and_is_not_lost(scene: Scene) -> None:
+    """KIP-878: `TaskMigratedException`; the batch is tried again."""
+    order = attrs.evolve(scene.order, program=_ranged(scene.order.program).with_counts({scene.sink: 1}))
+    records = [scene.record(0, b"a"), scene.record(1, b"z")]
+    outcome = _Home().work(order, 0, records, tick=False)
+    assert outcome.migrated == (scene.sink, 1, 1)
+    scene.topics.expand(scene.sink, 2)
+    grown = attrs.evolve(order, program=order.program.with_counts({scene.sink: 2}), edition=1)
+    assert _Home().work(grown, 0, records, tick=False).read == 2
+    if order.exactly_once:
+        assert [(record[1], record[4]) for record in scene.topics.get(scene.sink)] == [(0, b"a"), (1, b"z")]
+
+
+def _ranged(program: SubtopologyProgram) -> SubtopologyProgram:
+    """Keys from m on belong to partition 1."""
+    config = {"static.partitioner.class": "range", "static.partitioner.bounds": "m"}
+    sinks = [node for node in program.nodes if isinstance(node, SinkNode)]
+    rule = SinkPartitioning(PartitionRule.STATIC, "range")
+    return attrs.evolve(
+        program,
+        application=attrs.evolve(program.application, config={**program.application.config, **config}),
+        partitioning={node.name: rule for node in sinks},
+    )
 
 
 def _end(home: _Home) -> None:
