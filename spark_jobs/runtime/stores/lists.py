@@ -33,6 +33,7 @@ class ListBytes:
         self._key = key
         self._serdes = {True: left, False: right}
         self._context = context
+        self._from = b""
 
     def add(self, timestamp: int, is_left: bool, key: Value, value: Value) -> None:  # noqa: FBT001
         side = _LEFT if is_left else _RIGHT
@@ -41,12 +42,13 @@ class ListBytes:
         stored = self.below.overlay.get(place)
         entries = [*_entries(stored), entry] if stored is not None else [entry]
         self.below.put(place, _joined(entries), self._context())
+        self._from = min(self._from, place)
 
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
         self.below.put(self._place(timestamp, is_left, key), None, self._context())
 
     def all(self) -> Iterator[tuple[int, bool, Value, Value]]:
-        for place, stored in list(self.below.overlay.range()):
+        for place, stored in self._places():
             timestamp = int.from_bytes(place[:_TIME], "big")
             is_left = place[_TIME : _TIME + _SIDE] == _LEFT
             key = self._key.deserialize(place[_TIME + _SIDE :])
@@ -55,11 +57,20 @@ class ListBytes:
 
     def first_time(self) -> int | None:
         """The smallest timestamp there is."""
-        first = next(self.below.overlay.range(), None)
+        first = next(self._places(), None)
         return None if first is None else int.from_bytes(first[0][:_TIME], "big")
 
     def holds(self, timestamp: int, is_left: bool, key: Value) -> bool:  # noqa: FBT001
         return self.below.overlay.get(self._place(timestamp, is_left, key)) is not None
+
+    def _places(self) -> Iterator[tuple[bytes, bytes]]:
+        """Begins where the last look found the first entry: what was cleared is not passed again."""
+        places = self.below.overlay.range(self._from)
+        first = next(places, None)
+        if first is not None:
+            self._from = first[0]
+            yield first
+            yield from places
 
     def _place(self, timestamp: int, is_left: bool, key: Value) -> bytes:  # noqa: FBT001
         side = _LEFT if is_left else _RIGHT
