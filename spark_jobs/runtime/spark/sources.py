@@ -52,7 +52,7 @@ class KafkaSource:
             "startingOffsets": _offsets_json(self.starts),
             "maxOffsetsPerTrigger": str(self.records_at_once),
             "includeHeaders": "true",
-            # Purged records of a batch that is replayed were committed; other losses are told by the watch.
+            # Purged records of a batch that is replayed were committed; Spark's log tells of other losses.
             "failOnDataLoss": "false",
         }
 
