@@ -12,7 +12,7 @@ from spark_jobs.runtime.partitioners.choice import CLASS, built_in
 from spark_jobs.runtime.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.partitioners.protocol import StaticStreamPartitioner
 from spark_jobs.runtime.program_interface import Partition
-from spark_jobs.runtime.records import Value
+from spark_jobs.runtime.records import Value, Windowed
 
 
 class PartitionRule(Enum):
@@ -71,8 +71,13 @@ def by_inner_key(counts: Mapping[str, int], window_bytes: int) -> Partition:
 
 
 def by_static(partitioner: StaticStreamPartitioner, counts: Mapping[str, int]) -> Partition:
+    """A windowed key stays where its inner key is; a null key goes where it likes."""
+
     def partition(topic: str, key: Value, _key_bytes: bytes | None, _value: Value) -> int | None:
-        return static_partition(partitioner, topic, key, _count(counts, topic))
+        if key is None:
+            return None
+        inner = key.key if isinstance(key, Windowed) else key
+        return static_partition(partitioner, topic, inner, _count(counts, topic))
 
     return partition
 
