@@ -21,7 +21,7 @@ from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.fuzzing.generation import Generator, records
 from tests.runtime.replay import Replay, runnable_programs
 
-_LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "3000"))
+_LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
 _RECORDS = 40
 Outputs = dict[str, list[tuple[int, str | None, str | None, int]]]
 
