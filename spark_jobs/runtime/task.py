@@ -8,6 +8,7 @@ caller persists them (see `task_state`). After a batch that failed the state is 
 made anew.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
@@ -30,6 +31,8 @@ from spark_jobs.runtime.task_stores import TaskStores
 __all__ = ["PoisonRecordError", "Task"]
 
 _TOPIC: Final = 0
+_FRAMES_A_NODE = 5
+_SPARE_FRAMES = 1000
 
 
 class Task:
@@ -218,6 +221,8 @@ class Task:
 
     def _build(self) -> None:
         """Children before parents, so that each node finds what it forwards to."""
+        frames = _SPARE_FRAMES + _FRAMES_A_NODE * len(self.program.nodes)  # records go depth first
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), frames))
         built: dict[str, Process] = {}
         children = _children(self.program.nodes)
         for node in reversed(self.program.nodes):
