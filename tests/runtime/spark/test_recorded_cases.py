@@ -131,7 +131,16 @@ def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> N
                 topic.replace("<app>", document.application.id, 1)
             )
         ]
-        assert _multiset(found) == _multiset(records), topic
+        if any(record["timestamp"] is None for record in records):
+            # What a suppression buffers is written when Kafka Streams commits: there after each record.
+            assert _alive(found) == _alive(records), topic
+        else:
+            assert _multiset(found) == _multiset(records), topic
+
+
+def _alive(records: list[Json]) -> Json:
+    latest = {record["key_base64"]: record["value_base64"] for record in records}
+    return {key: value for key, value in latest.items() if value is not None}
 
 
 def _uncached(document: TopologyDocument) -> TopologyDocument:
