@@ -48,6 +48,7 @@ def _is_passing(error: BaseException) -> bool:
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._NOENT,  # noqa: SLF001 - the library's public name: it knows of no leader
     )
 
 

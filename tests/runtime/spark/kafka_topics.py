@@ -67,7 +67,13 @@ class Topics:
         return len(self._admin.list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions)
 
     def written(self, topic: str) -> int:
-        """How many offsets are taken, those of transactions' own marks included."""
+        """How many offsets are taken, those of transactions' own marks included; -1 while nobody answers."""
+        try:
+            return self._written(topic)
+        except KafkaException:
+            return -1
+
+    def _written(self, topic: str) -> int:
         places = [TopicPartition(topic, each) for each in range(self.partitions(topic))]
         asked = {place: OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
         found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
