@@ -16,6 +16,7 @@ from pyspark.sql import functions as sql
 
 from infra.observe import Connection
 from infra.spec import load_text
+from spark_jobs.control.logs import configure
 from spark_jobs.runtime.client.loading import runnable
 from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
 from spark_jobs.runtime.spark.session import SessionSettings, start_session
@@ -50,6 +51,7 @@ _CASES: tuple[tuple[str, str, dict[str, str]], ...] = (
 
 
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
+    configure(level="error")
     jars = tuple(map(str, ensure_spark_jars()))
     conf = {"spark.driver.memory": "1g", "spark.ui.enabled": "false", "spark.log.level": "ERROR"}
     settings = SessionSettings(
