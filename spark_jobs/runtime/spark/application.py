@@ -18,6 +18,7 @@ from infra.model.compiled import Backend, CompiledApplication
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
+from spark_jobs.runtime.client.exchange import Exchange
 from spark_jobs.runtime.client.inputs import QueryInput, query_input
 from spark_jobs.runtime.client.positions import Positions
 from spark_jobs.runtime.client.purge import Purge
@@ -30,7 +31,7 @@ from spark_jobs.runtime.spark.batches import Batches
 from spark_jobs.runtime.spark.offset_log import batch_ends
 from spark_jobs.runtime.spark.progress import NOTHING, Progress
 from spark_jobs.runtime.spark.queries import QuerySpec, SubtopologyQuery
-from spark_jobs.runtime.spark.sources import RECORDS_AT_ONCE, KafkaSource
+from spark_jobs.runtime.spark.sources import RECORDS_AT_ONCE, KafkaSource, read_range
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
 
 _log = structlog.get_logger(__name__)
@@ -78,6 +79,7 @@ class StreamsApplication:
         self._purge_seconds = int(config.get(_PURGE_KEY, _PURGE_MS)) / 1000
         self._keeper = TopicKeeper(document, settings.connection)
         self._positions = Positions(settings.connection, self.id)
+        self._exchange = Exchange(self._positions.ends, settings.records_at_once)
         self._purge = Purge(settings.connection)
         self._state = ClientState.CREATED
         self._lock = threading.Lock()
@@ -111,6 +113,7 @@ class StreamsApplication:
             if not program.is_global:
                 self._queries[name] = SubtopologyQuery(self._spark, self._spec(program))
         self._become(ClientState.REBALANCING)
+        self._exchange.begin()
         for query in self._queries.values():
             query.start()
         self._thread.start()
@@ -172,6 +175,9 @@ class StreamsApplication:
                 order=lambda batch: self._order(name, checkpoint, batch),
                 is_single=len(input_.topics) == 1 and not input_.patterns,
                 report=lambda batch, outcomes: self._report(name, batch, outcomes),
+                round=lambda: self._exchange.round(name),
+                rest=lambda order: self._exchange.rest(self._topics(name), order.ends),
+                more=lambda ranges: read_range(self._spark, self._source(name), ranges),
                 ticks=input_.ticks,
             ),
             restarts=self._settings.restarts,
@@ -216,6 +222,7 @@ class StreamsApplication:
             state_folder=self._settings.state_folder / self.id,
             counts={topic: self._counts[topic] for topic in sorted(topics) if topic in self._counts},
             ends=batch_ends(checkpoint, batch),
+            shared=self._exchange.shared,
             exactly_once=self._exactly_once,
             is_native=name in self._native,
         )
@@ -237,6 +244,7 @@ class StreamsApplication:
         self._native = frozenset(
             str(part.id) for part in compiled.subtopologies if part.backend is Backend.NATIVE
         )
+        self._exchange.learn(compiled, self._counts)
         self._edition += 1
 
     # the client's own threads

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from spark_jobs.runtime.client.exchange import Ranges
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.spark.native import transformed
 from spark_jobs.runtime.task import PoisonRecordError
@@ -23,6 +25,7 @@ ToArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class Batches:
     """What `foreachBatch` calls. `order` is asked for anew by each batch: partitions may have come.
 
+    `round` is about each batch; `rest` says what goes along (`client.exchange`), `more` reads that.
     `is_single` = all input is of one topic, so Spark's partitions are the tasks' as they come. `report` gets
     the outcomes. Raises `TaskMigrated` or `PoisonRecordError` after every task has done what it could; what
     others committed is left out when the batch is tried again.
@@ -31,15 +34,26 @@ class Batches:
     order: Callable[[int], WorkOrder]
     is_single: bool
     report: Callable[[int, list[Outcome]], None]
+    round: Callable[[], AbstractContextManager[None]]
+    rest: Callable[[WorkOrder], Ranges]
+    more: Callable[[Ranges], DataFrame]
     ticks: bool = False
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        order = self.order(batch)
+        with self.round():
+            order = self.order(batch)
+            rest = self.rest(order)
+            if rest:
+                rows = rows.unionByName(self.more(rest))
+                order = attrs.evolve(order, ends={**order.ends, **{place: rest[place][1] for place in rest}})
+            self._work(rows, batch, order, is_whole=not rest)
+
+    def _work(self, rows: DataFrame, batch: int, order: WorkOrder, *, is_whole: bool) -> None:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{order.application}: sub-topology {order.query}, batch {batch}")
         if order.is_native:
             rows = transformed(rows, order.program)
-        shuffled = self.ticks or not self.is_single
+        shuffled = self.ticks or not self.is_single or not is_whole
         if shuffled:
             rows = _placed(rows, max(order.counts[topic] for topic in order.counts), ticks=self.ticks)
         told = rows.mapInArrow(_worker(order, shuffled=shuffled), _SCHEMA).collect()

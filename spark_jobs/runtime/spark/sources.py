@@ -69,6 +69,23 @@ def read(spark: SparkSession, source: KafkaSource) -> DataFrame:
     return stream.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
 
 
+def read_range(
+    spark: SparkSession, source: KafkaSource, ranges: Mapping[tuple[str, int], tuple[int, int]]
+) -> DataFrame:
+    """Return the rows of (topic, partition) → (first offset, the one after the last), as `read` does."""
+    options = {name: value for name, value in source.options().items() if not name.startswith("subscribe")}
+    assigned: dict[str, list[int]] = {}
+    for topic, partition in sorted(ranges):
+        assigned.setdefault(topic, []).append(partition)
+    options |= {
+        "assign": json.dumps(assigned),
+        "startingOffsets": _offsets_json({place: first for place, (first, _) in ranges.items()}),
+        "endingOffsets": _offsets_json({place: end for place, (_, end) in ranges.items()}),
+    }
+    rows = spark.read.format("kafka").options(**options).load()
+    return rows.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
+
+
 def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
     """Return `stream` with a row a second that has no topic: time passes without records, too."""
     nothing = {name: sql.lit(None).cast(stream.schema[name].dataType) for name in COLUMNS}

@@ -15,6 +15,7 @@ class WorkOrder:
 
     `group` is the consumer group that holds offsets and markers: the application's own, as in Kafka Streams.
     `ends` is (topic, partition) → where the batch ends, if known: transactions' own marks lie before it, too.
+    `shared` are the repartition topics that more than one task writes.
     `edition` grows when the programs change, so that tasks are built anew.
     """
 
@@ -27,6 +28,7 @@ class WorkOrder:
     state_folder: Path
     counts: Mapping[str, int]
     ends: Mapping[tuple[str, int], int] = attrs.field(factory=dict)
+    shared: frozenset[str] = frozenset()
     exactly_once: bool = True
     is_native: bool = False
     """Rows come with keys and values as the sink wants them."""

@@ -21,6 +21,7 @@ from spark_jobs.runtime.stores.local_state import LocalState, MemoryState
 from spark_jobs.runtime.task import Task
 from spark_jobs.runtime.worker.catch_up import catch_up
 from spark_jobs.runtime.worker.global_state import global_stores
+from spark_jobs.runtime.worker.interleaving import interleaved, marked
 from spark_jobs.runtime.worker.marker import Marker
 from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
@@ -56,7 +57,8 @@ class OwnedTask:
         if not fresh and not tick:
             return Outcome(partition=self._partition, skipped=len(records))
         global_stores(order)
-        written = self._task.process(fresh, time.time_ns() // 1_000_000)
+        outputs = self._task.process(interleaved(fresh, order.shared), time.time_ns() // 1_000_000)
+        written = marked(outputs, order.shared, self._partition)
         self._settle(order, fresh, written)
         restored, self._restored = self._restored, 0
         return Outcome(
