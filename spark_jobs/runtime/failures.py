@@ -9,7 +9,7 @@ _ERRORS = "__streams.errors."
 
 
 class PoisonRecordError(Exception):
-    """A record that cannot be handled, where the handlers say to fail.
+    """A record (or a punctuation) that cannot be handled, where the handlers say to fail.
 
     The text names topic, partition and offset of the input record, and what went wrong.
     """
@@ -39,6 +39,14 @@ class Failures:
     def processing(self, record: InputRecord, cause: Exception) -> None:
         """`processing.exception.handler`."""
         self._decide(self._settings.on_processing_error, record, "cannot be processed", cause)
+
+    def punctuation(self, task: str, cause: Exception) -> None:
+        """`processing.exception.handler`; there is no record that could be sent to the dead letters."""
+        if self._settings.on_processing_error == "fail":
+            raise PoisonRecordError(
+                f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
+            ) from cause
+        self.skipped += 1
 
     def bad_output(self, record: InputRecord, topic: str, cause: Exception) -> None:
         """`production.exception.handler`."""

@@ -11,10 +11,10 @@ _PARTITION: Final = 1
 _TIMESTAMP: Final = 3
 
 
-def merged(records: Iterable[InputRecord], order: Mapping[str, int]) -> Iterator[InputRecord]:
+def merged(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
     """Always the head with the smallest timestamp; within a partition by offset, whatever its timestamps.
 
-    Heads of one time are taken in the order of their topics in `order` and of their partitions.
+    Heads of one time are taken by the names of their topics, then by partition.
     """
     records = list(records)
     if len({(record[_TOPIC], record[_PARTITION]) for record in records}) <= 1:
@@ -22,17 +22,14 @@ def merged(records: Iterable[InputRecord], order: Mapping[str, int]) -> Iterator
     queues: dict[tuple[str, int], list[InputRecord]] = {}
     for record in records:
         queues.setdefault((record[_TOPIC], record[_PARTITION]), []).append(record)
-    return _smallest_heads(queues, order)
+    return _smallest_heads(queues)
 
 
-def _smallest_heads(
-    queues: Mapping[tuple[str, int], list[InputRecord]], order: Mapping[str, int]
-) -> Iterator[InputRecord]:
+def _smallest_heads(queues: Mapping[tuple[str, int], list[InputRecord]]) -> Iterator[InputRecord]:
     heads = []
-    for (topic, partition), queue in queues.items():
+    for place, queue in queues.items():
         rest = iter(queue)
         first = next(rest)
-        place = (order.get(topic, len(order)), topic, partition)
         heads.append((first[_TIMESTAMP], place, first, rest))
     heapify(heads)
     while heads:

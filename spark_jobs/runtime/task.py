@@ -135,7 +135,7 @@ class Task:
         self._wall = wall_clock_ms
         self._start()
         self._consume(records)
-        self._schedules[PunctuationType.WALL_CLOCK_TIME].punctuate(wall_clock_ms)
+        self._punctuate(PunctuationType.WALL_CLOCK_TIME, wall_clock_ms)
         for finish in reversed(self._finishes):  # parents are built after their children
             finish()
         self._stores.flush()
@@ -180,12 +180,10 @@ class Task:
     def _consume(self, records: Iterable[InputRecord]) -> None:
         if self._timestamps:
             records = self._timed(records)
-        order = {topic: place for place, topic in enumerate(self._consumers)}
-        schedules = self._schedules[PunctuationType.STREAM_TIME]
-        scheduled = schedules.all
+        scheduled = self._schedules[PunctuationType.STREAM_TIME].all
         topic = ""
         consume: Consume = self._unread
-        for record in merged(records, order):
+        for record in merged(records):
             if record[_TOPIC] != topic:
                 topic = record[_TOPIC]
                 consume = self._consumer(topic)
@@ -197,7 +195,15 @@ class Task:
                 self.ambient.node = None
                 self.failures.processing(record, fault)
             if scheduled:
-                schedules.punctuate(self.stream_time.now)
+                self._punctuate(PunctuationType.STREAM_TIME, self.stream_time.now)
+
+    def _punctuate(self, kind: PunctuationType, now: int) -> None:
+        """`processing.exception.handler` decides here, too (KIP-1033)."""
+        try:
+            self._schedules[kind].punctuate(now)
+        except Exception as fault:  # noqa: BLE001 - users' callbacks raise anything
+            self.ambient.node = None
+            self.failures.punctuation(self.task_id, fault)
 
     def _timed(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
         for record in records:

@@ -7,7 +7,7 @@ def record(topic: str, partition: int, offset: int, time: int) -> InputRecord:
 
 
 def order(*records: InputRecord) -> list[tuple[str, int, int]]:
-    return [taken[:3] for taken in merged(records, {"a": 0, "b": 1})]
+    return [taken[:3] for taken in merged(records)]
 
 
 def test_one_partition_is_taken_by_offset_whatever_its_times() -> None:

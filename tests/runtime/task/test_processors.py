@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from spark_jobs.processors import (
@@ -14,7 +15,7 @@ from spark_jobs.processors import (
     ValueTransformer,
 )
 from spark_jobs.runtime.task import PoisonRecordError
-from tests.runtime.driver import Driver
+from tests.runtime.driver import NO_CACHE, Driver
 
 PROCESS = """
 - stream: {topic: in, serdes: {key: string, value: string}}
@@ -125,6 +126,31 @@ def test_a_cancelled_schedule_is_silent() -> None:
     driver = Driver(PROCESS, classes={"User": user(lambda self, record: None, init)})  # noqa: ARG005
     outputs = driver.feed(*(driver.record("in", b"k", b"v", time) for time in (3, 30, 60)))
     assert [time for *_, time in shown(outputs)] == [3]
+
+
+def failing_at(time: int) -> type[Processor]:
+    def init(self: Any) -> None:  # noqa: ANN401
+        def tick(timestamp: int) -> None:
+            if timestamp == time:
+                raise ValueError("not now")
+            self.context.forward(Record("tick", None, timestamp))
+
+        self.context.schedule(10, PunctuationType.STREAM_TIME, tick)
+
+    return user(lambda self, record: self.context.forward(record), init)
+
+
+def test_a_failing_punctuation_stops_the_task_by_name() -> None:
+    driver = Driver(PROCESS, classes={"User": failing_at(3)})
+    with pytest.raises(PoisonRecordError, match="task 0_0: a punctuation failed: ValueError: not now"):
+        driver.feed(driver.record("in", b"k", b"v", 3))
+
+
+def test_a_failing_punctuation_can_be_passed_over() -> None:
+    settings = attrs.evolve(NO_CACHE, on_processing_error="continue")
+    driver = Driver(PROCESS, settings, {"User": failing_at(3)})
+    outputs = driver.feed(driver.record("in", b"k", b"v", 3), driver.record("in", b"k", b"v", 12))
+    assert [(key, time) for _, key, _, time in shown(outputs)] == [("k", 3), ("k", 12), ("tick", 12)]
 
 
 def test_process_values_keeps_the_key() -> None:
