@@ -30,7 +30,6 @@ class Topics:
             "log_level": 0,
         }
         self._admin = AdminClient(self._servers)
-        self._producer = Producer({**self._servers, "linger.ms": 5})
 
     def create(self, partitions: Mapping[str, int]) -> None:
         forever = {"retention.ms": "-1"}  # recorded timestamps lie years back
@@ -52,6 +51,9 @@ class Topics:
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result()
 
     def delete_all(self) -> None:
         """Leave only Kafka's own."""
@@ -82,11 +84,12 @@ class Topics:
     def put(
         self, topic: str, records: Iterable[tuple[bytes | None, bytes | None, int]], partition: int = 0
     ) -> None:
-        """Write (key, value, timestamp) in order."""
+        """Write (key, value, timestamp) in order, by a producer that knows the partitions of now."""
+        producer = Producer({**self._servers, "linger.ms": 5})
         for key, value, timestamp in records:
-            self._producer.produce(topic, value, key, partition, timestamp=timestamp)
-            self._producer.poll(0)
-        assert self._producer.flush(_WAIT_SECONDS) == 0
+            producer.produce(topic, value, key, partition, timestamp=timestamp)
+            producer.poll(0)
+        assert producer.flush(_WAIT_SECONDS) == 0
 
     def get(self, topic: str) -> list[InputRecord]:
         """Read all committed records, partition by partition, deleted ones left out."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import attrs
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # public all the same
 from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemCode, ProblemsError
@@ -153,7 +152,7 @@ def test_a_topic_that_goes_stops_the_application(stage: Stage, lost: str, code: 
         running.application.start()
         assert until(lambda: running.application.state is ClientState.RUNNING, _PATIENCE_SECONDS)
         name = lost.replace("ID", running.id)
-        AdminClient({"bootstrap.servers": stage.servers}).delete_topics([name])[name].result()
+        stage.topics.delete(name)
         assert running.application.wait(_PATIENCE_SECONDS)
         assert running.application.state is ClientState.ERROR
         assert (code, name) in {(problem.code, problem.topic) for problem in running.application.problems}
@@ -164,9 +163,7 @@ def test_new_partitions_of_a_source_are_read_from_their_beginning(stage: Stage) 
         running.application.start()
         running.feed(b"1")
         running.application.wait_until_idle()
-        admin = AdminClient({"bootstrap.servers": stage.servers})
-        admin.create_partitions([NewPartitions(running.source, 3)])[running.source].result()
-        assert until(lambda: stage.topics.partitions(running.source) == 3, _PATIENCE_SECONDS)
+        stage.topics.expand(running.source, 3)
         running.feed(b"2", partition=2)
         assert until(lambda: sorted(map(str, running.values())) == ["b'<1>'", "b'<2>'"], _PATIENCE_SECONDS)
 
