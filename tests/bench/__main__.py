@@ -2,13 +2,14 @@
 
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.bench import admin_requests, agent, compilation, drift, engine, previews, runtime
-from toolchain import ensure_kafka, ensure_pulumi
+from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
-_BENCHMARKS = {
+_BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], None]] = {
     "compile": compilation.run,
     "requests": admin_requests.run,
     "previews": previews.run,
