@@ -17,7 +17,7 @@ from infra.model.nodes import SourceNode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of
 from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import OutputRecord
+from spark_jobs.runtime.records import InputRecord, OutputRecord
 from spark_jobs.runtime.stores.local_state import MemoryState
 from spark_jobs.runtime.task import Task
 from tests.runtime.java_queue import JavaQueue
@@ -69,6 +69,21 @@ class Replay:
         self._put((topic, None, key, value, timestamp, ()))
         return self._run(wall_clock_ms)
 
+    def pipe_together(self, records: Iterable[OutputRecord]) -> list[OutputRecord]:
+        """The same for many at once: one batch of a sub-topology holds all that waits for it."""
+        for record in records:
+            self._put(record)
+        written: list[OutputRecord] = []
+        while self._waiting:
+            batches: dict[str, list[Any]] = {}
+            while self._waiting:
+                topic = self._waiting.poll()
+                batch = batches.setdefault(self._reader(topic), [])
+                batch += [self._input(record) for record in self._queues.pop(topic)]
+            for name, batch in batches.items():
+                written += self._batch(name, batch, 0)
+        return written
+
     def advance_wall_clock(self, wall_clock_ms: int) -> list[OutputRecord]:
         written: list[OutputRecord] = []
         for name in self.tasks:
@@ -94,13 +109,16 @@ class Replay:
         while self._waiting:
             topic = self._waiting.poll()
             queue = self._queues[topic]
-            _, _, key, value, timestamp, headers = queue.popleft()
+            record = self._input(queue.popleft())
             if queue:
                 self._waiting.offer(topic)
-            offset = next(self._offsets.setdefault(topic, count()))
-            record = (topic, 0, offset, timestamp, key, value, headers)
             written += self._batch(self._reader(topic), [record], wall_clock_ms)
         return written
+
+    def _input(self, record: OutputRecord) -> InputRecord:
+        topic, _, key, value, timestamp, headers = record
+        offset = next(self._offsets.setdefault(topic, count()))
+        return (topic, 0, offset, timestamp, key, value, headers)
 
     def _batch(self, name: str, records: list[Any], wall_clock_ms: int) -> list[OutputRecord]:
         outputs = self.tasks[name].process(records, wall_clock_ms)

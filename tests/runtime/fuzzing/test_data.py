@@ -14,12 +14,12 @@ import pytest
 from infra.model.behaviours import Format
 from infra.spec import load_text
 from spark_jobs.runtime.program import SubtopologyProgram
-from spark_jobs.runtime.program_interface import Serde
+from spark_jobs.runtime.program_interface import EngineSettings, Serde
 from spark_jobs.runtime.records import Value, Windowed
 from spark_jobs.runtime.serdes import Plain, serde_of
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
-from tests.runtime.fuzzing.generation import Generator, records
-from tests.runtime.replay import Replay, runnable_programs
+from tests.runtime.fuzzing.generation import Generator, TableGenerator, records
+from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
 _RECORDS = 40
@@ -46,11 +46,7 @@ class TextProgram(SubtopologyProgram):
 
 def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool = False) -> Outputs:
     """`reopens` = tasks are made anew after each record, over the state that they left."""
-    loaded = load_text(json.dumps(document), "fuzz.json")
-    assert not loaded.problems, loaded.problems
-    made = runnable_programs(loaded.documents[0], ())
-    fields = [field.name for field in attrs.fields(SubtopologyProgram)]
-    replay = Replay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
+    replay = _program_of(document, UNCACHED)
     outputs: Outputs = defaultdict(list)
     for after, record in enumerate(data):
         if reopens:
@@ -62,6 +58,14 @@ def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool 
             if topic.startswith("out-"):
                 outputs[topic].append((after, _shown(out_key), _shown(out_value), timestamp))
     return dict(outputs)
+
+
+def _program_of(document: dict[str, Any], settings: EngineSettings) -> Replay:
+    loaded = load_text(json.dumps(document), "fuzz.json")
+    assert not loaded.problems, loaded.problems
+    made = runnable_programs(loaded.documents[0], (), settings)
+    fields = [field.name for field in attrs.fields(SubtopologyProgram)]
+    return Replay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
 
 
 def theirs(answer: list[Any]) -> Outputs:
@@ -122,6 +126,42 @@ def kafka_streams() -> Iterator[KafkaStreams]:
 def test_tasks_go_on_where_others_stopped(seed: int) -> None:
     document, data = situation(seed)
     assert ours(document, data, reopens=True) == ours(document, data)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_batches_and_caches_end_in_the_same_tables(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the same topologies in each run
+    generator = TableGenerator(chance)
+    document = generator.document(chance.randint(1, 6))
+    made = records(chance, generator.topics, 60)
+    data = [record for record in made if record["key"] is not None and record["value"] is not None]
+    one_by_one = _program_of(document, UNCACHED)
+    together = _program_of(document, EngineSettings())
+    for record in data:
+        one_by_one.pipe(*_piped(record))
+    at = 0
+    while at < len(data):
+        size = chance.randint(1, 15)
+        batch = [_piped(record) for record in data[at : at + size]]
+        together.pipe_together([(topic, None, key, value, time, ()) for topic, key, value, time in batch])
+        at += size
+    assert _tables(together) == _tables(one_by_one)
+
+
+def _piped(record: dict[str, Any]) -> tuple[str, bytes | None, bytes | None, int]:
+    key, value = (None if part is None else part.encode() for part in (record["key"], record["value"]))
+    return record["topic"], key, value, record["timestamp"]
+
+
+def _tables(replay: Replay) -> dict[str, dict[str | None, str]]:
+    """The last row of each key in each sink, but for groups without members."""
+    tables: dict[str, dict[str | None, str]] = defaultdict(dict)
+    for topic, _, key, value, _, _ in replay.written:
+        if topic.startswith("out-"):
+            tables[topic].pop(_shown(key), None)
+            if value is not None and value != bytes(8):
+                tables[topic][_shown(key)] = value.decode("latin-1")
+    return {topic: rows for topic, rows in tables.items() if rows}
 
 
 @pytest.mark.oracle
