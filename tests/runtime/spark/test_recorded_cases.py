@@ -132,15 +132,16 @@ def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> N
             )
         ]
         if any(record["timestamp"] is None for record in records):
-            # What a suppression buffers is written when Kafka Streams commits: there after each record.
+            # What a suppression buffers is written when Kafka Streams commits: there after each record. Values
+            # name topic and offset, which are others here.
             assert _alive(found) == _alive(records), topic
         else:
             assert _multiset(found) == _multiset(records), topic
 
 
-def _alive(records: list[Json]) -> Json:
+def _alive(records: list[Json]) -> set[str]:
     latest = {record["key_base64"]: record["value_base64"] for record in records}
-    return {key: value for key, value in latest.items() if value is not None}
+    return {key for key, value in latest.items() if value is not None}
 
 
 def _uncached(document: TopologyDocument) -> TopologyDocument:
