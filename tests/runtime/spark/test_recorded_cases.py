@@ -132,8 +132,8 @@ def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> N
             )
         ]
         if any(record["timestamp"] is None for record in records):
-            # What a suppression buffers is written when Kafka Streams commits: there after each record. Values
-            # name topic and offset, which are others here.
+            # What a suppression buffers is written when Kafka Streams commits: there after each record.
+            # Its values name topic and offset, which are others here.
             assert _alive(found) == _alive(records), topic
         else:
             assert _multiset(found) == _multiset(records), topic
