@@ -4,21 +4,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
-from tests.control.conftest import Asking
+from tests.control.agent_process import AGENT, ROOT, SECONDS, AgentProcess
 from tests.pulumi.cluster import Cluster
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
@@ -26,94 +21,7 @@ from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 
-_ROOT = Path(__file__).parents[2]
-_AGENT = (sys.executable, "-m", "infra.cli", "agent")
-_SECONDS = 60
 SESSION_SECONDS = 6
-
-
-class AgentProcess:
-    """One agent, and the lines of its log as they come."""
-
-    def __init__(self, client_id: str, scene: "Scene", follow_up_ms: int) -> None:
-        self.client_id = client_id
-        self.process = subprocess.Popen(
-            [
-                *(
-                    *_AGENT,
-                    "run",
-                    str(scene.folder),
-                    "--bootstrap-server",
-                    scene.servers,
-                    "--group",
-                    scene.suffix,
-                ),
-                *("--client-id", client_id, "--http", "127.0.0.1:0", "--log-format", "json"),
-                *(
-                    "--metadata-max-age-ms",
-                    "300",
-                    "--follow-up-ms",
-                    str(follow_up_ms),
-                    "--session-timeout-ms",
-                    "6000",
-                ),
-            ],
-            cwd=_ROOT,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._lines: Queue[Mapping[str, Any]] = Queue()
-        self._heard: list[str] = []
-        Thread(target=self._read, daemon=True).start()
-
-    @cached_property
-    def url(self) -> str:
-        return str(self.await_line("agent started")["endpoint"])
-
-    @property
-    def asking(self) -> Asking:
-        return Asking(self.url)
-
-    def await_line(self, words: str) -> Mapping[str, Any]:
-        """Return the next line with these words."""
-        try:
-            while (line := self._lines.get(timeout=_SECONDS))["event"] != words:
-                pass
-        except Empty:
-            raise AssertionError(f"{self.client_id} never said {words!r}:\n{''.join(self._heard)}") from None
-        return line
-
-    def value(self, name: str, **labels: str) -> float | None:
-        """Return a sample of /metrics, the sum of those that have these labels; None when there is none."""
-        found = [
-            sample.value
-            for family in text_string_to_metric_families(self.asking.get("/metrics").text)
-            for sample in family.samples
-            if sample.name == name and labels.items() <= sample.labels.items()
-        ]
-        return sum(found) if found else None
-
-    def await_value(self, wanted: float, name: str, **labels: str) -> None:
-        assert until(lambda: self.value(name, **labels) == wanted, _SECONDS), self.value(name, **labels)
-
-    def application(self, id_: str) -> Mapping[str, Any]:
-        applications = self.asking.get("/status").json["agent"]["applications"]
-        return next((each for each in applications if each["id"] == id_), {})
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
-        self.process.send_signal(how)
-        try:
-            return self.process.wait(_SECONDS)
-        finally:
-            self.process.kill()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr:
-            for line in self.process.stderr:
-                self._heard.append(line)
-                if line.startswith("{"):  # not so if it dies of an error
-                    self._lines.put(json.loads(line))
 
 
 class Scene:
@@ -129,26 +37,26 @@ class Scene:
         make_topics(self._cluster, unique_documents(suffix), self._sources(2))
 
     def start(self, client_id: str, follow_up_ms: int = 300) -> AgentProcess:
-        self._agents.append(AgentProcess(client_id, self, follow_up_ms))
+        self._agents.append(AgentProcess(client_id, self.folder, self.servers, self.suffix, follow_up_ms))
         return self._agents[-1]
 
     def leader(self, *agents: AgentProcess) -> AgentProcess:
         assert until(
-            lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, _SECONDS
+            lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, SECONDS
         )
         [leader] = [agent for agent in agents if agent.value("headwater_agent_leader")]
-        assert until(lambda: leader.application(self.totals_app).get("phase") == "steady", _SECONDS)
+        assert until(lambda: leader.application(self.totals_app).get("phase") == "steady", SECONDS)
         return leader
 
     def grow(self, orders: int) -> None:
         self._cluster.expand(self.orders, orders)
 
     def await_counts(self, orders: int) -> None:
-        await_counts(self._cluster, unique_documents(self.suffix), self._sources(orders), _SECONDS)
+        await_counts(self._cluster, unique_documents(self.suffix), self._sources(orders), SECONDS)
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [*_AGENT, *arguments], cwd=_ROOT, capture_output=True, text=True, check=False, env={**os.environ}
+            [*AGENT, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ}
         )
 
     def history(self) -> list[Mapping[str, Any]]:
@@ -214,7 +122,7 @@ def test_another_agent_finishes_what_a_killed_leader_began(scene: Scene) -> None
     scene.await_counts(7)
     heir.await_line("leadership gained")
     heir.await_value(1, "headwater_agent_leader")
-    assert until(lambda: _is_over(scene), _SECONDS)
+    assert until(lambda: _is_over(scene), SECONDS)
     [past] = [each for each in scene.history() if each["application"] == scene.totals_app]
     assert past["stages"][0]["clientId"] == leader.client_id
     assert past["stages"][-1]["clientId"] == heir.client_id
@@ -227,7 +135,7 @@ def test_a_leader_that_was_paused_leaves_to_its_heir_what_the_heir_did(scene: Sc
     paused.process.send_signal(signal.SIGSTOP)
     scene.grow(8)
     scene.await_counts(8)
-    assert until(lambda: _is_over(scene), _SECONDS)
+    assert until(lambda: _is_over(scene), SECONDS)
     paused.process.send_signal(signal.SIGCONT)
     paused.await_line("leadership lost")
     paused.await_value(0, "headwater_agent_leader")
@@ -258,7 +166,7 @@ def test_a_broker_that_hangs_for_30_seconds_splits_nobody(
             time.sleep(30 - SESSION_SECONDS)
             broker.resume()
             scene.await_counts(9)
-            assert until(lambda: _is_over(scene), _SECONDS)
+            assert until(lambda: _is_over(scene), SECONDS)
             assert until(lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, 30)
             terms: dict[int, set[str]] = {}
             for past in scene.history():
@@ -275,9 +183,9 @@ def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
     scene.leader(agent)
     off = scene.run("autoscaling", "off", agent.url, "--application", scene.totals_app)
     assert off.stdout == f"{agent.url}: autoscaling is off for {scene.totals_app}.\n"
-    assert until(lambda: agent.application(scene.totals_app)["autoscaling"] is False, _SECONDS)
+    assert until(lambda: agent.application(scene.totals_app)["autoscaling"] is False, SECONDS)
     scene.grow(5)
-    assert until(lambda: agent.application(scene.totals_app)["phase"] == "stopped", _SECONDS)
+    assert until(lambda: agent.application(scene.totals_app)["phase"] == "stopped", SECONDS)
     assert agent.application(scene.totals_app)["errorCode"] == "INCOMPLETE_SOURCE_TOPIC_METADATA"
     stopped = {"application_id": scene.totals_app}
     assert agent.value("headwater_agent_application_phase", **stopped, phase="stopped") == 1
@@ -285,7 +193,7 @@ def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
     assert agent.value("headwater_agent_missing_partitions", **stopped)
     assert scene.run("autoscaling", "on", agent.url).returncode == 0
     scene.await_counts(5)
-    assert until(lambda: agent.application(scene.totals_app)["phase"] == "steady", _SECONDS)
+    assert until(lambda: agent.application(scene.totals_app)["phase"] == "steady", SECONDS)
     assert agent.end() == 0
 
 

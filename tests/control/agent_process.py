@@ -1,0 +1,105 @@
+"""A real `headwater agent run` process."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.control.conftest import Asking
+from toolchain.broker.readiness import until
+
+ROOT = Path(__file__).parents[2]
+AGENT = (sys.executable, "-m", "infra.cli", "agent")
+SECONDS = 60
+
+
+class AgentProcess:
+    """One agent, and the lines of its log as they come."""
+
+    def __init__(self, client_id: str, documents: Path, servers: str, group: str, follow_up_ms: int) -> None:
+        self.client_id = client_id
+        self.process = subprocess.Popen(
+            [
+                *(
+                    *AGENT,
+                    "run",
+                    str(documents),
+                    "--bootstrap-server",
+                    servers,
+                    "--group",
+                    group,
+                ),
+                *("--client-id", client_id, "--http", "127.0.0.1:0", "--log-format", "json"),
+                *(
+                    "--metadata-max-age-ms",
+                    "300",
+                    "--follow-up-ms",
+                    str(follow_up_ms),
+                    "--session-timeout-ms",
+                    "6000",
+                ),
+            ],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines: Queue[Mapping[str, Any]] = Queue()
+        self._heard: list[str] = []
+        Thread(target=self._read, daemon=True).start()
+
+    @cached_property
+    def url(self) -> str:
+        return str(self.await_line("agent started")["endpoint"])
+
+    @property
+    def asking(self) -> Asking:
+        return Asking(self.url)
+
+    def await_line(self, words: str) -> Mapping[str, Any]:
+        """Return the next line with these words."""
+        try:
+            while (line := self._lines.get(timeout=SECONDS))["event"] != words:
+                pass
+        except Empty:
+            raise AssertionError(f"{self.client_id} never said {words!r}:\n{''.join(self._heard)}") from None
+        return line
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return a sample of /metrics, the sum of those that have these labels; None when there is none."""
+        found = [
+            sample.value
+            for family in text_string_to_metric_families(self.asking.get("/metrics").text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        ]
+        return sum(found) if found else None
+
+    def await_value(self, wanted: float, name: str, **labels: str) -> None:
+        assert until(lambda: self.value(name, **labels) == wanted, SECONDS), self.value(name, **labels)
+
+    def application(self, id_: str) -> Mapping[str, Any]:
+        applications = self.asking.get("/status").json["agent"]["applications"]
+        return next((each for each in applications if each["id"] == id_), {})
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(SECONDS)
+        finally:
+            self.process.kill()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr:
+            for line in self.process.stderr:
+                self._heard.append(line)
+                if line.startswith("{"):  # not so if it dies of an error
+                    self._lines.put(json.loads(line))
