@@ -40,7 +40,7 @@ def test_programs_of_the_examples(file: Path) -> None:
     (document,) = load_documents([file]).documents
     told = problems_of(document, build_nodes(document))
     text = "\n".join(line for program in programs_of(document) for line in rendered(program))
-    shown = problems_text(told) if told else ""
+    shown = problems_text(told).replace(f"{EXAMPLES}{os.sep}", "") if told else ""
     check(GOLDEN / f"{file.stem}.txt", f"{text}\n\n{shown}".rstrip() + "\n")
 
 
