@@ -7,8 +7,8 @@ import attrs
 
 from infra.model.acls import AclDeclaration
 from infra.model.nodes import NodeTopology
-from infra.model.operators import Operator
 from infra.model.observed import ObservedTopology
+from infra.model.operators import Operator
 from infra.model.problems import Location
 
 
@@ -114,5 +114,5 @@ class TopologyDocument:
     application: Application
     steps: tuple[Step, ...] = ()
     described: DescribedTopology | None = None
-    sinks: tuple[Sink, ...] = ()
     observed: ObservedTopology | None = None
+    sinks: tuple[Sink, ...] = ()
