@@ -20,7 +20,7 @@ def running_application(bootstrap_servers: str, document: Mapping[str, Any]) -> 
     """The application of `document`, in the state RUNNING for as long as the context lasts."""
     java, folder = built_program()
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
-    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]
+    command = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -25,8 +25,8 @@ Counts = dict[tuple[str, int, int], int]
 def counted(window: str, records: Sequence[tuple[str, int]], size: int | None) -> Counts:
     """(key, start, end) → the last count that is not deleted."""
     driver = Driver(_TOPOLOGY.format(window=window))
-    for key, time in records:
-        driver.feed(driver.record("in", key.encode(), b"v", time))
+    for sent, time in records:
+        driver.feed(driver.record("in", sent.encode(), b"v", time))
     last: dict[tuple[str, int, int], int | None] = {}
     for topic, _, windowed, value, _, _ in driver.all_outputs:
         if topic == "out" and windowed is not None:
