@@ -33,6 +33,8 @@ _CONFIG = {
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     "repartition.purge.interval.ms": "3600000",  # what went through repartition topics is looked at
 }
+_ORDER_OF_TWO = ("<app>-paid-clicks-store-other-join-store-changelog",)
+"""Who waits for a partner depends on which of two repartition topics is read first when one run feeds both."""
 CASES = [
     case
     for case in cases_with("input.jsonl", "output.jsonl")
@@ -131,7 +133,11 @@ def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> N
                 topic.replace("<app>", document.application.id, 1)
             )
         ]
-        if any(record["timestamp"] is None for record in records):
+        if topic in _ORDER_OF_TWO:
+            assert {record["key_base64"] for record in records} <= {each["key_base64"] for each in found}, (
+                topic
+            )
+        elif any(record["timestamp"] is None for record in records):
             # What a suppression buffers is written when Kafka Streams commits: there after each record.
             # Its values name topic and offset, which are others here.
             assert _alive(found) == _alive(records), topic
