@@ -34,7 +34,7 @@ _CONFIG = {
     "repartition.purge.interval.ms": "3600000",  # what went through repartition topics is looked at
 }
 _ORDER_OF_TWO = ("<app>-paid-clicks-store-other-join-store-changelog",)
-"""Who waits for a partner depends on which of two repartition topics is read first when one run feeds both."""
+"""Who waits for a partner depends on which of two repartition topics is read first if one run feeds both."""
 CASES = [
     case
     for case in cases_with("input.jsonl", "output.jsonl")
