@@ -26,6 +26,7 @@ from spark_jobs.runtime.client.reset import Reset
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState, QueryState
 from spark_jobs.runtime.client.topics import TopicKeeper
+from spark_jobs.runtime.client.uneven_growth import UnevenGrowth
 from spark_jobs.runtime.program import SubtopologyProgram
 from spark_jobs.runtime.spark.batches import Batches
 from spark_jobs.runtime.spark.offset_log import batch_ends
@@ -75,7 +76,9 @@ class StreamsApplication:
         self._make_programs = programs
         self._settings = settings
         config = document.application.config
-        self._exactly_once = StreamsConfig.of(document.application).guarantee is Guarantee.EXACTLY_ONCE_V2
+        streams_config = StreamsConfig.of(document.application)
+        self._exactly_once = streams_config.guarantee is Guarantee.EXACTLY_ONCE_V2
+        self._uneven = UnevenGrowth.of(streams_config)
         self._purge_seconds = int(config.get(_PURGE_KEY, _PURGE_MS)) / 1000
         self._keeper = TopicKeeper(document, settings.connection)
         self._positions = Positions(settings.connection, self.id)
@@ -295,7 +298,10 @@ class StreamsApplication:
             # The cluster may be away for a while; the queries know how long they bear that.
             _log.warning("topics could not be looked at", problems=[p.summary for p in error.problems])
             return False
-        if wrong := errors(look.problems):
+        wrong = errors(look.problems)
+        if self._uneven.is_borne(wrong, time.monotonic()):
+            _log.warning("joined topics are not expanded alike yet", problems=[p.summary for p in wrong])
+        elif wrong:
             self.problems = tuple(wrong)
             for problem in wrong:
                 _log.error(
