@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -204,3 +205,18 @@ def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterat
     users = (SaslUser("writer", "right"), SaslUser("reader", "also"))
     with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True)) as broker:
         yield broker
+
+
+def test_a_restarted_broker_waits_for_its_port(own_broker: MakeBroker) -> None:
+    """Clients know it: one that knocks at a dead port of its own machine may be given that very port."""
+    with own_broker() as broker:
+        address = broker.bootstrap_servers
+        broker.kill()
+        with socket.socket() as knocker:
+            knocker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            knocker.bind((HOST, int(address.rpartition(":")[2])))
+            knocker.listen()
+            threading.Timer(8.0, knocker.close).start()
+            broker.start()
+        assert broker.bootstrap_servers == address
+        assert topics(admin(broker)) == set()

@@ -50,6 +50,7 @@ class Broker:
         self.cluster_id = stored_cluster_id(folder) or random_cluster_id()
         self._chosen_port = port
         self._ports: dict[str, int] = {}
+        self._was_ready = False
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
@@ -86,10 +87,15 @@ class Broker:
                 self._ports = self._choose_ports()
             failure = self._attempt(inherited)
             if failure is None:
+                self._was_ready = True
                 return
             if _PORT_TAKEN not in failure or attempt == _ATTEMPTS:
                 raise ToolchainError(failure)
-            self._ports = {}  # somebody took one between choosing and listening
+            if self._was_ready:
+                # Clients know the ports. One that kept knocking may have got the port itself for a moment.
+                until(lambda: all(map(is_free, self._ports.values())), _STOP_SECONDS)
+            else:
+                self._ports = {}  # somebody took one between choosing and listening
 
     def stop(self) -> None:
         """End the broker in good order, by force if it does not comply."""
