@@ -22,6 +22,9 @@ from spark_jobs.control import (
     access_of,
 )
 from tests.control.conftest import Asking
+from toolchain.broker.readiness import until
+
+_PATIENCE_SECONDS = 60.0
 
 Serving = Callable[..., Asking]
 TOKEN = "a-token-that-nobody-guesses"
@@ -195,10 +198,10 @@ def _hung_up(connections: list[socket.socket]) -> list[socket.socket]:
 
 
 def _eventually(condition: Callable[[], bool]) -> bool:
-    for _ in range(100):
+    def holds() -> bool:
         try:
-            if condition():
-                return True
+            return condition()
         except OSError:
-            pass
-    return False
+            return False
+
+    return bool(until(holds, _PATIENCE_SECONDS))

@@ -71,4 +71,5 @@ def test_five_thousand(shape: Shape, optimization: str) -> None:
     nodes, seconds = build(shape, 5000, optimization)
     assert not errors(nodes.problems)
     assert len(nodes.nodes) > 2500
-    assert seconds < 1, f"{seconds:.2f} s"
+    # Far above what it takes (`make bench` tells), far below what a square of the size would.
+    assert seconds < 20, f"{seconds:.2f} s"
