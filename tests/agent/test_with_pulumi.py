@@ -69,7 +69,7 @@ def test_both_at_the_same_moment(world: World) -> None:
         up.communicate(timeout=120)
         world.settles_at(6, 6)
         await_true(lambda: agent.of(Notified))
-        world.is_clean()
+        clean_after(world, up.returncode)
 
 
 def test_up_has_planned_what_the_agent_then_does(world: World) -> None:
@@ -80,4 +80,12 @@ def test_up_has_planned_what_the_agent_then_does(world: World) -> None:
         up.communicate(timeout=120)
         await_true(lambda: agent.state.is_recovered and agent.phase(world.id) is Phase.STEADY)
         world.settles_at(6, 6)
-        world.is_clean()
+        clean_after(world, up.returncode)
+
+
+def clean_after(world: World, returncode: int) -> None:
+    """An `up` that was overtaken fails, and Pulumi notes that: the next one clears it and changes nothing."""
+    if returncode != 0:
+        world.up()
+        world.settles_at(6, 6)
+    world.is_clean()

@@ -108,7 +108,7 @@ class World:
 
     def is_clean(self, *flags: str) -> None:
         """Assert that neither Pulumi nor the planner sees anything to do."""
-        outcome = self.stack.preview("--expect-no-changes", *flags)
+        outcome = self.stack.preview("--expect-no-changes", "--diff", *flags)
         assert outcome.succeeded, str(outcome)
 
 

@@ -34,7 +34,10 @@ _CONFIG = {
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     "repartition.purge.interval.ms": "3600000",  # what went through repartition topics is looked at
 }
-_ORDER_OF_TWO = ("<app>-paid-clicks-store-other-join-store-changelog",)
+_ORDER_OF_TWO = (
+    "<app>-paid-clicks-store-other-join-store-changelog",
+    "<app>-paid-clicks-store-this-join-store-changelog",
+)
 """Who waits for a partner depends on which of two repartition topics is read first if one run feeds both."""
 CASES = [
     case
