@@ -27,7 +27,8 @@ T = TypeVar("T")
 # The library annotates the enum and gives its number.
 _SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _AUTHORIZER = "authorizer.class.name"
-_ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
+# A name that no topic can have is told by the lints; the cluster has no such topic.
+_ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
 
 class Reading:

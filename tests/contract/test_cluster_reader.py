@@ -90,6 +90,14 @@ def test_what_is_asked_for_and_does_not_exist_is_left_out(cluster: Cluster, app:
     assert not snapshot.groups
 
 
+def test_a_name_that_no_topic_can_have_is_that_of_none(cluster: Cluster, app: str) -> None:
+    """Else the plan would blame the brokers for what the lints tell of the document."""
+    too_long, odd = f"{app}-{'n' * 240}", f"{app}-a:b"
+    request = SnapshotRequest(names=frozenset({too_long}), recorded={odd: "some-id"})
+    assert not {too_long, odd} & cluster.reader().read(request).topics.keys()
+    assert not cluster.reader().topic_ids([too_long, odd])
+
+
 def test_ids_tell_a_topic_from_its_successor(cluster: Cluster, app: str) -> None:
     name, reader = f"{app}-a", cluster.reader()
     cluster.create(name, 1)
