@@ -1,31 +1,18 @@
 """Functions that take names, lambdas, or arguments that are not always evaluated."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cmp_to_key
-from typing import Protocol
 
 from sqlglot import exp
 
+from spark_jobs.runtime.expressions.emitting import Emitting
 from spark_jobs.runtime.expressions.faults import EvaluationError
 from spark_jobs.runtime.expressions.functions.arrays import array_sort, entries_to_map
 from spark_jobs.runtime.expressions.operations import equal, no_fit, truth
-from spark_jobs.runtime.expressions.source import Source, constant
+from spark_jobs.runtime.expressions.source import constant
 from spark_jobs.runtime.records import Value, Windowed
 
-
-class Emitting(Protocol):
-    """What a form needs of the generator."""
-
-    source: Source
-
-    def value(self, node: exp.Expr) -> str: ...
-    def fault(self, node: exp.Expr, summary: str, expected: str = "", fix: str = "") -> str: ...
-    def call(self, function: Callable[..., Value], *arguments: str, strict: bool = False) -> str: ...
-    def function_of(self, node: exp.Expr, counts: Collection[int]) -> str: ...
-    def condition(self, node: exp.Expr) -> str: ...
-
-
-Form = Callable[[Value, exp.Anonymous], str]
+Form = Callable[[Emitting, exp.Anonymous], str]
 
 
 # objects

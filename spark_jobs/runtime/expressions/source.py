@@ -14,7 +14,7 @@ MOST_LEVELS = 60
 
 
 class TooNestedError(Exception):
-    pass
+    """More levels than `MOST_LEVELS`."""
 
 
 class Source:
@@ -65,6 +65,14 @@ def constant(value: str | float | bool | None) -> str:  # noqa: FBT001
     if isinstance(value, float) and value in {float("inf"), float("-inf")}:
         return "1e999" if value > 0 else "-1e999"
     return repr(value)
+
+
+_LITERALS = frozenset("0123456789-'\"")
+
+
+def is_literal(code: str) -> bool:
+    """A constant that is not null; all else that emitters return is `None` or a variable."""
+    return code[0] in _LITERALS or code in {"True", "False"}
 
 
 def make(source: str, objects: Mapping[str, Value]) -> Callable[..., Value]:

@@ -1,7 +1,7 @@
 """Functions by name: one table a family, `FUNCTIONS` is all of them.
 
 Functions with lambdas, with aliases or with arguments that are not always evaluated are forms of the language
-and stand in `generating`.
+and stand in `forms`.
 """
 
 from collections.abc import Mapping
