@@ -1,5 +1,6 @@
 """What happens in a step. Each act has the command that a person would type, and does it on the stage."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -7,6 +8,7 @@ import attrs
 import click
 
 from infra.cli.demo.stage import DOCUMENTS, Stage
+from infra.cli.demo.traffic import pay, payments
 from infra.cli.pulumi_project import Finished
 
 
@@ -42,13 +44,17 @@ class Pulumi:
 
 @attrs.frozen
 class Headwater:
+    """`with_spark` adds what the demo knows of this machine, and nobody needs to see."""
+
     arguments: Sequence[str]
+    with_spark: bool = False
 
     def command(self, stage: Stage) -> str:
         return f"headwater {' '.join(self._filled(stage))}"
 
     def run(self, stage: Stage) -> Finished:
-        return stage.headwater(*self._filled(stage))
+        spark = ("--jars", ",".join(stage.spark_jars)) if self.with_spark else ()
+        return stage.headwater(*self._filled(stage), *spark)
 
     def _filled(self, stage: Stage) -> list[str]:
         """`{broker}` stands for the broker's address."""
@@ -135,7 +141,23 @@ class Bring:
         return f"cp ~/{self.name} {self.target}"
 
     def do(self, stage: Stage) -> None:
-        stage.bring(self.name, stage.folder / self.target)
+        shutil.copy(stage.material(self.name), stage.folder / self.target)
+
+
+@attrs.frozen
+class Pay:
+    """Records come in: hour and minute, category and amount, a line each."""
+
+    name: str
+    topic: str
+
+    def command(self, stage: Stage) -> str:
+        lines = stage.material(self.name).read_text(encoding="utf-8").splitlines()
+        return "\n".join((f"produce to {self.topic}:", *(f"  {line}" for line in lines)))
+
+    def do(self, stage: Stage) -> None:
+        records = payments(stage.material(self.name))
+        pay(stage.broker.bootstrap_servers, self.topic, records, stage.first_hour)
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from rich.console import Console
 from infra.cli.demo.run import play
 from infra.cli.demo.stage import NotACloneError
 from infra.cli.exit_codes import ExitCode
-from toolchain import ToolchainError, ensure_kafka, ensure_pulumi
+from toolchain import ToolchainError, ensure_kafka, ensure_pulumi, ensure_spark_jars
 
 _WIDTH_OF_FILES = 120
 
@@ -25,8 +25,8 @@ def demo(context: click.Context, keep: Path | None) -> None:
     """Tell the whole story on a real Kafka broker.
 
     Starts a broker of its own, runs the real Pulumi engine on the three example documents, meddles with the
-    topics, shows what happens, and stops all that it started. Takes one to three minutes; the first run on a
-    machine fetches or builds what it needs before.
+    topics, runs one of the topologies on Spark, shows what happens, and stops all that it started. Takes one
+    to three minutes; the first run on a machine fetches or builds what it needs before.
 
     \b
     Examples:
@@ -36,12 +36,13 @@ def demo(context: click.Context, keep: Path | None) -> None:
     console = Console(width=None if Console().is_terminal else _WIDTH_OF_FILES)
     try:
         kafka, pulumi = ensure_kafka(), ensure_pulumi()
+        jars = tuple(map(str, ensure_spark_jars()))
         if keep is not None:
             keep.mkdir(parents=True)
-            is_right = play(keep.absolute(), kafka, pulumi, console)
+            is_right = play(keep.absolute(), kafka, pulumi, jars, console)
         else:
             with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
-                is_right = play(Path(folder), kafka, pulumi, console)
+                is_right = play(Path(folder), kafka, pulumi, jars, console)
     except (ToolchainError, NotACloneError) as error:
         raise click.ClickException(str(error)) from error
     except FileExistsError:

@@ -21,7 +21,8 @@ class Seen:
     """`errors` are the codes of problems; `place` is file and line of the first.
 
     `planned` counts the topics of the plan by what happens to them, `waves` those that grow, wave by wave.
-    `expanded` is topic → count after, `replaced` are topics that have another id than before.
+    `expanded` is topic → count after, `replaced` are topics that have another id than before. `results` is
+    what the application has written, as far as a step looks at it.
     """
 
     succeeded: bool = True
@@ -33,6 +34,7 @@ class Seen:
     expanded: Mapping[str, int] = attrs.field(factory=dict)
     replaced: frozenset[str] = frozenset()
     deleted: frozenset[str] = frozenset()
+    results: Mapping[str, float] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, finished: Finished, before: Mapping[str, LiveTopic], after: Mapping[str, LiveTopic]) -> Self:
@@ -62,7 +64,8 @@ class Seen:
         outcome = "succeeds" if self.succeeded else f"refused: {codes or 'no code'}"
         place = f" at {self.place}" if self.place else ""
         planned = "".join(f", {number} to {kind}" for kind, number in sorted(self.planned.items()))
-        return f"{outcome}{place}{planned}; {self._changes()}"
+        results = "".join(f"; {name}: {number:.2f}" for name, number in sorted(self.results.items()))
+        return f"{outcome}{place}{planned}; {self._changes()}{results}"
 
     def _changes(self) -> str:
         changes = []

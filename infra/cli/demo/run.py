@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import attrs
 from rich.console import Console
 
 from infra.cli.demo.observation import Seen
@@ -14,11 +15,17 @@ from infra.cli.demo.telling import Result, Teller
 from toolchain import KafkaDistribution, PulumiToolchain
 
 
-def play(folder: Path, kafka: KafkaDistribution, pulumi: PulumiToolchain, console: Console) -> bool:
+def play(
+    folder: Path,
+    kafka: KafkaDistribution,
+    pulumi: PulumiToolchain,
+    spark_jars: Sequence[str],
+    console: Console,
+) -> bool:
     """Play all steps in `folder`; return whether all went as expected. The broker is stopped in any case."""
     teller = Teller(console)
     with ExitStack() as ending:
-        ready = ending.enter_context(stage(folder, kafka, pulumi, SOURCE_TOPICS))
+        ready = ending.enter_context(stage(folder, kafka, pulumi, spark_jars, SOURCE_TOPICS))
         ending.enter_context(ready.member("loyalty", "purchases"))
         teller.introduce(ready.broker.bootstrap_servers, sorted(ready.documents()))
         results = [_play(number, step, ready, teller) for number, step in enumerate(STORY, 1)]
@@ -36,7 +43,10 @@ def _play(number: int, step: Step, on: Stage, teller: Teller) -> Result:
     teller.command(step.command.command(on))
     finished = step.command.run(on)
     teller.output(finished)
-    result = Result(step, Seen.of(finished, before, on.topics()), time.monotonic() - start)
+    seen = Seen.of(finished, before, on.topics())
+    if step.reads:
+        seen = attrs.evolve(seen, results=on.revenue(step.reads))
+    result = Result(step, seen, time.monotonic() - start)
     teller.end(result)
     return result
 

@@ -1,11 +1,10 @@
 """The world of the demo: a broker, a folder with a Pulumi project and documents, and ways to meddle."""
 
-import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
+from infra.cli.demo.silence import silent
+from infra.cli.demo.traffic import first_hour, revenue
 from infra.cli.pulumi_project import Finished, PulumiProject
 from infra.model.cluster import LiveTopic
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
@@ -43,13 +44,15 @@ class NotACloneError(Exception):
 
 @attrs.frozen
 class Stage:
-    """`folder` is where the person of the story works."""
+    """`folder` is where the person of the story works, `first_hour` when payments began (milliseconds)."""
 
     folder: Path
     broker: Broker
     project: PulumiProject
     admin: AdminClient
     reader: KafkaClusterReader
+    spark_jars: Sequence[str]
+    first_hour: int = attrs.field(factory=first_hour)
 
     def pulumi(self, *arguments: str) -> Finished:
         return self.project.run(*arguments, "--stack", STACK)
@@ -89,7 +92,7 @@ class Stage:
     def member(self, group: str, topic: str) -> Iterator[None]:
         """Be a running instance of an application: a member of its consumer group."""
         consumer = Consumer(
-            {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": group}, logger=_silent()
+            {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": group}, logger=silent()
         )
         consumer.subscribe([topic])
         try:
@@ -104,9 +107,14 @@ class Stage:
     def document(self, name: str) -> Path:
         return self.folder / DOCUMENTS / f"{name}.yaml"
 
-    def bring(self, name: str, place: Path) -> None:
-        """Copy a file of the story to where the person has it."""
-        shutil.copy(_MATERIAL / name, place)
+    def material(self, name: str) -> Path:
+        """Return a file of the story."""
+        return _MATERIAL / name
+
+    def revenue(self, topic: str) -> Mapping[str, float]:
+        """Read what came of the payments."""
+        count = self.topics()[topic].partitions
+        return revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
 
     def _until(self, is_so: Callable[[Mapping[str, LiveTopic]], bool]) -> None:
         _patiently(lambda: is_so(self.topics()))()
@@ -114,7 +122,11 @@ class Stage:
 
 @contextmanager
 def stage(
-    folder: Path, kafka: KafkaDistribution, pulumi: PulumiToolchain, source_topics: Mapping[str, int]
+    folder: Path,
+    kafka: KafkaDistribution,
+    pulumi: PulumiToolchain,
+    spark_jars: Sequence[str],
+    source_topics: Mapping[str, int],
 ) -> Iterator[Stage]:
     """Start the broker and make the project; in the end the broker is stopped. Raises `NotACloneError`."""
     _lay_out(folder / "work")
@@ -127,8 +139,8 @@ def stage(
             home=folder / "pulumi-home",
         )
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
-        admin = AdminClient(connection.confluent(), logger=_silent())
-        prepared = Stage(folder / "work", broker, project, admin, KafkaClusterReader(connection))
+        admin = AdminClient(connection.confluent(), logger=silent())
+        prepared = Stage(folder / "work", broker, project, admin, KafkaClusterReader(connection), spark_jars)
         _configure(prepared)
         prepared.create(source_topics, {})
         yield prepared
@@ -166,10 +178,3 @@ def _configure(prepared: Stage) -> None:
 def _all(futures: Mapping[str, Any]) -> None:
     for future in futures.values():
         future.result()
-
-
-def _silent() -> logging.Logger:
-    """Without a logger librdkafka writes to standard error."""
-    logger = logging.Logger("librdkafka")  # noqa: LOG001 - not to be found by anybody else
-    logger.addHandler(logging.NullHandler())
-    return logger

@@ -4,7 +4,20 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from infra.cli.demo.acts import PREVIEW, UP, Act, Bring, Command, Create, Delete, Edit, Expand, Headwater, Run
+from infra.cli.demo.acts import (
+    PREVIEW,
+    UP,
+    Act,
+    Bring,
+    Command,
+    Create,
+    Delete,
+    Edit,
+    Expand,
+    Headwater,
+    Pay,
+    Run,
+)
 from infra.cli.demo.observation import Seen
 
 _REVENUE = "revenue-by-category"
@@ -26,13 +39,17 @@ SOURCE_TOPICS: Mapping[str, int] = {
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """`acts` happen first; `command` is what the step is about, and `expected` what should be seen of it."""
+    """`acts` happen first; `command` is what the step is about, and `expected` what should be seen of it.
+
+    `reads` is a topic whose records belong to what is seen.
+    """
 
     title: str
     story: str
     acts: Sequence[Act] = ()
     command: Command
     expected: Seen
+    reads: str | None = None
     outcome: str
 
 
@@ -162,6 +179,40 @@ STORY: Sequence[Step] = (
         command=UP,
         expected=Seen(planned={"adopt": 2}),
         outcome="Taken over as they are: not created, not replaced, not emptied.",
+    ),
+    Step(
+        title="The agent follows while applications run",
+        story="`payments` grows again, and nobody opens a pull request. The agent sees it within "
+        "`metadata.max.age.ms`; here it looks once.",
+        acts=(Expand("payments", 10),),
+        command=Headwater(
+            (
+                "agent",
+                "run",
+                "topologies/revenue-by-category.yaml",
+                "--bootstrap-server",
+                "{broker}",
+                "--once",
+            )
+        ),
+        expected=Seen(created=1, expanded={"revenue": 10, _REPARTITION: 10, _STATE: 10, _BUFFER: 10}),
+        outcome="Expanded, downstream first, and written down in the agents' own topic.",
+    ),
+    Step(
+        title="Run it on Spark",
+        story="The same document, executed: revenue of each category and hour, told once an hour and five "
+        "minutes of grace are over. The last payment comes too late for its hour.",
+        acts=(Pay("payments.txt", "payments"),),
+        command=Headwater(
+            (
+                *("run", "topologies/revenue-by-category.yaml", "--bootstrap-server", "{broker}"),
+                *("--checkpoint", "checkpoint", "--state-dir", "state", "--until-idle"),
+            ),
+            with_spark=True,
+        ),
+        reads="revenue",
+        expected=Seen(results={"books, hour 0": 42.5, "games, hour 0": 59.9}),
+        outcome="What Kafka Streams would have written, on the same internal topics.",
     ),
     Step(
         title="A typing error",
