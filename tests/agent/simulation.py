@@ -67,6 +67,8 @@ topology:
   - toStream: {name: changes}
   - to: {topic: ranks}
 """
+REPARTITION = "totals-app-by-customer-repartition"
+CHANGELOG = "totals-app-counts-changelog"
 
 
 def documents(*texts: str) -> tuple[TopologyDocument, ...]:
@@ -222,3 +224,11 @@ class Simulation:
 
     def stages(self, application: str = "totals-app") -> list[Stage]:
         return [entry.stage for entry in self.journal if entry.application == application]
+
+
+def leading_agent(*texts: str) -> Simulation:
+    """Return a leading agent on a cluster with 4 partitions each, which it has looked at once."""
+    parsed = documents(*(texts or (ORDERS, RANKS)))
+    simulation = Simulation(parsed, set_up(parsed, {"orders": 4, "returns": 4}))
+    simulation.lead()
+    return simulation

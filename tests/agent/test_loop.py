@@ -20,11 +20,10 @@ from spark_jobs.agent.state import (
     TopicResult,
 )
 from tests.agent.running import InMemory, Recorder
-from tests.agent.simulation import ORDERS, documents, set_up, unreachable
+from tests.agent.simulation import CHANGELOG, ORDERS, documents, set_up, unreachable
 
 DOCUMENTS = documents(ORDERS)
 SOURCES = {"orders": 4, "returns": 4}
-CHANGELOG = "totals-app-counts-changelog"
 
 
 @attrs.define

@@ -1,0 +1,127 @@
+"""Who may act, and how the next leader goes on from the journal."""
+
+import pytest
+
+from spark_jobs.agent.decide import Led, Notify
+from spark_jobs.agent.events import Notified
+from spark_jobs.agent.state import Outcome, Parallelism, Phase, Stage
+from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
+
+TIMEOUT_MS = 900_000
+
+
+def test_a_follower_only_looks() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.run(Led(None))
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.WAITING
+    assert simulation.app().parallelism[1] == Parallelism(1, 4, 8)
+    assert simulation.counts[CHANGELOG] == 4
+
+
+def test_an_unconfirmed_leader_does_not_call() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.is_unconfirmed = True
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    assert not simulation.calls
+    simulation.is_unconfirmed = False
+    simulation.pass_time(5_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8)]
+
+
+def test_nothing_is_expanded_that_cannot_be_written_down() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.is_journal_down = True
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    assert simulation.counts[CHANGELOG] == 4
+    assert simulation.app().expansion is not None
+    simulation.is_journal_down = False
+    simulation.pass_time(60_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8)]
+
+
+def test_the_callback_is_not_called_again_when_only_the_journal_failed() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.counts["orders"] = 8
+    simulation.pass_time(35_000)
+    simulation.is_journal_down = True
+    simulation.pass_time(60_000)
+    assert len(simulation.calls) == 1
+    assert len(simulation.told(Notified)) == 1
+    simulation.lead()
+    simulation.is_journal_down = False
+    simulation.pass_time(120_000)
+    assert len(simulation.calls) == 1
+    assert simulation.stages()[-1] is Stage.NOTIFIED
+
+
+def test_what_waited_for_the_journal_goes_with_the_leadership() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.is_journal_down = True
+    simulation.counts["orders"] = 8
+    simulation.pass_time(31_000)
+    assert simulation.state.outbox
+    simulation.lead()
+    simulation.is_journal_down = False
+    simulation.pass_time(60_000)
+    assert simulation.stages() == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
+
+
+def test_growth_after_a_call_that_could_not_be_written_down_is_told_by_itself() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.counts["orders"] = 8
+    simulation.pass_time(35_000)
+    simulation.is_journal_down = True
+    simulation.pass_time(10_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8)]
+    simulation.is_journal_down = False
+    simulation.counts["orders"] = 10
+    simulation.lead()
+    simulation.pass_time(60_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8), ("totals-app", 2, 8, 10)]
+    assert simulation.stages() == [
+        *(Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED),
+        *(Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED),
+    ]
+
+
+def test_what_was_expanded_before_giving_up_is_told_with_the_expansion_that_succeeds() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.outcome = lambda topic: Outcome.FAILED if topic == REPARTITION else None
+    simulation.counts["orders"] = 8
+    simulation.pass_time(40_000 + TIMEOUT_MS)
+    assert simulation.stages()[-1] is Stage.GIVEN_UP
+    simulation.crash()
+    simulation.outcome = lambda _: None
+    simulation.counts["orders"] = 10
+    simulation.run(Led(simulation.term))
+    simulation.pass_time(60_000)
+    assert simulation.journal[-1].before == {REPARTITION: 4, CHANGELOG: 4, "totals": 4}
+    assert simulation.calls == [("totals-app", 2, 4, 10)]
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_killed_after_any_step_another_agent_finishes(step: int) -> None:
+    simulation = leading_agent()
+    simulation.crash_after = step
+    simulation.counts["orders"] = 8
+    simulation.pass_time(120_000)
+    assert {name for name, count in simulation.counts.items() if count != 8} == {"returns"}
+    assert {entry.stage for entry in simulation.last_entries().values()} == {Stage.NOTIFIED}
+    for application in ("totals-app", "ranks-app"):
+        calls = [call for call in simulation.calls if call[0] == application]
+        assert set(calls) == {(application, 1, 4, 8)}
+        assert len(calls) <= 2
+
+
+def test_only_a_kill_between_callback_and_journal_calls_twice() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.counts["orders"] = 8
+    simulation.pass_time(35_000)
+    simulation.crash_after = 2
+    simulation.pass_time(120_000)
+    assert [type(action) for action in simulation.actions].count(Notify) == 2
+    assert len(simulation.calls) == 2

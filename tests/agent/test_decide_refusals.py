@@ -1,0 +1,127 @@
+"""Where the agent touches nothing, and what it says instead."""
+
+from infra.model.problems import ProblemCode
+from spark_jobs.agent.events import (
+    ApplicationRefused,
+    ApplicationStopped,
+    ApplicationWarned,
+    Cancelled,
+    ProblemsSolved,
+)
+from spark_jobs.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase
+from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent
+
+TIMEOUT_MS = 900_000
+STATIC = ', static.partitioner.class: "tenants:ByTenant"'
+
+
+def test_an_over_partitioned_topic_is_an_error_and_nothing_is_touched() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.counts |= {CHANGELOG: 20, "orders": 8}
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.REFUSED
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.OVER_PARTITIONED]
+    assert len(simulation.told(ApplicationRefused)) == 1
+    assert simulation.counts[REPARTITION] == 4
+    simulation.counts["orders"] = 20
+    simulation.pass_time(60_000)
+    assert simulation.counts[REPARTITION] == 20
+    assert len(simulation.told(ProblemsSolved)) == 1
+
+
+def test_over_partitioning_is_an_error_with_the_flag_off_too() -> None:
+    simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"))
+    simulation.counts[CHANGELOG] = 20
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.REFUSED
+
+
+def test_with_the_flag_off_the_application_stops_with_the_details() -> None:
+    simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"))
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.STOPPED
+    assert simulation.app().error_code == INCOMPLETE_SOURCE_TOPIC_METADATA
+    (stopped,) = simulation.told(ApplicationStopped)
+    assert isinstance(stopped, ApplicationStopped)
+    assert {problem.topic for problem in stopped.problems} == {REPARTITION, CHANGELOG}
+    assert not simulation.journal
+    assert simulation.counts[CHANGELOG] == 4
+
+
+def test_the_flag_can_be_switched_on_and_off_while_running() -> None:
+    simulation = leading_agent(ORDERS)
+    on, off = simulation.documents, documents(ORDERS.replace("enabled: true", "enabled: false"))
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.counts["orders"] = 8
+    simulation.pass_time(30_000)
+    simulation.documents = off
+    simulation.pass_time(30_000)
+    assert simulation.app().phase is Phase.STOPPED
+    assert len(simulation.told(Cancelled)) == 1
+    simulation.outcome = lambda _: None
+    simulation.documents = on
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.STEADY
+    assert simulation.calls == [("totals-app", 2, 4, 8)]
+
+
+def test_state_that_is_not_statically_partitioned_is_refused_unless_acknowledged() -> None:
+    simulation = leading_agent(ORDERS.replace(STATIC, ""))
+    simulation.counts["orders"] = 8
+    simulation.pass_time(30_000)
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.UNSAFE_EXPANSION]
+    assert simulation.counts[CHANGELOG] == 4
+    acknowledged = ORDERS.replace(STATIC, "").replace(
+        "application:", "application:\n  setup: {allowUnsafeExpansion: true}"
+    )
+    simulation.documents = documents(acknowledged)
+    simulation.pass_time(30_000)
+    assert simulation.counts[CHANGELOG] == 8
+
+
+def test_a_deleted_source_is_reported_and_a_smaller_one_makes_topics_over_partitioned() -> None:
+    simulation = leading_agent(ORDERS)
+    del simulation.counts["orders"]
+    simulation.pass_time(60_000)
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.MISSING_SOURCE_TOPIC]
+    simulation.counts |= {"orders": 2, "returns": 2}
+    simulation.pass_time(60_000)
+    problems = simulation.app().problems
+    assert {problem.code for problem in problems} == {ProblemCode.OVER_PARTITIONED}
+    assert "were they created anew?" in problems[0].summary
+    assert "setup.reinitialize" in problems[0].fix
+
+
+def test_a_missing_internal_topic_is_reported_and_not_created() -> None:
+    simulation = leading_agent(ORDERS)
+    del simulation.counts[CHANGELOG]
+    simulation.pass_time(60_000)
+    (warned,) = simulation.told(ApplicationWarned)
+    assert isinstance(warned, ApplicationWarned)
+    assert [problem.topic for problem in warned.problems] == [CHANGELOG]
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    assert CHANGELOG not in simulation.counts
+    assert simulation.counts[REPARTITION] == 8
+    assert simulation.app().parallelism[1] == Parallelism(1, 0, 8)
+
+
+def test_a_reader_waits_for_a_sink_topic_that_its_writer_does_not_expand() -> None:
+    simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"), RANKS)
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    assert simulation.app("ranks-app").phase is Phase.WAITING
+    assert simulation.counts["ranks-app-latest-changelog"] == 4
+
+
+def test_a_reader_waits_for_a_sink_topic_that_its_writer_has_given_up() -> None:
+    simulation = leading_agent(ORDERS, RANKS.replace("enabled: true", "enabled: false"))
+    simulation.outcome = lambda topic: Outcome.FAILED if topic == "totals" else None
+    simulation.counts["orders"] = 8
+    simulation.pass_time(40_000 + TIMEOUT_MS)
+    assert simulation.app().phase is Phase.GIVEN_UP
+    simulation.documents = documents(ORDERS, RANKS)
+    simulation.pass_time(60_000)
+    assert simulation.app("ranks-app").phase is Phase.WAITING
+    assert simulation.counts["ranks-app-latest-changelog"] == 4
