@@ -13,7 +13,7 @@ from pyspark.sql.functions import expr
 
 from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression
 from spark_jobs.runtime.records import Ambient
-from tests.runtime.expressions.cases import ERRORS, EXPRESSIONS, FULL, ROWS, SCHEMA, lines
+from tests.runtime.expressions.cases import FULL, REFUSED, ROWS, SAME, SCHEMA
 
 NAMES = ("key", "timestamp", "value")
 BATCH = 60
@@ -71,9 +71,9 @@ def _row(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("start", range(0, len(lines(EXPRESSIONS)), BATCH))
+@pytest.mark.parametrize("start", range(0, len(SAME), BATCH))
 def test_the_same_values(start: int, rows: DataFrame) -> None:
-    texts = lines(EXPRESSIONS)[start : start + BATCH]
+    texts = SAME[start : start + BATCH]
     selected = rows.select(*(expr(text).alias(f"c{at}") for at, text in enumerate(texts)))
     answers = selected.collect()
     differences = [
@@ -86,10 +86,6 @@ def test_the_same_values(start: int, rows: DataFrame) -> None:
     assert not differences, "\n".join(map(str, differences))
 
 
-def _same(found: object, wanted: object) -> bool:
-    return found == wanted and type(found) is type(wanted)
-
-
 def _ours_or_fault(text: str, row: dict[str, Any]) -> Any:  # noqa: ANN401
     try:
         return plain(ours(text, row))
@@ -98,7 +94,7 @@ def _ours_or_fault(text: str, row: dict[str, Any]) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("text", lines(ERRORS))
+@pytest.mark.parametrize("text", REFUSED)
 def test_the_same_errors(text: str, rows: DataFrame) -> None:
     with pytest.raises(EvaluationError):
         ours(text, FULL)
