@@ -3,12 +3,12 @@
 Everything is drawn through `Choices`, whose 0 is always the plainest choice: hypothesis shrinks towards it.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from tests.oracle.generation_stores import Options, StoreGenerator, milliseconds
+from tests.oracle.generation_sources import Handle, SourceGenerator, is_versioned
+from tests.oracle.generation_stores import Options, milliseconds
 
 _STATELESS = ("filter", "filterNot", "map", "mapValues", "flatMap", "flatMapValues", "selectKey", "peek")
 _OPTIMIZATIONS = (
@@ -35,23 +35,10 @@ _CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
 )
 
 
-@attrs.frozen
-class Handle:
-    alias: str
-    kind: str
-    window: Mapping[str, Any] | None = None
-    versioned: bool = False
-
-
 @attrs.define
-class Generator(StoreGenerator):
+class Generator(SourceGenerator):
     """Grows one document."""
 
-    steps: list[Options] = attrs.field(factory=list)
-    handles: list[Handle] = attrs.field(factory=list)
-    stream_topics: list[Options] = attrs.field(factory=list)
-    topics: list[str] = attrs.field(factory=list)
-    global_topics: list[str] = attrs.field(factory=list)
     only_tables: bool = False
     """Tables joined over and over: stores are read through many unmaterialised results."""
 
@@ -76,115 +63,11 @@ class Generator(StoreGenerator):
         }
         return counts | {"unread": 3}
 
-    # --- handles
-
-    def _emit(
-        self,
-        operator: str,
-        options: Options,
-        kind: str | None,
-        receiver: Handle | None = None,
-        *,
-        window: Mapping[str, Any] | None = None,
-        versioned: bool = False,
-    ) -> None:
-        if receiver is not None:
-            options = {"from": receiver.alias, **options}
-        if kind is not None:
-            alias = f"h{len(self.handles)}"
-            options = {**options, "as": alias}
-            self.handles.append(Handle(alias, kind, window, versioned))
-        self.steps.append({operator: options or None})
-
-    def _of(self, *kinds: str) -> list[Handle]:
-        """The latest first, so that the plainest choice continues the chain."""
-        return [handle for handle in reversed(self.handles) if handle.kind in kinds]
-
-    # --- sources
-
-    def _topic(self) -> str:
-        topic = self.fresh("t")
-        self.topics.append(topic)
-        return topic
-
-    def _source(self) -> None:
-        form = self.choices.number(20)
-        if form <= 8:
-            self._emit("stream", self._stream_topics() | self.name(20), "stream")
-        elif form <= 14:
-            self._table()
-        elif form <= 16:
-            self._global_table()
-        elif form == 17:
-            builder = self.builder()
-            self.stores.append(builder["name"])
-            self._emit("addStateStore", builder, None)
-        elif form == 18:
-            topic = self.fresh("g")
-            self.global_topics.append(topic)
-            builder = self.builder() | {"logging": False}
-            if builder["kind"] == "versionedKeyValue" and not self.bad:
-                builder["kind"], _ = "keyValue", builder.pop("retention")
-            self._emit("addGlobalStore", {"store": builder, "topic": topic, **self.name(20)}, None)
-        elif self.bad and self.topics:
-            self._emit("stream", {"topics": [self.choices.pick(self.topics), self._topic()]}, "stream")
-        else:
-            self._emit("stream", self._stream_topics() | self.name(20), "stream")
-
-    def _stream_topics(self) -> Options:
-        if self.stream_topics and self.choices.chance(30):
-            return dict(self.choices.pick(self.stream_topics))
-        form = self.choices.number(10)
-        value: str | list[str]
-        if form <= 6:
-            key, value = "topic", self._topic()
-        elif form <= 8:
-            key, value = "topics", [self._topic(), self._topic()]
-        else:
-            prefix = self.fresh("p")
-            self.topics += [f"{prefix}-a", f"{prefix}-bb"]
-            key, value = (
-                "pattern",
-                prefix + self.choices.pick(("-.*", "-(a|bb)", "-[ab), ]+", "-(?!x).{1,2}")),
-            )
-        policy = self.choices.pick(("earliest", "latest", "none", "by_duration:PT1H"))
-        reset = {"offsetReset": policy} if self.choices.chance(10) else {}
-        self.stream_topics.append(
-            {key: value} if self.bad and self.choices.chance(20) else {key: value, **reset}
-        )
-        return {key: value, **reset}
-
-    def _table(self) -> None:
-        topic = (
-            self.choices.pick(self.topics)
-            if self.bad and self.topics and self.choices.chance(20)
-            else self._topic()
-        )
-        store = self.materialized()
-        self._emit(
-            "table", {"topic": topic, **self.name(20), **store}, "table", versioned=_is_versioned(store)
-        )
-
-    def _global_table(self) -> None:
-        topic = self.fresh("g")
-        self.global_topics.append(topic)
-        store = self.materialized()
-        if _is_versioned(store) and not self.bad:
-            store = {}
-        self._emit("globalTable", {"topic": topic, **self.name(20), **store}, "global")
-
     # --- one call on something there is
 
     def _step(self) -> None:
         if self.only_tables and self.choices.chance(90):
-            tables = self._of("table")
-            if len(tables) < 2 or self.choices.chance(35):
-                self._emit("table", {"topic": self._topic()}, "table")
-            else:
-                table, other = self.choices.pick(tables[:4]), self.choices.pick(tables)
-                operator = self.choices.pick(("join", "leftJoin", "outerJoin", "filter", "mapValues"))
-                partner = {"with": other.alias} if operator.endswith(("join", "Join")) else {}
-                self._emit(operator, partner, "table", table)
+            self._only_tables_step()
             return
         if not self.handles or self.choices.chance(22):
             self._source()
@@ -200,6 +83,16 @@ class Generator(StoreGenerator):
         recent = usable[:3] if self.choices.chance(60) else usable
         receiver = self.choices.pick(recent)
         (self._on_stream if receiver.kind == "stream" else self._on_table)(receiver)
+
+    def _only_tables_step(self) -> None:
+        tables = self._of("table")
+        if len(tables) < 2 or self.choices.chance(35):
+            self._emit("table", {"topic": self._topic()}, "table")
+            return
+        table, other = self.choices.pick(tables[:4]), self.choices.pick(tables)
+        operator = self.choices.pick(("join", "leftJoin", "outerJoin", "filter", "mapValues"))
+        partner = {"with": other.alias} if operator.endswith(("join", "Join")) else {}
+        self._emit(operator, partner, "table", table)
 
     def _on_stream(self, stream: Handle) -> None:
         form = self.choices.number(100)
@@ -308,7 +201,7 @@ class Generator(StoreGenerator):
         form = self.choices.number(100)
         if form < 18:
             options = self.name() | self.materialized()
-            traits: Options = {"window": table.window, "versioned": _is_versioned(options)}
+            traits: Options = {"window": table.window, "versioned": is_versioned(options)}
             self._emit(
                 self.choices.pick(("filter", "filterNot", "mapValues")), options, "table", table, **traits
             )
@@ -342,7 +235,7 @@ class Generator(StoreGenerator):
         partners = self._of("table")
         other = self.choices.pick(partners)
         options: Options = {"with": other.alias, **self.name(), **self.materialized()}
-        traits: Options = {"versioned": _is_versioned(options)}
+        traits: Options = {"versioned": is_versioned(options)}
         if self.choices.chance(35):
             self._emit(self._inner_or_left(), options | {"foreignKey": True}, "table", table, **traits)
         else:
@@ -373,7 +266,7 @@ class Generator(StoreGenerator):
         operator = "aggregate" if cogrouped else self.choices.pick(("count", "reduce", "aggregate"))
         options = self.name() | self.materialized(kind, grouped.window)
         self._emit(
-            operator, options, "table", grouped, window=grouped.window, versioned=_is_versioned(options)
+            operator, options, "table", grouped, window=grouped.window, versioned=is_versioned(options)
         )
 
     def _window(self, grouped: Handle, kind: str) -> None:
@@ -394,66 +287,6 @@ class Generator(StoreGenerator):
         closing = {"emit": "onWindowClose"} if emit and kind == "windowed" and self.choices.chance(15) else {}
         self._emit("windowedBy", window | closing, kind, grouped, window=window)
 
-    # --- Processor API
-
-    def _processor_api(self) -> None:
-        nodes: list[str] = []
-        readers: list[str] = []
-        for _ in range(1 + self.choices.number(2)):
-            readers.append(self.fresh("src"))
-            self._emit("addSource", {"name": readers[-1], **self._source_topics()}, None)
-        if self.bad and self.names and self.choices.chance(40):
-            readers.append(self.choices.pick(self.names))
-        for _ in range(self.choices.number(4)):
-            nodes.append(self.fresh("proc") + self.choices.pick(("", "", "", ", with a comma", " (odd)")))
-            parents = list(
-                dict.fromkeys(
-                    self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))
-                )
-            )
-            stores = {"stores": [self.builder()]} if self.choices.chance(25) else {}
-            self._emit("addProcessor", {"name": nodes[-1], "parents": parents, **stores}, None)
-        if nodes and self.choices.chance(50):
-            connected = list(dict.fromkeys(self.choices.pick(nodes) for _ in range(2)))
-            store = self.builder()
-            self._emit("addStateStore", {**store, "processors": connected}, None)
-            if self.choices.chance(40):
-                chosen = self.choices.pick(nodes)
-                self._emit(
-                    "connectProcessorAndStateStores", {"processor": chosen, "stores": [store["name"]]}, None
-                )
-        if self.choices.chance(15):
-            self._read_only_store(nodes)
-        if self.choices.chance(60):
-            parents = [self.choices.pick([*readers, *nodes])]
-            target = {"topic": self.fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
-            self._emit("addSink", {"name": self.fresh("sink"), **target, "parents": parents}, None)
-
-    def _read_only_store(self, processors: Sequence[str]) -> None:
-        store, name = self.builder(), self.fresh("load")
-        self._emit(
-            "addReadOnlyStateStore",
-            {"store": store, "topic": self._topic(), "sourceName": self.fresh("src"), "name": name},
-            None,
-        )
-        if processors and self.choices.chance(60):
-            reader = self.choices.pick(processors)
-            self._emit(
-                "connectProcessorAndStateStores", {"processor": reader, "stores": [store["name"]]}, None
-            )
-
-    def _source_topics(self) -> Options:
-        form = self.choices.number(10)
-        if form == 9 and self.bad and self.topics:
-            return {"topic": self.choices.pick(self.topics)}
-        if form == 8:
-            return {"topics": [self._topic(), self._topic()]}
-        if form == 7:
-            prefix = self.fresh("p")
-            self.topics.append(f"{prefix}-a")
-            return {"pattern": f"{prefix}-[a-z]+"}
-        return {"topic": self._topic()}
-
     def _config(self) -> Options:
         config: Options = {}
         if optimization := self.choices.pick(_OPTIMIZATIONS):
@@ -465,8 +298,3 @@ class Generator(StoreGenerator):
             wrong = ("some", "all,none", "all, merge.repartition.topics")
             config["topology.optimization"] = self.choices.pick(wrong)
         return config
-
-
-def _is_versioned(options: Mapping[str, Any]) -> bool:
-    store = options.get("materialized")
-    return isinstance(store, dict) and store.get("supplier", {}).get("kind") == "versionedKeyValue"
