@@ -1,6 +1,5 @@
 """Create topics, add partitions, change settings: three batched calls whatever the number of topics."""
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 
 from infra.observe import Connection
+from infra.observe.client_log import client_log
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -43,10 +43,7 @@ class TopicChange(Protocol):
 
 def admin_client(connection: Connection) -> AdminClient:
     """Return a quiet one; raises `ProblemsError` for unfit settings."""
-    # A logger outside the hierarchy: without one librdkafka writes to stderr, which Pulumi shows.
-    logger = logging.Logger("librdkafka")  # noqa: LOG001
-    logger.addHandler(logging.NullHandler())
-    return AdminClient(connection.confluent(), logger=logger)
+    return AdminClient(connection.confluent(), logger=client_log())
 
 
 def change_topics(admin: AdminClient, changes: Sequence[TopicChange]) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The Kafka admin client with counted requests, bounded waits and problems for errors."""
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from infra.model.acls import Operation
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import filter_for, operations_of
 from infra.observe.asking import Asked, in_background
+from infra.observe.client_log import client_log
 from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
 from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, Told, told, unexpected, unreachable
@@ -89,7 +89,7 @@ class Admin:
             "reconnect.backoff.max.ms": 500,
         }
         try:
-            self._client = AdminClient(settings, logger=_logger(heard))
+            self._client = AdminClient(settings, logger=client_log(lambda line: heard.append(Told(line))))
         except KafkaException as error:
             raise ProblemsError([_unusable(error.args[0])]) from None
 
@@ -273,19 +273,3 @@ def _unusable(error: KafkaError) -> Problem:
         found=error.str(),
         fix="Correct the setting that is named. A key that is encrypted needs its password.",
     )
-
-
-class _Ear(logging.Handler):
-    def __init__(self, heard: deque[Told]) -> None:
-        super().__init__()
-        self._heard = heard
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._heard.append(Told(record.getMessage()))
-
-
-def _logger(heard: deque[Told]) -> logging.Logger:
-    """Outside the hierarchy: without a logger librdkafka writes to stderr, a named one might, too."""
-    logger = logging.Logger("librdkafka")  # noqa: LOG001
-    logger.addHandler(_Ear(heard))
-    return logger

@@ -4,7 +4,6 @@ Who is assigned the partition leads (`leadership`), and what the leaders did sta
 topic is one thing to create, to allow and to look into.
 """
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -12,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
 
 from infra.observe import Connection
+from infra.observe.client_log import client_log
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -36,7 +36,7 @@ def client_settings(connection: Connection, client_id: str) -> dict[str, Any]:
         **connection.confluent(),
         "client.id": client_id,
         "reconnect.backoff.max.ms": 1_000,
-        "logger": _librdkafka_log(),
+        "logger": client_log(lambda line: _log.debug("librdkafka", told=line)),
     }
 
 
@@ -67,15 +67,3 @@ def is_there(topic: str, creation: "Future[None]") -> bool:
     else:
         _log.info("coordination topic created", topic=topic)
     return True
-
-
-def _librdkafka_log() -> logging.Logger:
-    """Outside the hierarchy: without a logger librdkafka writes to standard error."""
-    logger = logging.Logger("librdkafka")  # noqa: LOG001
-    logger.addHandler(_ToDebug())
-    return logger
-
-
-class _ToDebug(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        _log.debug("librdkafka", told=record.getMessage())

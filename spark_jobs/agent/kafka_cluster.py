@@ -1,6 +1,5 @@
 """The topics of a real cluster: counts by one metadata request, `createPartitions` in batches."""
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -14,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
+from infra.observe.client_log import client_log
 from infra.observe.refusals import Told, told, unreachable
 from spark_jobs.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
 
@@ -42,7 +42,7 @@ class KafkaCluster:
             # The metadata is asked for in so many words; nobody needs it in between.
             "topic.metadata.refresh.interval.ms": -1,
         }
-        self._client = AdminClient(settings, logger=_logger(heard))
+        self._client = AdminClient(settings, logger=client_log(lambda line: heard.append(Told(line))))
 
     def partition_counts(self) -> TopicCounts:
         """See `ports.Cluster`."""
@@ -110,19 +110,3 @@ def _result(item: Shortfall, error: KafkaError | None) -> TopicResult:
     if error.code() == KafkaError.INVALID_PARTITIONS:
         return TopicResult(item.topic, item.wanted, Outcome.ALREADY)
     return TopicResult(item.topic, item.wanted, Outcome.FAILED, error.name(), error.str()[:_LONGEST_TEXT])
-
-
-class _Ear(logging.Handler):
-    def __init__(self, heard: deque[Told]) -> None:
-        super().__init__()
-        self._heard = heard
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._heard.append(Told(record.getMessage()))
-
-
-def _logger(heard: deque[Told]) -> logging.Logger:
-    """Outside the hierarchy: without a logger librdkafka writes to stderr, a named one might, too."""
-    logger = logging.Logger("librdkafka")  # noqa: LOG001
-    logger.addHandler(_Ear(heard))
-    return logger

@@ -1,6 +1,5 @@
 """The agent on a real broker: it sees sources grow and has internal topics follow."""
 
-import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import attrs
 import pytest
 
 from infra.observe import Connection
+from infra.observe.client_log import client_log
 from spark_jobs.agent import kafka_cluster
 from spark_jobs.agent import run as run_module
 from spark_jobs.agent.document_files import DocumentFiles
@@ -124,36 +124,19 @@ def test_it_begins_within_metadata_max_age(scene: Scene) -> None:
 
 def test_each_look_is_one_request(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted by librdkafka's own log, whatever the number of topics."""
-    sent = Sent()
+    sent: list[str] = []
     plain = Connection.confluent
     monkeypatch.setattr(Connection, "confluent", lambda self: {**plain(self), "debug": "protocol"})
-    monkeypatch.setattr(kafka_cluster, "_logger", lambda _: sent.logger())
+    monkeypatch.setattr(kafka_cluster, "client_log", lambda _: client_log(sent.append))
     cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
     for _ in range(2):
         assert cluster.partition_counts()[scene.orders] == 2
     cluster._client.poll(0)  # hands the log over
-    before = len(sent.requests)
+    sent.clear()
     for _ in range(5):
         cluster.partition_counts()
     cluster._client.poll(0)
-    assert len(sent.requests) - before == 5
-
-
-class Sent(logging.Handler):
-    """Metadata requests in librdkafka's log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "Sent MetadataRequest" in record.getMessage():
-            self.requests.append(record.getMessage())
-
-    def logger(self) -> logging.Logger:
-        logger = logging.Logger("librdkafka")  # noqa: LOG001
-        logger.addHandler(self)
-        return logger
+    assert len([line for line in sent if "Sent MetadataRequest" in line]) == 5
 
 
 def test_validation_changes_nothing_and_tells_each_topic(scene: Scene) -> None:

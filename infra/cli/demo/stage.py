@@ -19,11 +19,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from infra.cli.demo.silence import silent
 from infra.cli.demo.traffic import first_hour, revenue
 from infra.cli.pulumi_project import Finished, PulumiProject
 from infra.model.cluster import LiveTopic
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from infra.observe.client_log import client_log
 from toolchain import KafkaDistribution, PulumiToolchain
 from toolchain.broker import Broker
 
@@ -92,7 +92,7 @@ class Stage:
     def member(self, group: str, topic: str) -> Iterator[None]:
         """Be a running instance of an application: a member of its consumer group."""
         consumer = Consumer(
-            {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": group}, logger=silent()
+            {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": group}, logger=client_log()
         )
         consumer.subscribe([topic])
         try:
@@ -139,7 +139,7 @@ def stage(
             home=folder / "pulumi-home",
         )
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
-        admin = AdminClient(connection.confluent(), logger=silent())
+        admin = AdminClient(connection.confluent(), logger=client_log())
         prepared = Stage(folder / "work", broker, project, admin, KafkaClusterReader(connection), spark_jars)
         _configure(prepared)
         prepared.create(source_topics, {})

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from infra.cli.demo.silence import silent
+from infra.observe.client_log import client_log
 
 _HOUR_MS = 3_600_000
 _POLL_SECONDS = 10.0
@@ -39,7 +39,7 @@ def first_hour() -> int:
 
 def pay(servers: str, topic: str, records: Iterable[Payment], start: int) -> None:
     """Write payments in their order, so to one partition; `start` is the story's first hour."""
-    producer = Producer({"bootstrap.servers": servers}, logger=silent())
+    producer = Producer({"bootstrap.servers": servers}, logger=client_log())
     for record in records:
         value = json.dumps({"category": record.category, "amount": record.amount})
         producer.produce(topic, value, partition=0, timestamp=start + record.at)
@@ -50,7 +50,7 @@ def pay(servers: str, topic: str, records: Iterable[Payment], start: int) -> Non
 def revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
     """Return `CATEGORY, hour N` → revenue, of all that is committed."""
     settings = {"bootstrap.servers": servers, "group.id": "demo", "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "enable.partition.eof": True}, logger=silent())
+    consumer = Consumer({**settings, "enable.partition.eof": True}, logger=client_log())
     found = {}
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from infra.observe import Connection
+from infra.observe.client_log import client_log
 
 REQUEST_SECONDS = 30.0
 
@@ -73,7 +74,5 @@ def committed(reader: Consumer, places: Iterable[tuple[str, int]]) -> list[Topic
 
 @lru_cache(maxsize=1)
 def quiet_logger() -> logging.Logger:
-    """Outside the hierarchy: without a logger librdkafka writes to stderr. Its errors come as exceptions."""
-    logger = logging.Logger("librdkafka")  # noqa: LOG001
-    logger.addHandler(logging.NullHandler())
-    return logger
+    """One for all clients. What goes wrong comes as exceptions."""
+    return client_log()
