@@ -52,6 +52,10 @@ class Exchange:
         for writer in self._places:
             self._end(writer)
 
+    def forget(self) -> None:
+        """Begin anew: a topic is another one now, so the ends of its rounds say nothing."""
+        self._rounds.forget()
+
     @contextmanager
     def round(self, writer: str) -> Iterator[None]:
         """A batch of the query `writer`."""

@@ -13,7 +13,7 @@ from spark_jobs.runtime.worker import clients
 
 Place = tuple[str, int]
 Offsets = Mapping[Place, int]
-_LATEST = Reset(ResetKind.LATEST)
+_EARLIEST, _LATEST = Reset(ResetKind.EARLIEST), Reset(ResetKind.LATEST)
 
 
 class Positions:
@@ -37,6 +37,14 @@ class Positions:
         """Return the offsets that the next committed records get."""
         return self._offsets({place: _spec(_LATEST, 0) for place in places})
 
+    def left(self, places: Sequence[Place]) -> int:
+        """Return how many records are still to be read; asks once, so a place that is gone raises at once."""
+        ends, committed = (
+            self._asked_once({place: _spec(_LATEST, 0) for place in places}),
+            self.committed(places),
+        )
+        return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
+
     def begin(self, places: Mapping[Place, Reset], now_ms: int) -> Offsets:
         """Return where each place is read from; what is chosen now is committed, so that it stays chosen.
 
@@ -54,11 +62,21 @@ class Positions:
             self._consumer.commit(offsets=partitions, asynchronous=False)
         return {**known, **chosen}
 
+    def rewind(self, places: Sequence[Place]) -> None:
+        """Commit the first offsets, without a marker: what was committed is of topics that are gone."""
+        firsts = self._offsets({place: _spec(_EARLIEST, 0) for place in places})
+        if firsts:
+            partitions = [TopicPartition(*place, offset) for place, offset in firsts.items()]
+            self._consumer.commit(offsets=partitions, asynchronous=False)
+
     def close(self) -> None:
         self._consumer.close()
 
     @clients.patiently
     def _offsets(self, wanted: Mapping[Place, OffsetSpec]) -> Offsets:
+        return self._asked_once(wanted)
+
+    def _asked_once(self, wanted: Mapping[Place, OffsetSpec]) -> Offsets:
         if not wanted:
             return {}
         futures = self._admin.list_offsets(

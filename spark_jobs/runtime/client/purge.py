@@ -1,6 +1,6 @@
 """Repartition topics are emptied behind their readers (`TaskManager#maybePurgeCommittedRecords`)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -15,6 +15,10 @@ class Purge:
     def __init__(self, connection: Connection) -> None:
         self._admin = AdminClient(clients.settings(connection), logger=clients.quiet_logger())
         self._purged: dict[tuple[str, int], int] = {}
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Take nothing of `topics` for purged."""
+        self._purged = {place: offset for place, offset in self._purged.items() if place[0] not in topics}
 
     def purge(self, committed: Mapping[tuple[str, int], int]) -> int:
         """Delete the records of repartition topics below `committed`; return in how many partitions."""

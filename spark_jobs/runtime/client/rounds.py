@@ -22,6 +22,7 @@ class Rounds:
     def __init__(self) -> None:
         self._ends: dict[str, deque[Offsets]] = {}
         self._under_way: set[str] = set()
+        self._editions = 0
         self._changed = threading.Condition()
 
     @contextmanager
@@ -42,14 +43,27 @@ class Rounds:
             self._ends.setdefault(writer, deque(maxlen=_KEPT)).append(ends)
             self._changed.notify_all()
 
+    def forget(self) -> None:
+        """Forget all rounds; whoever waits for the end of one waits no longer."""
+        with self._changed:
+            self._ends.clear()
+            self._editions += 1
+            self._changed.notify_all()
+
     def whole(self, writer: str, ends: Offsets, seconds: float) -> Offsets:
         """Return where the round ends that `ends` lies in, for the places of the writer's topics.
 
         Waits for it up to `seconds`. Empty when that is not known: the writer is not at work, or too slow.
         """
         with self._changed:
+            edition = self._editions
             self._changed.wait_for(
-                lambda: self._covering(writer, ends) is not None or writer not in self._under_way, seconds
+                lambda: (
+                    self._covering(writer, ends) is not None
+                    or writer not in self._under_way
+                    or self._editions != edition
+                ),
+                seconds,
             )
             return self._covering(writer, ends) or _NOTHING
 

@@ -5,7 +5,7 @@ or put right is, with a warning.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 import structlog
@@ -19,10 +19,17 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError, Severity, 
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
-from infra.planner import ActionKind, Plan, PlanPolicy, TopicAction, plan
+from infra.planner import Plan, PlanPolicy, plan
+from spark_jobs.runtime.client.topic_changes import (
+    Change,
+    change_of,
+    is_missing,
+    made_anew,
+    not_changed,
+    not_set_up,
+)
 
 _log = structlog.get_logger(__name__)
-_MADE = (ActionKind.CREATE, ActionKind.RECREATE)
 _NOT_OURS = (
     ProblemCode.GROUP_ACTIVE,
     ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP,
@@ -30,24 +37,20 @@ _NOT_OURS = (
 )
 
 
-@attrs.frozen
-class _Change:
-    """`infra.change.TopicChange`."""
-
-    name: str
-    create: bool
-    partitions: int | None
-    replication_factor: int
-    config: Mapping[str, str | None]
-
-
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Look:
-    """What was seen: the compiled application, the cluster, and what is wrong or was put right."""
+    """What was seen: the compiled application, the cluster, what is wrong, what is to be made or altered.
+
+    `ids` is topic → id, of the topics that the application wants and that are there. `gone` are those that
+    were remembered and are not there any more, whether or not others have their names.
+    """
 
     compiled: CompiledApplication
     snapshot: ClusterSnapshot
     problems: tuple[Problem, ...]
+    changes: tuple[Change, ...]
+    ids: Mapping[str, str]
+    gone: frozenset[str]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -66,111 +69,74 @@ class TopicKeeper:
 
     def prepare(self) -> Look:
         """Have everything ready for a start; raises `ProblemsError`."""
-        look, made = self._judge(None)
-        missing = self._missing(made, look.compiled) if self._is_manual else ()
-        wrong = (*errors(look.problems), *missing)
-        if wrong:
+        look = self._look(None)
+        if wrong := errors(look.problems):
             raise ProblemsError(wrong)
-        if not self._is_manual:
-            look = self._put_right(look, made)
-        self._remember(look)
+        look = self.put_right(look)
+        self.remember(look)
         return look
 
     def look(self) -> Look:
         """Look again while it runs; errors among the problems are reasons to stop. Raises `ProblemsError`."""
-        look, made = self._judge(self._record())
-        if not self._is_manual and not errors(look.problems):
-            look = self._put_right(look, made)
-            self._remember(look)
-        return look
+        topics = {name: RecordedTopic(name, id_, 0) for name, id_ in self._ids.items()}
+        return self._look(SetupRecord(self._document.application.id, topics, initial_processors=1))
 
     def has_changed(self) -> bool:
         """Return cheaply whether a topic came, went or was replaced; raises `ProblemsError`."""
-        return self._reader.topic_ids(sorted(self._ids)) != self._ids
+        return self._ids_of(self._ids) != self._ids
 
-    def _judge(self, record: SetupRecord | None) -> tuple[Look, Plan]:
+    def put_right(self, look: Look) -> Look:
+        """Make the changes that `look` asks for, return what is there then; raises `ProblemsError`."""
+        if not look.changes:
+            return look
+        reasons = {problem.topic: problem.summary for problem in look.problems}
+        for change in look.changes:
+            _log.warning(
+                "internal topic set up" if change.create else "internal topic put right",
+                topic=change.name,
+                reason=reasons.get(change.name, "it is not as declared"),
+            )
+        if failed := change_topics(admin_client(self._connection), look.changes):
+            raise ProblemsError([not_changed(look.compiled.application.id, text) for text in failed])
+        names = {change.name for change in look.changes}
+        while self._ids_of(names).keys() < names:  # until every broker's answer has them
+            time.sleep(0.05)
+        return attrs.evolve(self._look(None), problems=look.problems, gone=look.gone)
+
+    def remember(self, look: Look) -> None:
+        """Take the topics of `look` for those that have to stay."""
+        self._ids = look.ids
+
+    def _look(self, record: SetupRecord | None) -> Look:
+        known = self._ids_of(self._ids)  # before the rest: what changes meanwhile shows the next time
         records = {record.application_id: record} if record is not None else {}
         snapshot = self._reader.read(snapshot_request([self._document], records))
         compiled = compile_document(self._document, snapshot.partitions)
         made = plan([compiled], snapshot, records, PlanPolicy())
-        problems = tuple(problem for problem in made.problems if problem.code not in _NOT_OURS)
-        return Look(compiled, snapshot, problems), made
+        wanted = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
+        changes = () if self._is_manual else filter(None, map(change_of, made.actions))
+        return Look(
+            compiled=compiled,
+            snapshot=snapshot,
+            problems=tuple(self._problems(compiled, made)),
+            changes=tuple(changes),
+            ids={name: id_ for name, id_ in (self._ids_of(wanted) | known).items() if name in wanted},
+            gone=frozenset(name for name, id_ in self._ids.items() if known.get(name) != id_),
+        )
 
-    def _record(self) -> SetupRecord:
-        """What is known to have been there, in the planner's words."""
-        topics = {name: RecordedTopic(name, id_, 0) for name, id_ in self._ids.items()}
-        return SetupRecord(self._document.application.id, topics, initial_processors=1)
-
-    def _remember(self, look: Look) -> None:
-        wanted = {topic.name for topic in look.compiled.internal_topics} | set(look.compiled.external_sources)
-        self._ids = self._reader.topic_ids(sorted(wanted))
-
-    def _missing(self, made: Plan, compiled: CompiledApplication) -> Iterator[Problem]:
-        known = {topic.name: topic for topic in compiled.internal_topics}
+    def _problems(self, compiled: CompiledApplication, made: Plan) -> Iterator[Problem]:
+        found = [problem for problem in made.problems if problem.code not in _NOT_OURS]
+        if not self._is_manual:
+            yield from found
+            return
+        internal = {topic.name for topic in compiled.internal_topics}
+        told = {problem.topic for problem in found if problem.code is ProblemCode.MISSING_INTERNAL_TOPICS}
+        for problem in found:
+            is_lost = problem.topic in internal and problem.code is ProblemCode.MISSING_INTERNAL_TOPICS
+            yield made_anew(problem) if is_lost and problem.severity is Severity.WARNING else problem
         for action in made.actions:
-            if action.kind in _MADE and action.name in known:
-                yield _not_set_up(compiled.application.id, action, known[action.name].node)
+            if is_missing(action) and action.name in internal - told:
+                yield not_set_up(compiled.application.id, action)
 
-    def _put_right(self, look: Look, made: Plan) -> Look:
-        changes = [_change(action) for action in made.actions if action.is_change and _is_for_us(action)]
-        if not changes:
-            return look
-        for change in changes:
-            _log.warning(
-                "internal topic set up" if change.create else "internal topic put right", topic=change.name
-            )
-        if failed := change_topics(admin_client(self._connection), changes):
-            raise ProblemsError([_not_changed(look.compiled.application.id, text) for text in failed])
-        return self._awaited([change.name for change in changes], look)
-
-    def _awaited(self, names: Sequence[str], look: Look) -> Look:
-        """Look again when every broker's answer has what was made."""
-        while len(self._reader.topic_ids(names)) < len(names):
-            time.sleep(0.05)
-        again, _ = self._judge(None)
-        return attrs.evolve(again, problems=look.problems)
-
-
-def _is_for_us(action: TopicAction) -> bool:
-    """Partitions of a topic that exists are added by the agent, which knows when."""
-    return action.kind in (*_MADE, ActionKind.RECTIFY)
-
-
-def _change(action: TopicAction) -> _Change:
-    create = action.kind in _MADE
-    return _Change(
-        name=action.name,
-        create=create,
-        partitions=action.partitions if create else None,
-        replication_factor=action.replication_factor,
-        config=action.config if create else {change.key: change.wanted for change in action.changes},
-    )
-
-
-def _not_set_up(application: str, action: TopicAction, node: str) -> Problem:
-    return Problem(
-        code=ProblemCode.MISSING_INTERNAL_TOPICS,
-        summary=f"Internal topic {action.name} does not exist.",
-        application=application,
-        topic=action.name,
-        node=node,
-        expected=f"a topic with {action.partitions} partitions",
-        found="none",
-        why="With `internal.topics.setup: manual` an application never makes its internal topics: one that "
-        "is missing may have been lost.",
-        fix="Set it up by `pulumi up`, or restore it if it was there. `internal.topics.setup: automatic` "
-        "has the application make it.",
-    )
-
-
-def _not_changed(application: str, text: str) -> Problem:
-    return Problem(
-        code=ProblemCode.MISSING_INTERNAL_TOPICS,
-        severity=Severity.ERROR,
-        summary="An internal topic could not be set up.",
-        application=application,
-        expected="leave to create topics and to alter their settings",
-        found=text,
-        why="The application would lose state or records.",
-        fix="Grant what the broker asks for, or set the topics up by `pulumi up`.",
-    )
+    def _ids_of(self, names: Collection[str]) -> dict[str, str]:
+        return dict(self._reader.topic_ids(sorted(names))) if names else {}

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from spark_jobs.runtime.client.purge import Purge
 from spark_jobs.runtime.client.reset import Reset
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState, QueryState
-from spark_jobs.runtime.client.topics import TopicKeeper
+from spark_jobs.runtime.client.topics import Look, TopicKeeper
 from spark_jobs.runtime.client.uneven_growth import UnevenGrowth
 from spark_jobs.runtime.program import SubtopologyProgram
 from spark_jobs.runtime.spark.batches import Batches
@@ -90,6 +91,7 @@ class StreamsApplication:
         self._stopping = threading.Event()
         self._recheck = threading.Event()
         self._counts: Mapping[str, int] = {}
+        self._ids: Mapping[str, str] = {}
         self._edition = 0
         self._programs: Mapping[str, SubtopologyProgram] = {}
         self._inputs: dict[str, QueryInput] = {}
@@ -110,8 +112,7 @@ class StreamsApplication:
     def start(self) -> None:
         """Check or set up the topics, start the queries; raises `ProblemsError`: then nothing has started."""
         look = self._keeper.prepare()
-        self._counts = look.counts
-        self._build(look.compiled)
+        self._build(look)
         for name, program in self._programs.items():
             if not program.is_global:
                 self._queries[name] = SubtopologyQuery(self._spark, self._spec(program))
@@ -169,13 +170,12 @@ class StreamsApplication:
     def _spec(self, program: SubtopologyProgram) -> QuerySpec:
         name = program.name
         input_ = self._inputs[name]
-        checkpoint = f"{self._settings.checkpoint.rstrip('/')}/{self.id}/{name}"
         return QuerySpec(
             name=f"{self.id} sub-topology {name}",
-            checkpoint=checkpoint,
+            checkpoint=lambda: self._checkpoint(name),
             source=lambda: self._source(name),
             batches=Batches(
-                order=lambda batch: self._order(name, checkpoint, batch),
+                order=lambda batch: self._order(name, batch),
                 is_single=len(input_.topics) == 1 and not input_.patterns,
                 report=lambda batch, outcomes: self._report(name, batch, outcomes),
                 round=lambda: self._exchange.round(name),
@@ -197,6 +197,12 @@ class StreamsApplication:
             records_at_once=self._settings.records_at_once,
         )
 
+    def _checkpoint(self, name: str) -> str:
+        """Return a query's folder. Offsets of a topic say nothing of another that has its name now."""
+        ids = " ".join(self._ids.get(topic, "") for topic in self._inputs[name].topics)
+        edition = blake2b(ids.encode(), digest_size=4).hexdigest()
+        return f"{self._settings.checkpoint.rstrip('/')}/{self.id}/{name}/{edition}"
+
     def _resets(self, name: str) -> Mapping[Place, Reset]:
         program, input_ = self._programs[name], self._inputs[name]
         return {
@@ -212,7 +218,7 @@ class StreamsApplication:
         matching = {topic for topic in self._counts if any(each.matches(topic) for each in patterns)}
         return tuple(sorted({topic for topic in input_.topics if topic in self._counts} | matching))
 
-    def _order(self, name: str, checkpoint: str, batch: int) -> WorkOrder:
+    def _order(self, name: str, batch: int) -> WorkOrder:
         globals_ = tuple(program for program in self._programs.values() if program.is_global)
         topics = {*self._topics(name), *(topic for program in globals_ for topic in program.sources)}
         return WorkOrder(
@@ -224,7 +230,7 @@ class StreamsApplication:
             edition=self._edition,
             state_folder=self._settings.state_folder / self.id,
             counts={topic: self._counts[topic] for topic in sorted(topics) if topic in self._counts},
-            ends=batch_ends(checkpoint, batch),
+            ends=batch_ends(self._checkpoint(name), batch),
             shared=self._exchange.shared,
             exactly_once=self._exactly_once,
             is_native=name in self._native,
@@ -239,7 +245,9 @@ class StreamsApplication:
                 )
                 self._recheck.set()
 
-    def _build(self, compiled: CompiledApplication) -> None:
+    def _build(self, look: Look) -> None:
+        compiled = look.compiled
+        self._counts, self._ids = look.counts, look.ids
         programs = [program.with_counts(self._counts) for program in self._make_programs(compiled)]
         self._programs = {program.name: program for program in programs}
         self._inputs = {program.name: query_input(program) for program in programs}
@@ -294,11 +302,13 @@ class StreamsApplication:
             if not fully and not self._keeper.has_changed():
                 return False
             look = self._keeper.look()
-        except ProblemsError as error:
+            wrong = errors(look.problems)
+            if not wrong:
+                self._follow(look)
+        except (ProblemsError, KafkaException) as error:
             # The cluster may be away for a while; the queries know how long they bear that.
-            _log.warning("topics could not be looked at", problems=[p.summary for p in error.problems])
+            _log.warning("topics could not be looked at", reason=str(error))
             return False
-        wrong = errors(look.problems)
         if self._uneven.is_borne(wrong, time.monotonic()):
             _log.warning("joined topics are not expanded alike yet", problems=[p.summary for p in wrong])
         elif wrong:
@@ -309,21 +319,41 @@ class StreamsApplication:
                 )
             self._become(ClientState.PENDING_ERROR)
             self._stopping.set()
-        elif look.counts != self._counts:
-            self._counts = look.counts
-            self._build(look.compiled)
         return True
+
+    def _follow(self, look: Look) -> None:
+        """Go on with the topics as they are. Queries of topics that went stand still until these are back."""
+        readers = [
+            query for name, query in self._queries.items() if look.gone.intersection(self._topics(name))
+        ]
+        if look.gone:
+            self._exchange.forget()
+        for query in readers:
+            query.hold()
+        try:
+            look = self._keeper.put_right(look)
+            back = sorted(look.gone & look.ids.keys())
+            for topic in back:
+                _log.warning("topic was made anew: it is read from its first record", topic=topic)
+            self._positions.rewind(
+                [(topic, each) for topic in back for each in range(look.counts.get(topic, 0))]
+            )
+            self._purge.forget(look.gone)
+            if look.gone or look.counts != self._counts:
+                self._build(look)
+            self._keeper.remember(look)
+        finally:
+            for query in readers:
+                query.resume()
 
     def _measure(self) -> None:
         """Find out how much is still to be read."""
         for name in self._queries:
             places = [(topic, each) for topic in self._topics(name) for each in range(self._counts[topic])]
             try:
-                committed, ends = self._positions.committed(places), self._positions.ends(places)
+                self._lags[name] = self._positions.left(places)
             except KafkaException:
                 self._lags.pop(name, None)
-                continue
-            self._lags[name] = sum(max(0, ends[place] - committed.get(place, 0)) for place in places)
 
     def _purge_repartitions(self) -> None:
         places = [
@@ -340,10 +370,19 @@ class StreamsApplication:
         failed = self._state is ClientState.PENDING_ERROR
         if not failed:
             self._become(ClientState.PENDING_SHUTDOWN)
+        elif not self.problems:
+            self.problems = self._found_wrong()
         for query in self._queries.values():
             query.stop()
         self._positions.close()
         self._become(ClientState.ERROR if failed else ClientState.NOT_RUNNING)
+
+    def _found_wrong(self) -> tuple[Problem, ...]:
+        """Return what is wrong with the topics: a query may notice before anybody has looked."""
+        try:
+            return tuple(errors(self._keeper.look().problems))
+        except ProblemsError as error:
+            return tuple(error.problems)
 
     def _become(self, state: ClientState) -> None:
         with self._changed:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class QuerySpec:
-    """`source` is asked for at each start: what is committed says where a query without checkpoint begins."""
+    """`source` and `checkpoint` are asked for at each start.
+
+    What is committed says where a query without checkpoint begins; a topic that was made anew needs another
+    checkpoint.
+    """
 
     name: str
-    checkpoint: str
+    checkpoint: Callable[[], str]
     source: Callable[[], KafkaSource]
     batches: Batches
     restarts: Restarts = attrs.field(factory=Restarts)
@@ -40,13 +45,14 @@ class BatchFailedError(Exception):
 
 
 class SubtopologyQuery:
-    """Started, looked after by `tend`, stopped; all by one thread."""
+    """Started, looked after by `tend`, stopped by one thread; another one may `hold` and `resume` it."""
 
     def __init__(self, spark: SparkSession, spec: QuerySpec) -> None:
         self.spec = spec
         self.failure: BaseException | None = None
         self._spark = spark
         self._query: StreamingQuery | None = None
+        self._lock = RLock()
         self._state = QueryState.STOPPED
         self.restarts = 0
         self._failures = 0
@@ -71,7 +77,7 @@ class SubtopologyQuery:
             stream = with_ticks(self._spark, stream)
         self._query = (
             stream.writeStream.queryName(self.spec.name)
-            .option("checkpointLocation", self.spec.checkpoint)
+            .option("checkpointLocation", self.spec.checkpoint())
             .foreachBatch(self._batch)
             .start()
         )
@@ -79,19 +85,20 @@ class SubtopologyQuery:
 
     def tend(self) -> QueryState:
         """Look whether it still runs, start it again when that is due; return the state."""
-        match self._state:
-            case QueryState.WAITING if time.monotonic() >= self._start_at:
-                self._again()
-            case QueryState.STARTING | QueryState.RUNNING if self._query is not None:
-                if not self._query.isActive:
-                    self._failed()
-                elif self._state is QueryState.STARTING and not self._query.status["message"].startswith(
-                    "Init"
-                ):
-                    self._state = QueryState.RUNNING
-            case _:
-                pass
-        return self._state
+        with self._lock:
+            match self._state:
+                case QueryState.WAITING if time.monotonic() >= self._start_at:
+                    self._again()
+                case QueryState.STARTING | QueryState.RUNNING if self._query is not None:
+                    if not self._query.isActive:
+                        self._failed()
+                    elif self._state is QueryState.STARTING and not self._query.status["message"].startswith(
+                        "Init"
+                    ):
+                        self._state = QueryState.RUNNING
+                case _:
+                    pass
+            return self._state
 
     def process_all(self) -> bool:
         """Wait until what is there now has been processed; return whether it was, False = it has failed."""
@@ -114,9 +121,22 @@ class SubtopologyQuery:
         return progress["sources"][0]["endOffset"] if progress else None
 
     def stop(self) -> None:
-        if self._query is not None:
-            self._query.stop()
-        self._state = QueryState.STOPPED
+        with self._lock:
+            if self._query is not None:
+                self._query.stop()
+            self._state = QueryState.STOPPED
+
+    def hold(self) -> None:
+        """Stop until `resume`, unless it has failed for good."""
+        with self._lock:
+            if self._state is not QueryState.FAILED:
+                self.stop()
+
+    def resume(self) -> None:
+        """Have the next `tend` start it anew."""
+        with self._lock:
+            if self._state is QueryState.STOPPED:
+                self._state, self._start_at = QueryState.WAITING, 0.0
 
     @staticmethod
     def _await_two_batches(query: "StreamingQuery") -> None:

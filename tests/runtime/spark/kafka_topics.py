@@ -52,6 +52,11 @@ class Topics:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
 
+    def settings(self, topic: str) -> Mapping[str, str | None]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        found = self._admin.describe_configs([resource])[resource].result()
+        return {name: entry.value for name, entry in found.items()}
+
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result()
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.runtime.spark.test_application import Stage, stage  # noqa: F401 - a fixture
+from tests.runtime.spark.stage import Stage
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -22,7 +22,7 @@ _COUNT_BY_HOUR = """
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_one_tasks_backlog_does_not_make_the_others_late(stage: Stage, guarantee: str) -> None:  # noqa: F811
+def test_one_tasks_backlog_does_not_make_the_others_late(stage: Stage, guarantee: str) -> None:
     """Three partitions, each with the same twenty hours: nothing of it is late, as in Kafka Streams."""
     times = range(_START_MS, _START_MS + 20 * _HOUR_MS, _HOUR_MS // 10)
     with stage.application(_COUNT_BY_HOUR, {"processing.guarantee": guarantee}, partitions=3) as running:

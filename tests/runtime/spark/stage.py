@@ -1,0 +1,101 @@
+"""Applications on topics of their own, in the one session and on the one broker of a test run."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+from pyspark.sql import SparkSession
+
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.client.loading import runnable
+from spark_jobs.runtime.client.restarts import Restarts
+from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from tests.runtime.spark.kafka_topics import Topics
+
+PATIENCE_SECONDS = 120.0
+MAP = """
+  - stream: {topic: IN, serdes: {key: string, value: VALUE}}
+  - mapValues: {value: "concat('<', value, '>')"}
+  - to: {topic: OUT, serdes: {value: string}}
+"""
+COUNT = """
+  - stream: {topic: IN, serdes: {key: string, value: string}}
+  - selectKey: {key: value}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: OUT, serdes: {key: string, value: long}}
+"""
+
+
+@attrs.frozen
+class Stage:
+    spark: SparkSession
+    topics: Topics
+    servers: str
+    folder: Path
+    unique: Callable[[str], str]
+
+    @contextmanager
+    def application(
+        self,
+        topology: str,
+        config: Mapping[str, str] | None = None,
+        partitions: int = 1,
+        set_up: Mapping[str, Mapping[str, str]] | None = None,
+        **names: str,
+    ) -> Iterator["Running"]:
+        """Yield it, not started, with topics of its own; `set_up` is suffix → settings of internal ones."""
+        id_ = self.unique("app")
+        source, sink = f"in-{id_}", f"out-{id_}"
+        for name, text in {"IN": source, "OUT": sink, **names}.items():
+            topology = topology.replace(name, text)
+        internal = {f"{id_}-{suffix}": config for suffix, config in (set_up or {}).items()}
+        self.topics.create(dict.fromkeys([source, sink, *internal], partitions))
+        for name, settings in internal.items():
+            self.topics.configure(name, settings)
+        configs = {
+            "repartition.purge.interval.ms": "500",
+            "statestore.cache.max.bytes": "0",
+            **(config or {}),
+        }
+        loaded = load_text(f"application: {{id: {id_}, config: {configs}}}\ntopology:{topology}", "test.yaml")
+        assert not loaded.problems, loaded.problems
+        application = StreamsApplication(
+            self.spark,
+            loaded.documents[0],
+            runnable(loaded.documents[0]).programs,
+            RunSettings(
+                connection=Connection(bootstrap_servers=(self.servers,)),
+                checkpoint=str(self.folder / "checkpoint"),
+                state_folder=self.folder / "state",
+                restarts=Restarts(most=3),
+                look_seconds=0.5,
+            ),
+        )
+        running = Running(application, self, id_, source, sink)
+        try:
+            yield running
+        finally:
+            application.close()
+
+
+@attrs.frozen
+class Running:
+    application: StreamsApplication
+    stage: Stage
+    id: str
+    source: str
+    sink: str
+
+    def topic(self, name: str) -> str:
+        """Return the full name of an internal topic, or of the source, `in`."""
+        return self.source if name == "in" else f"{self.id}-{name}"
+
+    def feed(self, *values: bytes, partition: int = 0) -> None:
+        self.stage.topics.put(self.source, [(b"k", value, 1_700_000_000_000) for value in values], partition)
+
+    def values(self) -> list[bytes | None]:
+        return [record[5] for record in self.stage.topics.get(self.sink)]
