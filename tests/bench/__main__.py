@@ -5,7 +5,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.bench import admin_requests, agent, compilation, drift, engine, previews, runtime
+from tests.bench import admin_requests, agent, compilation, drift, engine, memory, previews
+from tests.bench.runtime import comparison
 from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
@@ -15,8 +16,9 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], None]] = {
     "previews": previews.run,
     "drift": drift.run,
     "engine": engine.run,
+    "memory": memory.run,
     "agent": agent.run,
-    "runtime": runtime.run,
+    "runtime": comparison.run,
 }
 
 
@@ -24,7 +26,7 @@ def main() -> None:
     wanted = sys.argv[1:] or list(_BENCHMARKS)
     toolchain = ensure_pulumi()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
-        settings = Settings(heap_mb=512)
+        settings = Settings(heap_mb=512, sustained_load=True)
         with Broker(ensure_kafka(), Path(folder, "kafka"), settings) as broker:
             for name in wanted:
                 _BENCHMARKS[name](Path(folder), toolchain, broker)

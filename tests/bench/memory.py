@@ -1,0 +1,115 @@
+"""Memory of a task whose state grows to 10 million keys, under a limit that the system enforces.
+
+`HEADWATER_BENCH_KEYS` says how many keys. RLIMIT_DATA bounds what a process has to itself, the heap; the
+state's file is mapped and shared with the page cache, from which the system takes it when memory is short.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.stores.local_state import LocalState
+from spark_jobs.runtime.task import Task
+from tests.runtime.driver import NO_CACHE, programs
+
+_COUNT = """
+- stream: {topic: in, serdes: {key: string, value: string}}
+- groupByKey:
+- count: {materialized: counts}
+- toStream:
+- to: {topic: out}
+"""
+_KEYS = 10_000_000
+_STRIDE = 7_368_787
+"""Prime to the number of keys: the keys come in an order that jumps over the whole state."""
+_BATCH = 100_000
+_SHOWN = 5
+_LIMIT = 1 << 30
+_MIB = 1 << 20
+_LOOK_SECONDS = 0.02
+
+
+def run(*_: object) -> None:
+    """Measure in a process of its own; raises `CalledProcessError` if that reached the limit."""
+    subprocess.run([sys.executable, "-m", __spec__.name], check=True)
+
+
+@attrs.define
+class _Peak:
+    """Looks at the heap all the time: its largest size is in the middle of a commit."""
+
+    bytes_: int = 0
+    _ended: threading.Event = attrs.field(factory=threading.Event)
+
+    def watch(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            self.bytes_ = max(self.bytes_, _resident("RssAnon"))
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+def _measure(keys: int) -> Table:
+    resource.setrlimit(resource.RLIMIT_DATA, (_LIMIT, _LIMIT))
+    before = _resident("RssAnon")
+    table = Table(
+        *("keys of state", "heap", "heap at most", "mapped file", "disk"),
+        title=f"count, batches of {_BATCH:,}: MiB beyond the {before // _MIB} before; limit {_LIMIT // _MIB}",
+    )
+    peak = _Peak()
+    watch = threading.Thread(target=peak.watch, daemon=True)
+    watch.start()
+    with tempfile.TemporaryDirectory(prefix="headwater-memory-") as folder:
+        for done in _filled(Path(folder), keys):
+            figures = (
+                _resident("RssAnon") - before,
+                peak.bytes_ - before,
+                _resident("RssFile"),
+                sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*")),
+            )
+            table.add_row(f"{done:,}", *(f"{each // _MIB:,}" for each in figures))
+    peak.end()
+    watch.join()
+    return table
+
+
+def _filled(folder: Path, keys: int) -> Iterator[int]:
+    """Work off a record a key; yield now and then how many there are."""
+    state = LocalState(folder)
+    task = Task(programs(_COUNT, NO_CACHE, {})[0], 0, state)
+    batches = -(-keys // _BATCH)
+    for number in range(batches):
+        task.process(_records(number, keys), number)
+        state.prepare(number)
+        state.commit(number)
+        if (number + 1) % max(1, batches // _SHOWN) == 0:
+            yield (number + 1) * _BATCH
+    state.close()
+
+
+def _records(batch: int, keys: int) -> list[InputRecord]:
+    first = batch * _BATCH
+    return [
+        ("in", 0, at, 1_700_000_000_000 + at, b"key-%08d" % (at * _STRIDE % keys), b"value", ())
+        for at in range(first, min(first + _BATCH, keys))
+    ]
+
+
+def _resident(kind: str) -> int:
+    """Return bytes by a line of /proc/self/status; raises `StopIteration` where there is none (not Linux)."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{kind}:"))
+
+
+if __name__ == "__main__":
+    Console().print(_measure(int(os.environ.get("HEADWATER_BENCH_KEYS", _KEYS))))

@@ -1,0 +1,111 @@
+"""The runtime beside plain PySpark and a Kafka Streams program: one broker, one run, in turns.
+
+docs/benchmarks.md says what is measured and how. `HEADWATER_BENCH_RECORDS` is how many records the largest
+run has, `HEADWATER_BENCH_LATENCY_RECORDS` of how many a percentile is told, `HEADWATER_BENCH_ROUNDS` how many
+rounds there are at most.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from spark_jobs.control.logs import configure
+from spark_jobs.runtime.spark.session import SessionSettings, start_session
+from tests.bench.runtime import latency, throughput
+from tests.bench.runtime.ours import Headwater
+from tests.bench.runtime.plain import PlainPySpark
+from tests.bench.runtime.sides import Side
+from tests.bench.runtime.streams import KafkaStreamsPeer
+from tests.bench.runtime.tables import latency_table, throughput_table
+from tests.bench.runtime.topics import Topics
+from tests.bench.runtime.workloads import AT_ONCE, KEYS, LATENCY, OPERATORS, Workload
+from toolchain import PulumiToolchain, ensure_spark_jars
+from toolchain.broker import Broker
+
+_RECORDS = 2_000_000
+_LATENCY_RECORDS = 100
+_ROUNDS = 3
+_WIDTH = 150
+_CORES = 4
+"""As many tasks at a time as 2 partitions of 2 queries have."""
+
+
+@attrs.frozen
+class _Bench:
+    sides: Sequence[Side]
+    topics: Topics
+    rounds: int
+    shown: Console
+    progress: Console
+
+    def warm_up(self, records: int) -> None:
+        """Run what every other run begins with: code is compiled and Python workers are there."""
+        for workload in OPERATORS:
+            for side in self._sides(workload):
+                self._tell(f"warming up: {workload.name}, {side.title}")
+                throughput.seconds_of(side, workload, self.topics, workload.sizes(records)[0])
+
+    def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> None:
+        figures = [
+            (each, throughput.measure(each, self._sides(each), self.topics, records, self._tell))
+            for each in self._shortened(workloads)
+        ]
+        self.shown.print(throughput_table(title, figures))
+
+    def latency(self, records: int) -> None:
+        figures = [
+            (each, latency.measure(each, self._sides(each), self.topics, records, self._tell))
+            for each in self._shortened(LATENCY)
+        ]
+        self.shown.print(latency_table(figures))
+
+    def _sides(self, workload: Workload) -> list[Side]:
+        return [side for side in self.sides if workload.has_plain_peer or side.name != PlainPySpark.name]
+
+    def _shortened(self, workloads: Sequence[Workload]) -> list[Workload]:
+        return [attrs.evolve(each, rounds=min(each.rounds, self.rounds)) for each in workloads]
+
+    def _tell(self, text: str) -> None:
+        self.progress.log(text)
+
+
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
+    """Print a table of each kind of figures."""
+    configure(level="error")
+    records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
+    with _session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
+        topics = Topics(broker.bootstrap_servers)
+        plain = PlainPySpark(spark, broker.bootstrap_servers, folder / "plain", topics)
+        headwater = Headwater(spark, broker.bootstrap_servers, folder / "headwater")
+        rounds = int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))
+        shown, progress = Console(width=_WIDTH), Console(stderr=True, width=_WIDTH)
+        bench = _Bench((plain, streams, headwater), topics, rounds, shown, progress)
+        bench.warm_up(records)
+        bench.throughput("operators", OPERATORS, records)
+        bench.throughput("count by distribution of keys", KEYS, records)
+        bench.throughput("independent sub-topologies", AT_ONCE, records)
+        bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
+
+
+@contextmanager
+def _session() -> Iterator[SparkSession]:
+    conf = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+    spark = start_session(
+        SessionSettings(
+            application="bench",
+            master=f"local[{_CORES}]",
+            jars=tuple(map(str, ensure_spark_jars())),
+            shuffle_partitions=2,
+            conf=conf,
+        )
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()

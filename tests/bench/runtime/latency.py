@@ -1,0 +1,88 @@
+"""How long one record takes through a running application, from writing it to reading what came of it."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from statistics import quantiles
+
+import attrs
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.bench.runtime.sides import Side
+from tests.bench.runtime.topics import Topics
+from tests.bench.runtime.workloads import PARTITIONS, Job, Workload
+
+_WARM_UP = 5
+_LONGEST_PAUSE_SECONDS = 0.1
+"""Of a random pause before each record: else all of them would come just after a commit."""
+_PATIENCE_SECONDS = 120
+
+
+@attrs.frozen
+class Latency:
+    """Seconds."""
+
+    p50: float
+    p99: float
+
+    @classmethod
+    def of(cls, taken: Sequence[float]) -> "Latency":
+        cuts = quantiles(taken, n=100, method="inclusive")
+        return cls(cuts[49], cuts[98])
+
+
+def measure(
+    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, told: Callable[[str], None]
+) -> dict[str, Latency]:
+    """Return name of side → figures over `records` records, in rounds of all sides."""
+    taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    for round_ in range(workload.rounds):
+        for side in sides:
+            told(f"latency of {workload.name}, round {round_ + 1} of {workload.rounds}: {side.title}")
+            job = topics.job(side.name, workload, None)
+            with side.running(job, in_bulk=False):
+                taken[side.name] += _one_by_one(topics.servers, job, records // workload.rounds)
+    return {name: Latency.of(seconds) for name, seconds in taken.items()}
+
+
+def _one_by_one(servers: str, job: Job, records: int) -> list[float]:
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+    pauses = random.Random(0)  # noqa: S311 - no secret
+    taken = []
+    with _reader(servers, job) as reader:
+        for number in range(_WARM_UP + records):
+            time.sleep(pauses.uniform(0, _LONGEST_PAUSE_SECONDS))
+            key = b"key-%d" % number
+            started = time.perf_counter()
+            producer.produce(job.lanes[0].source, b"value", key)
+            producer.flush()
+            _await(reader, key)
+            taken.append(time.perf_counter() - started)
+    return taken[_WARM_UP:]
+
+
+def _await(reader: Consumer, key: bytes) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        message = reader.poll(1)
+        if message is not None and message.error() is None and message.key() == key:
+            return
+    raise RuntimeError(f"nothing has come of {key!r}")
+
+
+@contextmanager
+def _reader(servers: str, job: Job) -> Iterator[Consumer]:
+    reader = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"{job.id}-reader",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 5,
+        }
+    )
+    reader.assign([TopicPartition(job.lanes[0].sink, each, 0) for each in range(PARTITIONS)])
+    try:
+        yield reader
+    finally:
+        reader.close()

@@ -1,0 +1,73 @@
+"""Headwater's runtime, started as `headwater run` starts it, in a session that is there already."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+
+from pyspark.sql import SparkSession
+
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.client.loading import runnable
+from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from tests.bench.runtime.sides import Committed
+from tests.bench.runtime.workloads import Job, Lane, Workload
+
+_MAP = '- mapValues: {value: "upper(value)"}\n'
+_REPARTITION = "- repartition: {serdes: {key: string, value: string}}\n"
+_COUNT = "- groupByKey:\n- count: {materialized: counts}\n- toStream:\n"
+
+
+class Headwater:
+    name = "headwater"
+    title = "Headwater"
+
+    def __init__(self, spark: SparkSession, servers: str, folder: Path) -> None:
+        self._spark = spark
+        self._servers = servers
+        self._folder = folder
+
+    @contextmanager
+    def running(self, job: Job, *, in_bulk: bool) -> Iterator[Committed]:
+        del in_bulk
+        document = _document(job)
+        settings = RunSettings(
+            connection=Connection(bootstrap_servers=(self._servers,)),
+            checkpoint=str(self._folder / "checkpoint"),
+            state_folder=self._folder / "state",
+        )
+        application = StreamsApplication(self._spark, document, runnable(document).programs, settings)
+        progress = Committed(self._servers, job, lambda: _failure(application))
+        try:
+            application.start()
+            yield progress
+            application.wait_until_idle()  # a batch that is ended half-way tells of it at length
+        finally:
+            application.close()
+            progress.close()
+            for kept in (self._folder / "checkpoint", self._folder / "state"):
+                rmtree(kept / job.id, ignore_errors=True)
+
+
+def _failure(application: StreamsApplication) -> str | None:
+    if not application.state.is_final:
+        return None
+    return f"{application.id} ended as {application.state.value}: {application.problems}"
+
+
+def _document(job: Job) -> TopologyDocument:
+    head = f"application: {{id: {job.id}, config: {job.workload.config}}}\ntopology:\n"
+    text = head + "".join(_steps(job.workload, lane) for lane in job.lanes)
+    return load_text(text, job.id).documents[0]
+
+
+def _steps(workload: Workload, lane: Lane) -> str:
+    hop = _COUNT if workload.operator == "count" else _MAP
+    value = "long" if workload.operator == "count" else "string"
+    return (
+        f"- stream: {{topic: {lane.source}, serdes: {{key: string, value: string}}}}\n"
+        + _REPARTITION.join([hop] * workload.hops)
+        + f"- to: {{topic: {lane.sink}, serdes: {{key: string, value: {value}}}}}\n"
+    )

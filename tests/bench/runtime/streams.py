@@ -1,0 +1,99 @@
+"""The Java program: Kafka Streams in a JVM that is started once and warmed up like Spark's."""
+
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from tests.bench.runtime.sides import Committed
+from tests.bench.runtime.workloads import PARTITIONS, Job
+from tests.oracle.kafka_streams import built_program
+
+_SOURCE = Path(__file__).with_name("Peer.java")
+_SECONDS = 120
+_THROUGHPUT = {"commit.interval.ms": "1000"}
+"""About as often as our batches end. The defaults are 30 s and, exactly once, a slow 100 ms."""
+
+
+class KafkaStreamsPeer:
+    """`num.stream.threads` = partitions; everything else as Kafka Streams has it."""
+
+    name = "streams"
+    title = "Kafka Streams"
+
+    def __init__(self, servers: str, log: Path) -> None:
+        self._servers = servers
+        self._log = log
+        self._told: queue.Queue[str] = queue.Queue()
+
+    def __enter__(self) -> Self:
+        java, folder = built_program()
+        command = [str(java), "-Xmx1g", "-cp", str(folder / "jars" / "*"), str(_SOURCE)]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, "LC_ALL": "C.UTF-8"},
+            )
+        assert self._process.stdout is not None
+        threading.Thread(target=_listen, args=(self._process.stdout, self._told), daemon=True).start()
+        self._expect("ready")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    @contextmanager
+    def running(self, job: Job, *, in_bulk: bool) -> Iterator[Committed]:
+        request = {
+            "operator": job.workload.operator,
+            "hops": job.workload.hops,
+            "lanes": [[lane.source, lane.sink] for lane in job.lanes],
+            "config": {
+                "application.id": job.id,
+                "bootstrap.servers": self._servers,
+                "num.stream.threads": str(PARTITIONS),
+                # Else an end in the middle of a rebalance waits for the session of the other thread, 45 s.
+                "internal.leave.group.on.close": "true",
+                **(_THROUGHPUT if in_bulk else {}),
+                **job.workload.config,
+            },
+        }
+        progress = Committed(self._servers, job, self._failure)
+        self._tell(json.dumps(request))
+        try:
+            yield progress
+        finally:
+            self._tell("")
+            self._expect("closed")
+            progress.close()
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def _expect(self, word: str) -> None:
+        if (told := self._told.get(timeout=_SECONDS)) != word:
+            raise RuntimeError(f"Kafka Streams: {told}; see {self._log}")
+
+    def _failure(self) -> str | None:
+        return None if self._told.empty() else self._told.get()
+
+
+def _listen(output: IO[str], told: "queue.Queue[str]") -> None:
+    for line in output:
+        told.put(line.strip())
+    told.put("the JVM has ended")

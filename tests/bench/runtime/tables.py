@@ -1,0 +1,72 @@
+"""Figures as tables: a row a workload, a column a side, then our ratio to each and what it is to be."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from tests.bench.runtime.latency import Latency
+from tests.bench.runtime.throughput import Throughput
+from tests.bench.runtime.workloads import Workload
+
+_OURS = "headwater"
+_SIDES = {"plain": "plain PySpark", "streams": "Kafka Streams", _OURS: "Headwater"}
+_NOTHING = "-"
+
+
+def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, Throughput]]]) -> Table:
+    """Steady state and what starting and ending costs; a ratio above 1 says that we are faster."""
+    table = _table(f"{title}\nthousand records/s (+ seconds to start and end)", "records")
+    for workload, by_side in figures:
+        rates = {name: each.rate for name, each in by_side.items()}
+        table.add_row(
+            workload.name,
+            f"{by_side[_OURS].large[0]:,}",
+            *(_throughput(by_side.get(side)) for side in _SIDES),
+            _ratio(rates, "plain", workload.of_plain),
+            _ratio(rates, "streams", workload.of_streams),
+        )
+    return table
+
+
+def latency_table(figures: Sequence[tuple[Workload, Mapping[str, Latency]]]) -> Table:
+    """A ratio, of medians, below 1 says that we are faster."""
+    table = _table("one record at a time\np50 / p99, milliseconds", "reach")
+    for workload, by_side in figures:
+        medians = {name: each.p50 for name, each in by_side.items()}
+        reach = _NOTHING if workload.within is None else f"p50 <= {workload.within * 1000:.0f}"
+        table.add_row(
+            workload.name,
+            reach,
+            *(_latency(by_side.get(side)) for side in _SIDES),
+            _ratio(medians, "plain"),
+            _ratio(medians, "streams"),
+        )
+    return table
+
+
+def _table(title: str, second: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("", no_wrap=True)
+    for heading in (second, *_SIDES.values(), "ours / plain", "ours / Streams"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _throughput(figure: Throughput | None) -> str:
+    if figure is None:
+        return _NOTHING
+    if math.isnan(figure.rate):
+        return "too few records"
+    return f"{figure.rate / 1000:,.0f} (+{max(figure.start_up, 0):.1f})"
+
+
+def _latency(figure: Latency | None) -> str:
+    return _NOTHING if figure is None else f"{figure.p50 * 1000:,.0f} / {figure.p99 * 1000:,.0f}"
+
+
+def _ratio(figures: Mapping[str, float], other: str, reach: float | None = None) -> str:
+    if other not in figures:
+        return _NOTHING
+    wanted = "" if reach is None else f" (reach {reach:.1f})"
+    return f"{figures[_OURS] / figures[other]:.2f}{wanted}"

@@ -1,0 +1,67 @@
+"""Topics of the runs: sources that are filled once, and a sink for each run.
+
+None is deleted before the end: producers that Spark keeps would ask for it again and again.
+"""
+
+from itertools import count
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+
+from tests.bench.runtime.workloads import PARTITIONS, Job, Keys, Lane, Workload
+
+_AT_ONCE = 50_000
+_SECONDS = 60
+
+
+class Topics:
+    """Makes topics of `PARTITIONS` partitions."""
+
+    def __init__(self, servers: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self.servers = servers
+        self._filled: set[str] = set()
+        self._numbers = count()
+
+    def job(self, side: str, workload: Workload, records: int | None) -> Job:
+        """Return a new run over sources with `records` in them, or over its own empty ones."""
+        id_ = f"bench-{next(self._numbers)}-{side}"
+        lanes = []
+        for number in range(workload.lanes):
+            if records is None:
+                source = f"{id_}-in-{number}"
+                self.make(source)
+            else:
+                source = self._source(workload.keys, records // workload.lanes, number)
+            lanes.append(Lane(source, f"{id_}-out-{number}"))
+            self.make(lanes[-1].sink)
+        return Job(id_, workload, tuple(lanes))
+
+    def _source(self, keys: Keys, records: int, number: int) -> str:
+        topic = f"bench-in-{keys.name.lower()}-{records}-{number}"
+        if topic not in self._filled:
+            self.make(topic)
+            fill(self.servers, topic, records, keys)
+            self._filled.add(topic)
+        return topic
+
+    def make(self, topic: str) -> None:
+        """Create an empty topic."""
+        new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
+        self._admin.create_topics([new])[topic].result()
+
+
+def fill(servers: str, topic: str, records: int, keys: Keys) -> None:
+    """Write records that are numbered in their values."""
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "partitioner": "murmur2_random",
+            "queue.buffering.max.messages": 2 * _AT_ONCE,
+        }
+    )
+    for first in range(0, records, _AT_ONCE):
+        last = min(first + _AT_ONCE, records)
+        messages = [{"key": keys.key(at), "value": b"value-%d" % at} for at in range(first, last)]
+        if producer.produce_batch(topic, messages) != len(messages) or producer.flush(_SECONDS):
+            raise RuntimeError(f"the broker did not take the records of {topic}")

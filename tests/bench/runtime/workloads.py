@@ -1,0 +1,139 @@
+"""What is run by every side: a topology, over records with keys of some distribution."""
+
+from enum import Enum
+from typing import Literal
+
+import attrs
+
+PARTITIONS = 2
+_SMALL_PART = 10
+"""The small run has a tenth of the large one's records."""
+_HOT_OF_FIVE = 4
+_REPEATED = 10
+
+
+class Keys(Enum):
+    """How keys are distributed; the value is how people call it."""
+
+    FEW = "10 keys"
+    THOUSAND = "1,000 keys"
+    UNIQUE = "9 of 10 keys unique"
+    SKEWED = "80 % one key"
+
+    def key(self, number: int) -> bytes:
+        """Return the key of record `number`."""
+        match self:
+            case Keys.FEW:
+                chosen = number % 10
+            case Keys.THOUSAND:
+                chosen = number % 1_000
+            case Keys.UNIQUE:
+                chosen = number if number % _REPEATED else number // 2
+            case Keys.SKEWED:
+                chosen = 0 if number % 5 < _HOT_OF_FIVE else number % 1_000
+        return b"key-%d" % chosen
+
+
+@attrs.frozen(kw_only=True)
+class Workload:
+    """`lanes` chains beside each other, each of `hops` sub-topologies joined by repartition topics.
+
+    `share` is that of the records of a whole run. `of_plain` and `of_streams` are what our rate is to be as a
+    multiple of the other side's, None where nothing is promised. Plain PySpark knows neither transactions of
+    Kafka nor an update a record: it has no peer of those.
+    `within` is what a single record's median time in seconds is to be.
+    """
+
+    name: str
+    operator: Literal["map", "count"]
+    keys: Keys = Keys.THOUSAND
+    lanes: int = 1
+    hops: int = 1
+    every_update: bool = False
+    exactly_once: bool = False
+    share: float = 1.0
+    rounds: int = 2
+    has_plain_peer: bool = True
+    of_plain: float | None = None
+    of_streams: float | None = None
+    within: float | None = None
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Return the settings of Kafka Streams that the workload asks for."""
+        once = {"processing.guarantee": "exactly_once_v2"} if self.exactly_once else {}
+        return once | ({"statestore.cache.max.bytes": "0"} if self.every_update else {})
+
+    def sizes(self, records: int) -> tuple[int, int]:
+        """Return how many records the small and the large run of this workload have, all lanes together."""
+        large = int(records * self.share) // self.lanes * self.lanes
+        return large // _SMALL_PART // self.lanes * self.lanes, large
+
+
+@attrs.frozen
+class Lane:
+    """Names of topics."""
+
+    source: str
+    sink: str
+
+
+@attrs.frozen
+class Job:
+    """A run; `id` is its application's."""
+
+    id: str
+    workload: Workload
+    lanes: tuple[Lane, ...]
+
+
+_OTHER_KEYS = (Keys.FEW, Keys.UNIQUE, Keys.SKEWED)
+OPERATORS = (
+    Workload(name="map", operator="map", rounds=3, of_plain=0.8, of_streams=1.0),
+    Workload(name="map, exactly once", operator="map", exactly_once=True, rounds=3, has_plain_peer=False),
+    Workload(name="count, an update a batch", operator="count", rounds=3, of_plain=0.7, of_streams=1.0),
+    Workload(
+        name="count, each update, exactly once",
+        operator="count",
+        every_update=True,
+        exactly_once=True,
+        share=0.5,
+        rounds=3,
+        has_plain_peer=False,
+        of_streams=1.0,
+    ),
+)
+KEYS = (
+    *(
+        Workload(name=f"a batch: {keys.value}", operator="count", keys=keys, share=0.5)
+        for keys in _OTHER_KEYS
+    ),
+    *(
+        Workload(
+            name=f"each, exactly once: {keys.value}",
+            operator="count",
+            keys=keys,
+            every_update=True,
+            exactly_once=True,
+            share=0.25,
+            has_plain_peer=False,
+        )
+        for keys in _OTHER_KEYS
+    ),
+)
+AT_ONCE = tuple(
+    Workload(name=f"map, {lanes} at once", operator="map", lanes=lanes, share=0.5) for lanes in (1, 4, 8)
+)
+_ONE_AND_A_HALF = 1.5
+"""Of what the prototype took: 0.08 s for a map, 0.3 s for a count."""
+LATENCY = (
+    Workload(name="map", operator="map", within=0.08 * _ONE_AND_A_HALF),
+    Workload(
+        name="count, each update, exactly once",
+        operator="count",
+        every_update=True,
+        exactly_once=True,
+        within=0.3 * _ONE_AND_A_HALF,
+    ),
+    *(Workload(name=f"{hops} maps in a row", operator="map", hops=hops, rounds=1) for hops in (4, 8)),
+)
