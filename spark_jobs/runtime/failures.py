@@ -3,6 +3,7 @@
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.program_interface import EngineSettings
 from spark_jobs.runtime.records import Headers, InputRecord
+from spark_jobs.runtime.serdes import RegistryUnavailableError
 from spark_jobs.runtime.stores.layers import Append
 
 _ERRORS = "__streams.errors."
@@ -53,8 +54,8 @@ class Failures:
         self._decide(self._settings.on_bad_output, record, f"cannot be written to {topic}", cause)
 
     def _decide(self, handler: str, record: InputRecord, doing: str, cause: Exception) -> None:
-        if isinstance(cause, TaskMigrated):
-            raise cause  # nothing is wrong with the record: it waits for a partition
+        if isinstance(cause, TaskMigrated | RegistryUnavailableError):
+            raise cause  # nothing is wrong with the record: it waits for a partition, or a schema
         if handler == "fail":
             raise PoisonRecordError.of(record, doing, cause) from cause
         self.skipped += 1

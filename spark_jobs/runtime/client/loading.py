@@ -1,6 +1,6 @@
 """A topology document as something that runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import attrs
@@ -9,9 +9,17 @@ from infra.compiler import build_nodes
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
-from infra.model.topology import TopologyDocument
+from infra.model.topology import Application, TopologyDocument
 from infra.spec import load_documents
-from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of, schema_files
+from spark_jobs.runtime.program import (
+    SubtopologyProgram,
+    build_programs,
+    problems_of,
+    registered_formats,
+    schema_files,
+)
+from spark_jobs.runtime.registry import URL, registry
+from spark_jobs.runtime.serdes import RegistryUnavailableError, subject
 
 
 @attrs.frozen
@@ -42,6 +50,7 @@ def runnable(document: TopologyDocument, folder: Path = Path()) -> Runnable:
     schemas = {}
     for name in schema_files(nodes, document.application.config):
         schemas[name] = _text(folder / name)
+    schemas |= _registered(registered_formats(nodes, document.application.config), document.application)
     if wrong := (*errors(nodes.problems), *problems_of(document, nodes, schemas)):
         raise ProblemsError(wrong)
     return Runnable(document, nodes, schemas)
@@ -64,6 +73,37 @@ def _text(file: Path) -> str:
                 )
             ]
         ) from None
+
+
+def _registered(formats: Iterable[str], application: Application) -> dict[str, str]:
+    """The latest schema of each subject: what is written is written with it until the application ends."""
+    schemas, problems = {}, []
+    for name in formats:
+        try:
+            source = registry(application.config)
+            found = None if source is None else source.latest(subject(name) or "")
+            reason = "no registry is named" if source is None else "the registry has no such subject"
+        except (RegistryUnavailableError, ValueError) as error:
+            found, reason = None, str(error)
+        if found is None:
+            problems.append(_no_schema(name, reason, application))
+        else:
+            schemas[name] = found
+    if problems:
+        raise ProblemsError(problems)
+    return schemas
+
+
+def _no_schema(name: str, reason: str, application: Application) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application.id,
+        summary=f"The schema of format {name} cannot be had.",
+        expected="a subject of a schema registry with an Avro schema",
+        found=reason,
+        why="Without it nothing of that format can be written.",
+        fix=f"Set {URL} or SCHEMA_REGISTRY_URL to the registry's address, and register the schema there.",
+    )
 
 
 def _not_one(file: Path, found: int) -> Problem:

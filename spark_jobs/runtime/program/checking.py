@@ -13,7 +13,7 @@ from spark_jobs.runtime.partitioners.choice import CLASS, built_in
 from spark_jobs.runtime.program.expressions import Asked, class_of, expressions_of
 from spark_jobs.runtime.program.formats import Defaults, UsedFormat, used_formats
 from spark_jobs.runtime.program.settings import setting_problems
-from spark_jobs.runtime.serdes import plain_serde
+from spark_jobs.runtime.serdes import plain_serde, schema_key
 
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _PLANS_ONLY = "The topology plans without it, but a record that arrives there would have nowhere to go."
@@ -104,7 +104,7 @@ def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> 
 def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
     name = used.format.name
     try:
-        plain_serde(name, schemas.get(name.partition(":")[2]))
+        plain_serde(name, schemas.get(schema_key(name)))
     except ValueError as error:
         yield Problem(
             code=ProblemCode.UNSUPPORTED_FORMAT,

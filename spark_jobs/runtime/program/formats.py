@@ -8,7 +8,7 @@ import attrs
 from infra.model.behaviours import DEFAULT_FORMAT, Format, RecordFormat
 from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from infra.model.problems import Location
-from spark_jobs.runtime.serdes import is_schema_format
+from spark_jobs.runtime.serdes import is_schema_format, subject
 
 Role = Literal["key", "value"]
 
@@ -101,5 +101,14 @@ def _both(place: _Place, record: RecordFormat, defaults: Defaults, second: Role)
 
 def schema_files(topology: NodeTopology, config: Mapping[str, str]) -> tuple[str, ...]:
     """The schema files that formats name, relative to the document."""
-    used = (each.format.name for each in used_formats(topology, Defaults.of(config)))
-    return tuple(sorted({name.partition(":")[2] for name in used if is_schema_format(name)}))
+    names = _format_names(topology, config)
+    return tuple(sorted({name.partition(":")[2] for name in names if is_schema_format(name)}))
+
+
+def registered_formats(topology: NodeTopology, config: Mapping[str, str]) -> tuple[str, ...]:
+    """The formats that name subjects of a schema registry."""
+    return tuple(sorted(name for name in _format_names(topology, config) if subject(name) is not None))
+
+
+def _format_names(topology: NodeTopology, config: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(each.format.name for each in used_formats(topology, Defaults.of(config)))

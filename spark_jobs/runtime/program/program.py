@@ -17,6 +17,7 @@ from spark_jobs.runtime.program.formats import Defaults
 from spark_jobs.runtime.program.partitioning import PartitionRule, SinkPartitioning
 from spark_jobs.runtime.program_interface import EngineSettings, Partition, Serde
 from spark_jobs.runtime.records import Ambient, Value
+from spark_jobs.runtime.registry import URL, schemas_of
 from spark_jobs.runtime.serdes import serde_of
 
 _WINDOW_BYTES = {"time": 8, "session": 16}
@@ -75,7 +76,8 @@ class SubtopologyProgram:
         return self.changelogs.get(store)
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
-        return serde_of(self.defaults.settle(wanted, role), self.schemas)
+        settled = self.defaults.settle(wanted, role)
+        return serde_of(settled, self.schemas, schemas_of(self.application.config.get(URL)))
 
     def expression(self, text: str, parameters: tuple[str, ...], ambient: Ambient) -> Callable[..., Value]:
         return _compiled(text, parameters).bind(ambient)

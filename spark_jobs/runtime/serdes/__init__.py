@@ -11,6 +11,7 @@
 | json | compact JSON, keys in their order | any JSON value |
 | json:FILE | the same, checked against a JSON Schema | any JSON value |
 | avro:FILE | Avro without a header, by a schema file | `dict`, `list`, … without logical types |
+| avro-registry:SUBJECT | 0, the schema's id in 4 bytes, Avro | the same |
 | (windowed) | key ‖ start, sessions key ‖ end ‖ start (facts 6) | `Windowed` |
 
 Schema files are named relative to the document.
@@ -23,13 +24,17 @@ from spark_jobs.runtime.serdes.formats import (
     UnknownFormatError,
     is_schema_format,
     plain_serde,
+    schema_key,
     serde_of,
+    subject,
 )
 from spark_jobs.runtime.serdes.plain import Plain
+from spark_jobs.runtime.serdes.registered_avro import RegistryUnavailableError
 
 __all__ = [
     "DeserializationError",
     "Plain",
+    "RegistryUnavailableError",
     "Response",
     "SerializationError",
     "Subscription",
@@ -38,6 +43,8 @@ __all__ = [
     "is_schema_format",
     "plain_serde",
     "response_serde",
+    "schema_key",
     "serde_of",
+    "subject",
     "subscription_serde",
 ]

@@ -1,0 +1,84 @@
+"""A topology over Avro whose schemas a real registry keeps (Apicurio Registry, fetched by Maven)."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.spec import load_text
+from spark_jobs.runtime.client.loading import runnable
+from spark_jobs.runtime.registry import URL, SchemaRegistry
+from spark_jobs.runtime.serdes import plain_serde
+from tests.runtime.replay import Replay, runnable_programs
+from toolchain.schema_registry import running_schema_registry
+
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
+NOTED = ORDER | {
+    "fields": [
+        {"name": "item", "type": "string"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+    ]
+}
+TOTAL = {
+    "type": "record",
+    "name": "Total",
+    "fields": [{"name": "items", "type": {"type": "array", "items": "string"}}],
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_schema_registry(tmp_path_factory.mktemp("registry") / "registry.log") as found:
+        yield found
+
+
+def registered(url: str, subject: str, schema: dict[str, Any]) -> int:
+    request = urllib.request.Request(  # noqa: S310 - ours
+        f"{url}/subjects/{subject}/versions",
+        data=json.dumps({"schema": json.dumps(schema)}).encode(),
+        headers={"Content-Type": "application/vnd.schemaregistry.v1+json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        return int(json.load(answer)["id"])
+
+
+@pytest.mark.soak
+def test_records_of_several_versions_and_a_state_in_avro(url: str, tmp_path: Path) -> None:
+    first, second = registered(url, "orders-value", ORDER), registered(url, "orders-value", NOTED)
+    total = registered(url, "totals-value", TOTAL)
+    steps = [
+        {"stream": {"topic": "orders", "serdes": {"value": "avro-registry:orders-value"}}},
+        {"groupByKey": {}},
+        {"aggregate": {
+            "init": "struct(array() as items)",
+            "add": "struct(array_append(total.items, value.item || coalesce(value.note, '')) as items)",
+            "materialized": {"store": "totals", "serdes": {"value": "avro-registry:totals-value"}},
+        }},
+        {"toStream": {}},
+        {"to": {"topic": "totals"}},
+    ]  # fmt: skip
+    text = json.dumps({"application": {"id": "shop", "config": {URL: url}}, "topology": steps})
+    document = load_text(text, "shop.json").documents[0]
+    schemas = runnable(document, tmp_path).schemas
+    replay = Replay(runnable_programs(document, (), schemas=schemas))
+    old = plain_serde("avro-registry:a", json.dumps({"id": first, "schema": json.dumps(ORDER)}))
+    new = plain_serde("avro-registry:b", json.dumps({"id": second, "schema": json.dumps(NOTED)}))
+    replay.pipe("orders", b"k", old.serialize({"item": "tea"}), 1)
+    written = replay.pipe("orders", b"k", new.serialize({"item": "milk", "note": "!"}), 2)
+    (value,) = (record[3] for record in written if record[0] == "totals")
+    assert value is not None
+    assert value[:5] == b"\0" + total.to_bytes(4, "big")
+    kept = SchemaRegistry((url,)).schema(total)
+    assert kept is not None
+    reader = plain_serde("avro-registry:c", json.dumps({"id": total, "schema": kept}))
+    assert reader.deserialize(value) == {"items": ["tea", "milk!"]}
+
+
+@pytest.mark.soak
+def test_what_the_registry_does_not_know(url: str) -> None:
+    found = SchemaRegistry((url,))
+    assert found.latest("nobody-knows") is None
+    assert found.schema(1_000_000) is None

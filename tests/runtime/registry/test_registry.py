@@ -1,0 +1,159 @@
+"""The registry's client against a server that answers as told, in the words of Apicurio Registry 3.0.9."""
+
+import base64
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import ClassVar
+
+import attrs
+import pytest
+
+from infra.model.problems import ProblemsError
+from infra.spec import load_text
+from spark_jobs.runtime.client.loading import runnable
+from spark_jobs.runtime.registry import URL, SchemaRegistry, registry, schemas_of
+from spark_jobs.runtime.serdes import RegistryUnavailableError
+
+SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
+UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}
+ANSWERS = {
+    "/subjects/orders-value/versions/latest": {
+        "subject": "orders-value", "version": 2, "id": 3, "schema": SCHEMA, "schemaType": "AVRO",
+        "references": [],
+    },
+    "/subjects/a%2Fb/versions/latest": {"subject": "a/b", "version": 1, "id": 4, "schema": '"int"'},
+    "/schemas/ids/3": {"schema": SCHEMA, "schemaType": "AVRO", "references": []},
+    "/schemas/ids/8": {"schema": "{}", "schemaType": "JSON", "references": []},
+    "/schemas/ids/9": {"schema": SCHEMA, "references": [{"name": "B", "subject": "b", "version": 1}]},
+}  # fmt: skip
+
+
+@attrs.define
+class Server:
+    url: str
+    failures: int = 0
+    """How many requests are still refused with 503."""
+    asked: list[tuple[str, str | None]] = attrs.field(factory=list)
+
+
+class Answers(BaseHTTPRequestHandler):
+    server_state: ClassVar[Server]
+
+    def do_GET(self) -> None:
+        state = self.server_state
+        state.asked.append((self.path, self.headers["Authorization"]))
+        if state.failures:
+            state.failures -= 1
+            self.send_error(503)
+            return
+        answer = ANSWERS.get(self.path, UNKNOWN)
+        self.send_response(404 if answer is UNKNOWN else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as listening:
+        state = Server(f"http://127.0.0.1:{listening.server_port}")
+        Answers.server_state = state
+        Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
+        yield state
+        listening.shutdown()
+
+
+def test_schemas_by_subject_and_by_id(server: Server) -> None:
+    found = SchemaRegistry((server.url,))
+    assert json.loads(found.latest("orders-value") or "") == {"id": 3, "schema": SCHEMA}
+    assert json.loads(found.latest("a/b") or "")["id"] == 4
+    assert found.schema(3) == SCHEMA
+    assert found.latest("none") is None
+    assert found.schema(99) is None
+
+
+@pytest.mark.parametrize("schema_id", [8, 9], ids=["not Avro", "references"])
+def test_what_is_not_plain_avro_is_refused(server: Server, schema_id: int) -> None:
+    with pytest.raises(ValueError, match="the schema"):
+        SchemaRegistry((server.url,)).schema(schema_id)
+
+
+def test_a_hiccup_is_got_over(server: Server) -> None:
+    server.failures = 2
+    assert SchemaRegistry((server.url,)).schema(3) == SCHEMA
+
+
+def test_the_next_address_answers_for_the_first(server: Server) -> None:
+    dead = "http://127.0.0.1:1"
+    assert SchemaRegistry((dead, server.url)).schema(3) == SCHEMA
+    with pytest.raises(RegistryUnavailableError, match=dead):
+        SchemaRegistry((dead,)).schema(3)
+
+
+@pytest.mark.parametrize(
+    ("environment", "sent"),
+    [
+        ({}, None),
+        ({"SCHEMA_REGISTRY_USER_INFO": "me:secret"}, "Basic " + base64.b64encode(b"me:secret").decode()),
+        ({"SCHEMA_REGISTRY_TOKEN": "abc"}, "Bearer abc"),
+    ],
+)
+def test_credentials_come_from_the_environment(
+    server: Server, environment: dict[str, str], sent: str | None
+) -> None:
+    found = registry({URL: server.url + "/"}, environment)
+    assert found is not None
+    assert found.schema(3) == SCHEMA
+    assert server.asked == [("/schemas/ids/3", sent)]
+    assert "secret" not in repr(found)
+    assert "abc" not in repr(found)
+
+
+def test_where_it_is() -> None:
+    assert registry({}, {}) is None
+    found = registry({}, {"SCHEMA_REGISTRY_URL": "https://one:8081, https://two:8081/"})
+    assert found is not None
+    assert found.urls == ("https://one:8081", "https://two:8081")
+    for wrong in ("one:8081", "file:///etc/passwd", "https://me:secret@one"):
+        with pytest.raises(ValueError, match=r"http|credentials") as refused:
+            registry({URL: wrong}, {})
+        assert "secret" not in str(refused.value)
+
+
+def test_a_process_asks_for_each_id_once(server: Server) -> None:
+    schema_of = schemas_of(server.url)
+    assert [schema_of(3), schema_of(3), schema_of(77), schema_of(77)] == [SCHEMA, SCHEMA, None, None]
+    assert [path for path, _ in server.asked] == ["/schemas/ids/3", "/schemas/ids/77", "/schemas/ids/77"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "failures", "found"),
+    [
+        ("none", 0, "no such subject"),
+        ("orders-value", 9, "answered 503"),
+        ("orders-value", None, "no registry"),
+    ],
+)
+def test_an_application_does_not_start_without_its_schemas(
+    server: Server, subject: str, failures: int | None, found: str
+) -> None:
+    server.failures = failures or 0
+    config = {} if failures is None else {URL: server.url}
+    with pytest.raises(ProblemsError) as refused:
+        runnable(load_text(document(subject, config), "orders.json").documents[0])
+    (problem,) = refused.value.problems
+    assert subject in problem.summary
+    assert found in (problem.found or "")
+
+
+def document(subject: str, config: dict[str, str]) -> str:
+    name = f"avro-registry:{subject}"
+    steps = [
+        {"stream": {"topic": "orders", "serdes": {"value": name}}},
+        {"to": {"topic": "copies", "serdes": {"value": name}}},
+    ]
+    return json.dumps({"application": {"id": "shop", "config": config}, "topology": steps})

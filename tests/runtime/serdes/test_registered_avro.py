@@ -1,0 +1,81 @@
+"""Avro by a registry's schemas: the header, versions of others, and what is no fault of the record."""
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import pytest
+
+from spark_jobs.runtime.failures import Failures
+from spark_jobs.runtime.program_interface import EngineSettings
+from spark_jobs.runtime.serdes import (
+    DeserializationError,
+    RegistryUnavailableError,
+    SerializationError,
+    UnknownFormatError,
+    plain_serde,
+    schema_key,
+)
+
+NAME = "avro-registry:orders-value"
+
+
+def schema(*fields: Mapping[str, str]) -> str:
+    return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
+
+
+ID = {"name": "id", "type": "long"}
+NOTE = {"name": "note", "type": "string", "default": "none"}
+VERSIONS = {7: schema(ID), 258: schema(ID, NOTE)}
+LATEST = json.dumps({"id": 258, "schema": VERSIONS[258]})
+
+
+def test_a_value_follows_a_zero_and_its_schemas_id() -> None:
+    serde = plain_serde(NAME, LATEST, VERSIONS.get)
+    written = serde.serialize({"id": 1, "note": "x"})
+    assert written == b"\x00" + b"\x00\x00\x01\x02" + b"\x02\x02x"
+    assert serde.deserialize(written) == {"id": 1, "note": "x"}
+
+
+def test_a_value_is_read_by_the_schema_it_was_written_with() -> None:
+    asked = []
+
+    def schema_of(schema_id: int) -> str | None:
+        asked.append(schema_id)
+        return VERSIONS.get(schema_id)
+
+    serde = plain_serde(NAME, LATEST, schema_of)
+    for number in range(3):
+        assert serde.deserialize(b"\0\0\0\0\7" + bytes([2 * number])) == {"id": number}
+    assert asked == [7]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0", b"\0\0\0\1", b"\1\0\0\1\2\2\2x", b"\0\0\0\0\1\2", b"\0\0\0\1\2", b"\0\0\0\1\2\2\2xy"],
+    ids=["empty", "magic", "short", "other magic", "unknown schema", "no value", "too long"],
+)
+def test_what_is_refused(data: bytes) -> None:
+    with pytest.raises(DeserializationError):
+        plain_serde(NAME, LATEST, VERSIONS.get).deserialize(data)
+
+
+def test_a_value_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(SerializationError):
+        plain_serde(NAME, LATEST, VERSIONS.get).serialize({"id": "text", "note": "x"})
+
+
+def test_a_format_without_its_schema_is_none() -> None:
+    with pytest.raises(UnknownFormatError):
+        plain_serde(NAME)
+    assert schema_key(NAME) == NAME
+    assert schema_key("avro:orders-value") == "orders-value"
+
+
+@pytest.mark.parametrize("handler", ["fail", "continue"])
+def test_no_handler_takes_a_silent_registry_for_a_bad_record(handler: Literal["fail", "continue"]) -> None:
+    failures = Failures(EngineSettings(on_bad_input=handler), lambda _: None)
+    record = ("orders", 0, 5, 0, None, b"", ())
+    with pytest.raises(RegistryUnavailableError):
+        failures.bad_input(record, RegistryUnavailableError("no answer"))
+    assert failures.skipped == 0
