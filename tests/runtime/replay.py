@@ -17,7 +17,7 @@ from infra.model.nodes import SourceNode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of
 from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import InputRecord, OutputRecord
+from spark_jobs.runtime.records import Headers, InputRecord, OutputRecord
 from spark_jobs.runtime.stores.local_state import MemoryState
 from spark_jobs.runtime.task import Task
 from tests.runtime.java_queue import JavaQueue
@@ -27,15 +27,18 @@ UNCACHED = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_inte
 
 
 def runnable_programs(
-    document: TopologyDocument, topics: Iterable[str], settings: EngineSettings = UNCACHED
+    document: TopologyDocument,
+    topics: Iterable[str],
+    settings: EngineSettings = UNCACHED,
+    schemas: Mapping[str, str] | None = None,
 ) -> tuple[SubtopologyProgram, ...]:
     """Programs of one partition; `topics` are those of users, for patterns."""
     nodes = build_nodes(document)
-    problems = problems_of(document, nodes)
+    problems = problems_of(document, nodes, schemas)
     assert not problems, problems
     known = {t for node in nodes.nodes if isinstance(node, SourceNode) for t in node.topics} | set(topics)
     compiled = compile_document(document, dict.fromkeys(known, 1))
-    made = build_programs(document, nodes, compiled)
+    made = build_programs(document, nodes, compiled, schemas)
     counts = dict.fromkeys((topic for program in made for topic in program.sinks.values()), 1)
     return tuple(attrs.evolve(program, settings=settings).with_counts(counts) for program in made)
 
@@ -63,10 +66,17 @@ class Replay:
                 lent |= task.stores
 
     def pipe(
-        self, topic: str, key: Bytes, value: Bytes, timestamp: int, wall_clock_ms: int = 0
+        self,
+        topic: str,
+        key: Bytes,
+        value: Bytes,
+        timestamp: int,
+        *,
+        wall_clock_ms: int = 0,
+        headers: Headers = (),
     ) -> list[OutputRecord]:
         """What one record of a user's topic makes the application write, changelogs included."""
-        self._put((topic, None, key, value, timestamp, ()))
+        self._put((topic, None, key, value, timestamp, headers))
         return self._run(wall_clock_ms)
 
     def pipe_together(self, records: Iterable[OutputRecord]) -> list[OutputRecord]:

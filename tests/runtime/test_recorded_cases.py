@@ -40,7 +40,7 @@ class Replayed:
                 written = self.replay.advance_wall_clock(wall)
             else:
                 key, value = self._bytes(each)
-                written = self.replay.pipe(each["topic"], key, value, each["timestamp"], wall)
+                written = self.replay.pipe(each["topic"], key, value, each["timestamp"], wall_clock_ms=wall)
             self.answers += [(each["i"], record) for record in written]
 
     def _bytes(self, record: Json) -> tuple[bytes | None, bytes | None]:

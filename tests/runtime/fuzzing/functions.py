@@ -1,4 +1,9 @@
-"""The functions of `tests/oracle/java/…/Functions.java` in SQL: over the text of anything, and total."""
+"""The functions of `tests/oracle/java/…/Functions.java` in SQL, over the text of anything."""
+
+import attrs
+
+_TEXT = "string(value)"
+_SHOWN = f"coalesce({_TEXT}, 'null')"
 
 
 def _before(text: str) -> str:
@@ -15,17 +20,37 @@ def _joined() -> str:
     return f"{_before(left)} || ':' || right(replace({left} || '+' || {right}, ':', ''), 8)"
 
 
-TEXT = "string(value)"
-KEY = _before(TEXT)
-WHERE = "coalesce(length(string(value)), 0) % 3 <> 0"
-VALUE = f"{TEXT} || 'm'"
-PAIR = {"key": KEY, "value": f"{TEXT} || 'p'"}
-PAIRS = (
-    f"if(value is null, array(), array(struct(key as key, {TEXT} as value), "
-    f"struct({KEY} as key, {TEXT} || 'f' as value)))"
+@attrs.frozen
+class Functions:
+    """As they stand none yields null for a value that is there."""
+
+    where: str = "coalesce(length(string(value)), 0) % 3 <> 0"
+    key: str = _before(_TEXT)
+    value: str = f"{_TEXT} || 'm'"
+    pair_value: str = f"{_TEXT} || 'p'"
+    pairs: str = (
+        f"if(value is null, array(), array(struct(key as key, {_TEXT} as value), "
+        f"struct({_before(_TEXT)} as key, {_TEXT} || 'f' as value)))"
+    )
+    values: str = f"if(value is null, array(), array({_TEXT}, {_TEXT} || 'g'))"
+    foreign_key: str = _before(_TEXT)
+    init: str = "''"
+    add: str = _folded("total", "value")
+    merge: str = _folded("left", "right")
+    join: str = _joined()
+
+
+TOTAL = Functions()
+
+
+def _null_if(condition: str, text: str) -> str:
+    return f"if({condition}, null, {text})"
+
+
+PARTIAL = Functions(
+    value=_null_if(f"endswith({_SHOWN}, '5')", TOTAL.value),
+    foreign_key=_null_if(f"startswith({_SHOWN}, 'd')", TOTAL.foreign_key),
+    add=_null_if(f"endswith({_SHOWN}, '7')", TOTAL.add),
+    join=_null_if("endswith(coalesce(string(right), 'null'), '9')", TOTAL.join),
 )
-VALUES = f"if(value is null, array(), array({TEXT}, {TEXT} || 'g'))"
-INIT = "''"
-ADD = _folded("total", "value")
-MERGE = _folded("left", "right")
-JOIN = _joined()
+"""Those of the Java helper: now and then null, which deletes."""

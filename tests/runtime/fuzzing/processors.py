@@ -1,36 +1,136 @@
-"""What the processors of the Java helper do: they append a letter to the text of a value."""
+"""The processors of the Java helper (`Works.java`). Stores have the names that the generator gives them."""
 
-from spark_jobs.processors import (
-    FixedKeyProcessor,
-    Processor,
-    ProcessorContext,
-    Record,
-    Value,
-    ValueTransformer,
-)
+from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record, Value
+from spark_jobs.runtime.records import Windowed
 
 
 def appended(value: Value) -> Value:
     return None if value is None else f"{value}x"
 
 
+def folded(total: Value, value: Value) -> str:
+    one, other = text(total), text(value)
+    return f"{other.split(':')[0]}:{(one + other).replace(':', '')[-6:]}"
+
+
+def text(value: Value) -> str:
+    """As Java writes it."""
+    if isinstance(value, Windowed):
+        return f"[{value.key}@{value.start}/{value.end}]"
+    return "null" if value is None else str(value)
+
+
+def _text(value: Value) -> Value:
+    return None if value is None else text(value)
+
+
 class Append(Processor):
+    """A new value for each record; also for `processValues` and `transformValues`."""
+
     def init(self, context: ProcessorContext) -> None:
         self.context = context
 
     def process(self, record: Record) -> None:
-        self.context.forward(record.with_value(appended(record.value)))
+        self.context.forward(
+            record.with_value(self.value_of(record.key, _text(record.value), record.timestamp))
+        )
 
-
-class AppendToValue(FixedKeyProcessor):
-    def init(self, context: ProcessorContext) -> None:
-        self.context = context
-
-    def process(self, record: Record) -> None:
-        self.context.forward(record.with_value(appended(record.value)))
-
-
-class Transform(ValueTransformer):
     def transform(self, key: Value, value: Value) -> Value:
-        del key
+        return self.value_of(key, _text(value), 0)
+
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        del key, timestamp
         return appended(value)
+
+
+class Remember(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        del timestamp
+        if key is None:
+            return appended(value)
+        memory = self.context.state_store("memory")
+        before = memory.get(text(key))
+        memory.put(text(key), value)
+        return before if value is None else folded(before, value)
+
+
+class Recent(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        windows = self.context.state_store("windows")
+        windows.put(key, value, timestamp)
+        found = windows.fetch_range(key, timestamp - 20_000, timestamp + 5_000)
+        return "r:" + "".join(f"{start}{each}+" for start, each in found)
+
+
+class Version(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        versions = self.context.state_store("versions")
+        until = versions.put(key, value, timestamp)
+        found = versions.get(key), versions.get(key, timestamp - 3_000)
+        shown = ("+none" if each is None else f"+{each[0]}@{each[1]}" for each in found)
+        return f"v:{-1 if until is None else until}" + "".join(shown)
+
+
+class Session(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        sessions = self.context.state_store("sessions")
+        start, end, merged = timestamp, timestamp, ""
+        for session, known in list(sessions.find_sessions(key, timestamp - 5_000, timestamp + 5_000)):
+            start, end = min(start, session.start), max(end, session.end)
+            merged = folded(merged, known)
+            sessions.remove(session)
+        merged = folded(merged, value)
+        sessions.put(Windowed(key, start, end), merged)
+        return f"s:{start}-{end}{merged}"
+
+
+class LookUp(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        del key, timestamp
+        if value is None:
+            return None
+        found = self.context.state_store("global").get(value.split(":")[0])
+        return f"g:{text(found)}"
+
+
+class Keep(Processor):
+    """Fills the global store."""
+
+    store = "global"
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        if record.key is not None:
+            self.context.state_store(self.store).put(text(record.key), _text(record.value))
+
+
+class Report(Keep):
+    """Collects rows, and sends them on every five seconds of stream time."""
+
+    store = "memory"
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        context.schedule(5_000, PunctuationType.STREAM_TIME, self.report)
+
+    def report(self, timestamp: int) -> None:
+        memory = self.context.state_store("memory")
+        for key, value in list(memory.all()):
+            self.context.forward(Record(key, f"{value}@", timestamp))
+            memory.delete(key)
+
+
+class Tick(Report):
+    """The same every ten seconds on the clock."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        context.schedule(10_000, PunctuationType.WALL_CLOCK_TIME, self.report)

@@ -15,25 +15,20 @@ from infra.model.behaviours import Format
 from infra.spec import load_text
 from spark_jobs.runtime.program import SubtopologyProgram
 from spark_jobs.runtime.program_interface import EngineSettings, Serde
-from spark_jobs.runtime.records import Value, Windowed
 from spark_jobs.runtime.serdes import Plain, serde_of
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
-from tests.runtime.fuzzing.generation import Generator, TableGenerator, records
+from tests.runtime.fuzzing.data import records
+from tests.runtime.fuzzing.generation import Generator, TableGenerator
+from tests.runtime.fuzzing.processors import text
 from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
+_FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 _RECORDS = 40
-Outputs = dict[str, list[tuple[int, str | None, str | None, int]]]
-
-
-def _written(value: Value) -> bytes:
-    """`TextSerde` of the Java helper: the text of anything."""
-    if isinstance(value, Windowed):
-        return f"[{value.key}@{value.start}/{value.end}]".encode()
-    return str(value).encode()
-
-
-TEXT = Plain(_written, bytes.decode)
+Outputs = dict[str, list[tuple[int, str | None, str | None, int, tuple[str, ...]]]]
+"""By topic: after which input, key, value, timestamp, names of headers."""
+TEXT = Plain(lambda value: text(value).encode(), bytes.decode)
+"""`TextSerde` of the Java helper: the text of anything."""
 
 
 class TextProgram(SubtopologyProgram):
@@ -48,16 +43,24 @@ def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool 
     """`reopens` = tasks are made anew after each record, over the state that they left."""
     replay = _program_of(document, UNCACHED)
     outputs: Outputs = defaultdict(list)
+    clock = 0
     for after, record in enumerate(data):
         if reopens:
             replay.reopen()
-        key, value = (None if part is None else part.encode() for part in (record["key"], record["value"]))
-        for topic, _, out_key, out_value, timestamp, _ in replay.pipe(
-            record["topic"], key, value, record["timestamp"]
-        ):
+        if "advance" in record:
+            clock += record["advance"]
+            written = replay.advance_wall_clock(clock)
+        else:
+            written = replay.pipe(*_piped(record), wall_clock_ms=clock, headers=_headers(record))
+        for topic, _, key, value, timestamp, headers in written:
             if topic.startswith("out-"):
-                outputs[topic].append((after, _shown(out_key), _shown(out_value), timestamp))
+                names = tuple(name for name, _ in headers)
+                outputs[topic].append((after, _shown(key), _shown(value), timestamp, names))
     return dict(outputs)
+
+
+def _headers(record: dict[str, Any]) -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, name.encode()) for name in record["headers"])
 
 
 def _program_of(document: dict[str, Any], settings: EngineSettings) -> Replay:
@@ -72,7 +75,8 @@ def theirs(answer: list[Any]) -> Outputs:
     outputs: Outputs = defaultdict(list)
     for record in answer:
         if record["topic"].startswith("out-"):
-            shown = (record["after"], _decoded(record["key"]), _decoded(record["value"]), record["timestamp"])
+            key, value = _decoded(record["key"]), _decoded(record["value"])
+            shown = (record["after"], key, value, record["timestamp"], tuple(record["headers"]))
             outputs[record["topic"]].append(shown)
     return dict(outputs)
 
@@ -134,7 +138,7 @@ def test_batches_and_caches_end_in_the_same_tables(seed: int) -> None:
     generator = TableGenerator(chance)
     document = generator.document(chance.randint(1, 6))
     made = records(chance, generator.topics, 60)
-    data = [record for record in made if record["key"] is not None and record["value"] is not None]
+    data = [each for each in made if each.get("key") is not None and each["value"] is not None]
     one_by_one = _program_of(document, UNCACHED)
     together = _program_of(document, EngineSettings())
     for record in data:
@@ -176,6 +180,6 @@ def test_same_answers(kafka_streams: KafkaStreams, seed: int) -> None:
 @pytest.mark.timeout(0)
 @pytest.mark.soak
 def test_same_answers_for_long(kafka_streams: KafkaStreams) -> None:
-    for seed in range(1000, 1000 + _LONG):
+    for seed in range(_FIRST, _FIRST + _LONG):
         found = next(differences(kafka_streams, seed), None)
         assert found is None, found

@@ -1,11 +1,14 @@
 package headwater.oracle;
 
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.test.TestRecord;
 
 import java.io.IOException;
@@ -23,14 +26,17 @@ import java.util.Properties;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 
-/** Data through a document's topology by the test driver: one partition a topic, no cache, no throttles. */
+/**
+ * Data through a document's topology by the test driver: one partition a topic, no cache, no throttles. An input is a record, or `advance`: milliseconds that
+ * pass on the clock.
+ */
 final class DataRun {
     private static final String APPLICATION = "app";
 
     private DataRun() {
     }
 
-    /** Records in: `{topic, key, value, timestamp}`, texts. Records out, of all topics: `{after, topic, key, value, timestamp}`, base 64. */
+    /** Records in: `{topic, key, value, timestamp, headers}`, texts. Records out, of all topics: `{after, topic, key, value, timestamp, headers}`, base 64. */
     static List<Object> records(final Map<String, Object> document, final List<Object> inputs) throws IOException {
         final Path folder = Files.createTempDirectory("headwater-oracle");
         final Properties properties = properties(document, folder);
@@ -40,14 +46,33 @@ final class DataRun {
             final Map<String, TestInputTopic<byte[], byte[]>> topics = new HashMap<>();
             for (int after = 0; after < inputs.size(); after++) {
                 final Call record = new Call("record", Call.mapping(inputs.get(after)));
+                if (record.has("advance")) {
+                    driver.advanceWallClockTime(record.duration("advance"));
+                    collect(driver, after, outputs);
+                    continue;
+                }
                 topics.computeIfAbsent(record.text("topic"),
                         topic -> driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()))
-                    .pipeInput(bytes(record.text("key")), bytes(record.text("value")), record.number("timestamp"));
+                    .pipeInput(new TestRecord<>(
+                        bytes(record.text("key")), bytes(record.text("value")), headers(record), record.number("timestamp")));
                 collect(driver, after, outputs);
             }
             return outputs;
+        } catch (final StreamsException error) {
+            throw new Died(error);
         } finally {
             delete(folder);
+        }
+    }
+
+    /** What the application dies of while it runs, with the reason that lies deepest. */
+    private static final class Died extends RuntimeException {
+        Died(final StreamsException error) {
+            super(error.getMessage() + ": " + deepest(error));
+        }
+
+        private static Throwable deepest(final Throwable error) {
+            return error.getCause() == null ? error : deepest(error.getCause());
         }
     }
 
@@ -61,6 +86,7 @@ final class DataRun {
                 told.put("key", encoded(record.key()));
                 told.put("value", encoded(record.value()));
                 told.put("timestamp", record.timestamp());
+                told.put("headers", shown(record.headers()));
                 outputs.add(told);
             }
         }
@@ -75,6 +101,20 @@ final class DataRun {
         properties.put("__emit.interval.ms.kstreams.windowed.aggregation__", 0);
         properties.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0);
         return properties;
+    }
+
+    private static Headers headers(final Call record) {
+        final RecordHeaders headers = new RecordHeaders();
+        for (final String header : record.texts("headers")) {
+            headers.add(header, bytes(header));
+        }
+        return headers;
+    }
+
+    private static List<Object> shown(final Headers headers) {
+        final List<Object> names = new ArrayList<>();
+        headers.forEach(header -> names.add(header.key()));
+        return names;
     }
 
     private static byte[] bytes(final String text) {

@@ -79,7 +79,7 @@ final class DslCalls {
             case "addStateStore": builder.addStateStore(StoreOptions.builder(call)); return null;
             case "addGlobalStore":
                 builder.addGlobalStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("topic"), consumed(call),
-                    Processors.supplier(List.of()));
+                    Processors.supplier(ProcessorApiCalls.filler(call)));
                 return null;
             case "groupByKey": return groupByKey(call, (KStream) input);
             case "groupBy": return groupBy(call, input);

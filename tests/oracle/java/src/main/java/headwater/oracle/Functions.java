@@ -14,25 +14,25 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * The functions of every document: over the text of whatever comes, and total. Values look like `key:rest`; whatever is made of some keeps that form and
+ * The functions of every document: over the text of whatever comes. Now and then one yields null, which deletes. Values look like `key:rest`; whatever is made of some keeps that form and
  * stays short. `tests/runtime/fuzzing` says the same in SQL.
  */
 @SuppressWarnings("rawtypes")
 final class Functions {
     static final Initializer INITIALIZER = () -> "";
-    static final Aggregator AGGREGATOR = (key, value, aggregate) -> folded(aggregate, value);
-    static final Reducer REDUCER = Functions::folded;
+    static final Aggregator AGGREGATOR = (key, value, aggregate) -> added(aggregate, value);
+    static final Reducer REDUCER = Functions::added;
     static final Merger MERGER = (key, left, right) -> folded(left, right);
     static final Predicate PREDICATE = (key, value) -> (value == null ? 0 : text(value).length()) % 3 != 0;
     static final KeyValueMapper KEY_MAPPER = (key, value) -> before(value);
     static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(before(value), appended(value, "p"));
     static final KeyValueMapper PAIRS_MAPPER = (key, value) -> value == null ? List.of()
         : List.of(KeyValue.pair(key, text(value)), KeyValue.pair(before(value), appended(value, "f")));
-    static final ValueMapper VALUE_MAPPER = value -> appended(value, "m");
+    static final ValueMapper VALUE_MAPPER = value -> text(value).endsWith("5") ? null : appended(value, "m");
     static final ValueMapper VALUES_MAPPER = value -> value == null ? List.of() : List.of(text(value), appended(value, "g"));
-    static final ValueJoiner JOINER = (left, right) ->
-        before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8);
-    static final Function FOREIGN_KEY = Functions::before;
+    static final ValueJoiner JOINER = (left, right) -> text(right).endsWith("9") ? null
+        : before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8);
+    static final Function FOREIGN_KEY = value -> text(value).startsWith("d") ? null : before(value);
 
     private Functions() {
     }
@@ -41,7 +41,7 @@ final class Functions {
         return String.valueOf(value);
     }
 
-    private static String before(final Object value) {
+    static String before(final Object value) {
         return value == null ? null : text(value).split(":", 2)[0];
     }
 
@@ -49,7 +49,11 @@ final class Functions {
         return value == null ? null : text(value) + end;
     }
 
-    private static Object folded(final Object total, final Object value) {
+    private static Object added(final Object total, final Object value) {
+        return text(value).endsWith("7") ? null : folded(total, value);
+    }
+
+    static Object folded(final Object total, final Object value) {
         return before(text(value)) + ":" + ending((text(total) + text(value)).replace(":", ""), 6);
     }
 

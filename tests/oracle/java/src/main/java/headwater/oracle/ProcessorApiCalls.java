@@ -6,6 +6,7 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.state.StoreBuilder;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
 
@@ -31,7 +32,7 @@ final class ProcessorApiCalls {
         switch (call.operator()) {
             case "addSource": addSource(call, name); break;
             case "addProcessor":
-                topology.addProcessor(name, Processors.supplier(call.list("stores")), parents);
+                topology.addProcessor(name, Processors.supplier(call), parents);
                 if (Processors.names(call).length > 0) {
                     topology.connectProcessorAndStateStores(name, Processors.names(call));
                 }
@@ -51,14 +52,19 @@ final class ProcessorApiCalls {
                 break;
             case "addGlobalStore":
                 topology.addGlobalStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("sourceName"),
-                    new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(List.of()));
+                    new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(filler(call)));
                 break;
             case "addReadOnlyStateStore":
                 topology.addReadOnlyStateStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("sourceName"),
-                    new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(List.of()));
+                    new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(filler(call)));
                 break;
             default: throw new Call.BadRequest("unknown operator on a topology: " + call.operator());
         }
+    }
+
+    /** What fills a store: a processor without stores of its own. */
+    static Call filler(final Call call) {
+        return new Call(call.operator(), call.has("class") ? Map.of("class", call.text("class")) : Map.of());
     }
 
     private void addSource(final Call call, final String name) {

@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Processors that append a letter to values, a new one at each call because Kafka Streams checks that. In a list of `stores` a text names a store to connect, a mapping is the supplier's own.
+ * Processors that do a document's `Works`, a new one at each call because Kafka Streams checks that. In a list of `stores` a text names a store to connect, a mapping is the supplier's own.
  */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Processors {
@@ -33,12 +33,13 @@ final class Processors {
 
     static Object process(final Call call, final KStream stream) {
         final Named named = DslCalls.named(call);
-        final ProcessorSupplier supplier = supplier(call.list("stores"));
+        final ProcessorSupplier supplier = supplier(call);
         return named == null ? stream.process(supplier, names(call)) : stream.process(supplier, named, names(call));
     }
 
     static Object processValues(final Call call, final KStream stream) {
         final Named named = DslCalls.named(call);
+        final Works.Work work = Works.named(call);
         final Set<StoreBuilder<?>> own = builders(call.list("stores"));
         final FixedKeyProcessorSupplier supplier = new FixedKeyProcessorSupplier() {
             @Override
@@ -53,7 +54,8 @@ final class Processors {
 
                     @Override
                     public void process(final FixedKeyRecord record) {
-                        context.forward(record.withValue(Functions.appended(record.value(), "x")));
+                        context.forward(record.withValue(
+                            work.value(context::getStateStore, record.key(), record.value(), record.timestamp())));
                     }
                 };
             }
@@ -72,7 +74,7 @@ final class Processors {
         final ValueTransformerWithKeySupplier supplier = new ValueTransformerWithKeySupplier() {
             @Override
             public ValueTransformerWithKey get() {
-                return new Transformer();
+                return new Transformer(Works.named(call));
             }
 
             @Override
@@ -86,8 +88,9 @@ final class Processors {
         return named == null ? table.transformValues(supplier, store, names(call)) : table.transformValues(supplier, store, named, names(call));
     }
 
-    static ProcessorSupplier supplier(final List<Object> stores) {
-        final Set<StoreBuilder<?>> own = builders(stores);
+    static ProcessorSupplier supplier(final Call call) {
+        final Works.Work work = Works.named(call);
+        final Set<StoreBuilder<?>> own = builders(call.list("stores"));
         return new ProcessorSupplier() {
             @Override
             public Processor get() {
@@ -97,11 +100,17 @@ final class Processors {
                     @Override
                     public void init(final org.apache.kafka.streams.processor.api.ProcessorContext given) {
                         context = given;
+                        Works.schedule(call, context);
                     }
 
                     @Override
                     public void process(final Record record) {
-                        context.forward(record.withValue(Functions.appended(record.value(), "x")));
+                        if (Works.keeps(call) || Works.collects(call)) {
+                            Works.collect(context.getStateStore(Works.keeps(call) ? "global" : "memory"), record.key(), record.value());
+                        } else {
+                            context.forward(record.withValue(
+                                work.value(context::getStateStore, record.key(), record.value(), record.timestamp())));
+                        }
                     }
                 };
             }
@@ -149,13 +158,21 @@ final class Processors {
     }
 
     private static final class Transformer implements ValueTransformerWithKey {
+        private final Works.Work work;
+        private ProcessorContext context;
+
+        private Transformer(final Works.Work work) {
+            this.work = work;
+        }
+
         @Override
-        public void init(final ProcessorContext context) {
+        public void init(final ProcessorContext given) {
+            context = given;
         }
 
         @Override
         public Object transform(final Object key, final Object value) {
-            return Functions.appended(value, "x");
+            return work.value(context::getStateStore, key, value, context.timestamp());
         }
 
         @Override

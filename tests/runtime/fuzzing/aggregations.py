@@ -1,0 +1,87 @@
+"""Groups, windows and what is folded over them."""
+
+from tests.runtime.fuzzing.draft import BOTH, KEY, Draft, Handle, Options
+
+
+def aggregate(draft: Draft, on: Handle) -> None:
+    _group(draft, on)
+    call, options = _fold(draft)
+    store, versioned = draft.key_value_store(60)
+    draft.emit(call, options | store, "table", versioned=versioned)
+
+
+def windowed(draft: Draft, on: Handle) -> None:
+    _group(draft, on)
+    window = _window(draft)
+    on_close = {"emit": "onWindowClose"} if "unlimited" not in window and draft.chance(25) else {}
+    draft.steps.append({"windowedBy": {**window, **on_close}})
+    call, options = _fold(draft, sessions="session" in window)
+    # Kafka Streams' stores in memory forget a window before it is emitted on close; ours do not
+    store = draft.store(60, in_memory=not on_close)
+    draft.emit(call, options | store, "table", windowed=True)
+
+
+def cogroup(draft: Draft, on: Handle) -> None:
+    """Of two groups or three, with windows or without."""
+    groups = [draft.name("c") for _ in range(draft.random.choice([2, 2, 3]))]
+    _group(draft, on, groups[0])
+    for each in groups[1:]:
+        _group(draft, draft.partner("stream"), each)
+    draft.steps.append({"cogroup": {"from": groups[0], "add": draft.functions.add}})
+    draft.steps += [{"cogroup": {"with": each, "add": draft.functions.add}} for each in groups[1:]]
+    window = _window(draft) if draft.chance(50) else {}
+    if window:
+        draft.steps.append({"windowedBy": window})
+    merge = {"merge": draft.functions.merge} if "session" in window else {}
+    store = {"materialized": {"store": draft.name("st"), "serdes": {"value": "default"}}}
+    options = {"init": draft.functions.init, **merge, **store}
+    draft.emit("aggregate", options, "table", windowed=bool(window))
+
+
+def regroup(draft: Draft, on: Handle) -> None:
+    """Of a table, windowed or not."""
+    group_table(draft, on)
+    call, options = _fold(draft)
+    if call != "count":
+        options["remove"] = draft.functions.add
+    store, versioned = draft.key_value_store(60)
+    draft.emit(call, options | store, "table", versioned=versioned)
+
+
+def group_table(draft: Draft, on: Handle) -> None:
+    pair = {"key": draft.functions.key, "value": draft.functions.pair_value}
+    draft.steps.append({"groupBy": {"from": on.alias, **pair, **BOTH}})
+
+
+def _group(draft: Draft, on: Handle, alias: str | None = None) -> None:
+    options = {"from": on.alias, **({"as": alias} if alias is not None else {})}
+    if draft.chance(50):
+        draft.steps.append({"groupByKey": options})
+    else:
+        draft.steps.append({"groupBy": {**options, "key": draft.functions.key, **KEY}})
+
+
+def _window(draft: Draft) -> Options:
+    grace = {"grace": draft.ms(0, 20)}
+    kind = draft.random.choice(["tumbling", "hopping", "sliding", "session", "session", "unlimited"])
+    if kind == "tumbling":
+        return {kind: {"size": draft.ms(2, 20), **grace}}
+    if kind == "hopping":
+        advance, times = draft.random.randint(1, 8), draft.random.randint(1, 4)
+        size = advance * 1000 * times + (draft.ms(0, 3) if times > 1 else 0)
+        return {kind: {"size": size, "advance": advance * 1000, **grace}}
+    if kind == "sliding":
+        return {kind: {"difference": draft.ms(1, 15), **grace}}
+    if kind == "unlimited":
+        return {kind: {"start": draft.random.choice([0, 110_000])}}
+    return {kind: {"gap": draft.ms(1, 15), **grace}}
+
+
+def _fold(draft: Draft, *, sessions: bool = False) -> tuple[str, Options]:
+    call = draft.random.choice(["count", "reduce", "aggregate"])
+    if call == "count":
+        return call, {}
+    if call == "reduce":
+        return call, {"add": draft.functions.add}
+    merge = {"merge": draft.functions.merge} if sessions else {}
+    return call, {"init": draft.functions.init, "add": draft.functions.add, **merge}

@@ -1,0 +1,101 @@
+"""A document in the making: what random calls draw from and write to."""
+
+import random
+from typing import Any, Literal
+
+import attrs
+
+from tests.runtime.fuzzing.functions import PARTIAL, Functions
+
+Options = dict[str, Any]
+Kind = Literal["stream", "table", "global", "counts"]
+VALUE = {"serdes": {"value": "default"}}
+BOTH = {"serdes": {"key": "default", "value": "default"}}
+KEY = {"serdes": {"key": "default"}}
+"""Where Kafka Streams forgets a serde the document says `default`."""
+
+
+class NoPartnerError(Exception):
+    """Nothing is there that could be joined with."""
+
+
+@attrs.frozen
+class Handle:
+    """`windowed` = its keys are; `versioned` = a table whose store keeps versions."""
+
+    alias: str
+    kind: Kind
+    windowed: bool = False
+    versioned: bool = False
+
+
+@attrs.define
+class Draft:
+    random: random.Random
+    functions: Functions = PARTIAL
+    steps: list[Options] = attrs.field(factory=list)
+    handles: list[Handle] = attrs.field(factory=list)
+    topics: list[str] = attrs.field(factory=list)
+    stores: set[str] = attrs.field(factory=set)
+    """What is there once only: stores that processors name, processors with punctuations."""
+    _names: int = 0
+
+    def emit(
+        self,
+        call: str,
+        options: Options,
+        kind: Kind,
+        on: Handle | None = None,
+        *,
+        windowed: bool = False,
+        versioned: bool = False,
+    ) -> None:
+        """Add a step whose result can be used by others."""
+        handle = Handle(self.name("h"), kind, windowed, versioned)
+        given = {"from": on.alias} if on is not None else {}
+        self.steps.append({call: {**given, **options, "as": handle.alias}})
+        self.handles.append(handle)
+
+    def topic(self) -> str:
+        self.topics.append(f"t{len(self.topics)}")
+        return self.topics[-1]
+
+    def partner(self, kind: Kind, *, windowed: bool = False) -> Handle:
+        """Any handle of this kind; raises NoPartnerError."""
+        found = [each for each in self.handles if each.kind == kind and each.windowed == windowed]
+        if not found:
+            raise NoPartnerError
+        return self.random.choice(found)
+
+    def table_to_join(self, left: Handle) -> Handle:
+        """A table for the other side; raises NoPartnerError."""
+        del left
+        return self.partner("table")
+
+    def name(self, prefix: str) -> str:
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def maybe_named(self) -> Options:
+        return {"name": self.name("n")} if self.chance(40) else {}
+
+    def ms(self, low: int, high: int) -> int:
+        """Whole seconds."""
+        return self.random.randint(low, high) * 1000
+
+    def chance(self, percent: int) -> bool:
+        return self.random.randrange(100) < percent
+
+    def store(self, percent: int, *, in_memory: bool = True) -> Options:
+        """A store of its own, by name."""
+        if not self.chance(percent):
+            return {}
+        kind = {"type": "in-memory"} if in_memory and self.chance(30) else {}
+        return {"materialized": {"store": self.name("st"), **kind}}
+
+    def key_value_store(self, percent: int) -> tuple[Options, bool]:
+        """A store of any kind that a table may have, and whether it keeps versions."""
+        if not self.chance(15):
+            return self.store(percent), False
+        supplier = {"name": self.name("v"), "kind": "versionedKeyValue", "retention": self.ms(5, 60)}
+        return {"materialized": {"supplier": supplier}}, True

@@ -1,0 +1,42 @@
+"""Calls that begin and end: topics read and written."""
+
+from tests.runtime.fuzzing.draft import Draft, Handle, Options
+
+_PROCESSORS = "tests.runtime.fuzzing.processors"
+
+
+def stream(draft: Draft) -> None:
+    """Of one topic, of two, or of one that another stream reads, too."""
+    if draft.chance(15):
+        options: Options = {"topics": [draft.topic(), draft.topic()]}
+    elif draft.topics and draft.chance(10):
+        options = {"topic": draft.random.choice(draft.topics)}
+    else:
+        options = {"topic": draft.topic()}
+    draft.emit("stream", options, "stream")
+
+
+def table(draft: Draft) -> None:
+    store, versioned = draft.key_value_store(50)
+    draft.emit("table", {"topic": draft.topic(), **store}, "table", versioned=versioned)
+
+
+def global_table(draft: Draft) -> None:
+    draft.emit("globalTable", {"topic": draft.topic(), "materialized": draft.name("g")}, "global")
+
+
+def global_store(draft: Draft) -> None:
+    store = {"name": "global", "kind": "keyValue", "logging": False}
+    options = {"store": store, "topic": draft.topic(), "class": f"{_PROCESSORS}:Keep"}
+    draft.steps.append({"addGlobalStore": options})
+    draft.stores.add("global")
+
+
+def sink(draft: Draft, handle: Handle) -> None:
+    """So that nothing that differs stays unseen."""
+    source = handle.alias
+    if handle.kind in {"table", "counts"}:
+        source = f"{handle.alias}-stream"
+        draft.steps.append({"toStream": {"from": handle.alias, "as": source}})
+    if handle.kind != "global":
+        draft.steps.append({"to": {"from": source, "topic": f"out-{handle.alias}"}})

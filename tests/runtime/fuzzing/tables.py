@@ -1,0 +1,45 @@
+"""Calls on a table that are neither joins nor aggregations."""
+
+from tests.runtime.fuzzing.draft import KEY, VALUE, Draft, Handle, Options
+
+
+def values(draft: Draft, on: Handle) -> None:
+    options = {"value": draft.functions.value, **VALUE, **_store(draft, on)}
+    draft.emit("mapValues", options, "table", on, windowed=on.windowed)
+
+
+def select(draft: Draft, on: Handle) -> None:
+    store = _store(draft, on)
+    options = {"where": draft.functions.where, **store}
+    call = draft.random.choice(["filter", "filterNot"])
+    versioned = on.versioned and not store
+    draft.emit(call, options, "table", on, windowed=on.windowed, versioned=versioned)
+
+
+def to_stream(draft: Draft, on: Handle) -> None:
+    if draft.chance(25):
+        draft.emit("toStream", {"selectKey": draft.functions.key}, "stream", on)
+        if draft.chance(50):
+            draft.emit("selectKey", {"key": draft.functions.key, **KEY}, "stream", draft.handles[-1])
+    else:
+        draft.emit("toStream", {}, "stream", on, windowed=on.windowed)
+
+
+def suppress(draft: Draft, on: Handle) -> None:
+    if on.versioned:
+        return
+    if on.windowed and draft.chance(70):
+        options: Options = {"until": "windowCloses"}
+        if draft.chance(20):
+            options |= {"maxRecords": draft.random.randint(20, 60), "whenFull": "shutDown"}
+    else:
+        options = {"until": "timeLimit", "timeLimit": draft.ms(0, 20)}
+        if draft.chance(30):
+            options |= {"maxRecords": draft.random.randint(1, 4), "whenFull": "emitEarly"}
+        if draft.chance(30):
+            options |= {"maxBytes": draft.random.randint(50, 800), "whenFull": "emitEarly"}
+    draft.emit("suppress", options | draft.maybe_named(), "table", on, windowed=on.windowed)
+
+
+def _store(draft: Draft, on: Handle) -> Options:
+    return {} if on.windowed else draft.store(40)
