@@ -5,28 +5,23 @@ agent is one process that needs no executors: in cluster mode it runs on the dri
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra.model.problems import ProblemsError
-from infra.observe import Connection
 from spark_jobs.agent.start import AgentOptions, default_client_id, start
+from spark_jobs.entry_point import add_options, run_program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the agent until it is stopped; return the exit code."""
     given = _parser().parse_args(arguments)
-    environment = dict(os.environ)
-    if given.bootstrap_server is not None:
-        environment["HEADWATER_BOOTSTRAP_SERVERS"] = given.bootstrap_server
-    try:
-        is_well = start(
+    return run_program(
+        lambda connection: start(
             AgentOptions(
                 files=given.files,
                 manifest=given.manifest,
-                connection=Connection.from_environment(environment),
+                connection=connection,
                 client_id=given.client_id,
                 group=given.group,
                 metadata_max_age_ms=given.metadata_max_age_ms,
@@ -35,13 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 log_format=given.log_format,
                 once=given.once,
             )
-        )
-    except ProblemsError as error:
-        from infra.report.problem_text import problems_text  # noqa: PLC0415 - only when something is wrong
-
-        sys.stderr.write(problems_text(error.problems) + "\n")
-        return 1
-    return 0 if is_well else 1
+        ),
+        given.bootstrap_server,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,14 +40,12 @@ def _parser() -> argparse.ArgumentParser:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("files", nargs="*", default=[], type=Path, help="topology documents")
     what.add_argument("--manifest", type=Path, help="what `headwater agent manifest` wrote")
-    parser.add_argument("--bootstrap-server", help="else HEADWATER_BOOTSTRAP_SERVERS")
     parser.add_argument("--client-id", default=default_client_id())
     parser.add_argument("--group", default="default", help="agents of one group share their work")
     parser.add_argument("--metadata-max-age-ms", type=int, help="else as the documents say")
     parser.add_argument("--callback", metavar="MODULE:CLASS", help="told of finished expansions")
-    parser.add_argument("--http", metavar="HOST:PORT", help="serve metrics, health, status and control here")
-    parser.add_argument("--log-format", choices=("console", "json"), default="json")
     parser.add_argument("--once", action="store_true", help="bring everything up to date, then end")
+    add_options(parser)
     return parser
 
 

@@ -19,6 +19,7 @@ from spark_jobs.control.logs import Form, configure
 from spark_jobs.runtime.client.loading import Runnable, load
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState
+from spark_jobs.runtime.client.topics import TopicKeeper
 from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
 from spark_jobs.runtime.spark.instruments import Instruments
 from spark_jobs.runtime.spark.session import SessionSettings, start_session
@@ -63,6 +64,7 @@ def start(options: RunOptions) -> bool:
     configure(options.log_format, options.log_level, (connection.password, connection.key_password))
     runnable = load(options.file)
     access = None if options.http is None else access_of(options.http, os.environ)
+    TopicKeeper(runnable.document, connection).prepare()  # what is wrong is told before Spark takes its time
     session = SessionSettings(
         application=f"headwater {runnable.document.application.id}",
         master=options.master,

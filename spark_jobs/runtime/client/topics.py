@@ -94,7 +94,9 @@ class TopicKeeper:
             _log.warning(
                 "internal topic set up" if change.create else "internal topic put right",
                 topic=change.name,
-                reason=reasons.get(change.name, "it is not as declared"),
+                reason=reasons.get(
+                    change.name, "it is missing" if change.create else "it is not as declared"
+                ),
             )
         if failed := change_topics(admin_client(self._connection), look.changes):
             raise ProblemsError([not_changed(look.compiled.application.id, text) for text in failed])

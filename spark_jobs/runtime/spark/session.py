@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ _HIDDEN = "(?i)secret|password|passwd|token|access[.]?key|jaas|truststore|keysto
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 20_000
 """Rows of an Arrow batch: what a Python worker holds as objects at a time, besides what it has to sort."""
 
@@ -34,6 +36,8 @@ class SessionSettings:
     def spark(self) -> dict[str, str]:
         """Return Spark's settings."""
         settings = {
+            # The answer to a warning: streams are never planned adaptively.
+            "spark.sql.adaptive.enabled": "false",
             "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
             "spark.sql.session.timeZone": "UTC",
             # A batch without data does nothing here: time is told by records and by ticks.
@@ -58,6 +62,10 @@ class SessionSettings:
         if self.master is not None and self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
+        if self.master is not None and "SPARK_CONF_DIR" not in os.environ:
+            settings["spark.driver.extraJavaOptions"] = (
+                f'"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"'
+            )
         return settings | dict(self.conf)
 
 
@@ -70,5 +78,5 @@ def start_session(settings: SessionSettings) -> SparkSession:
     for name, value in settings.spark().items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel("WARN")
+    session.sparkContext.setLogLevel(settings.conf.get("spark.log.level", "WARN"))
     return session
