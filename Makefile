@@ -41,7 +41,7 @@ check: $(STAMP) ## format, lint, types, boundaries, quick tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -m "not broker and not pulumi and not oracle and not slow and not soak" --numprocesses auto
+	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" --numprocesses auto
 
 .PHONY: bench
 bench: toolchain ## measure against plain programs, side by side

@@ -79,8 +79,14 @@ def seconds(shape: Shape, size: int, optimization: str) -> float:
 @pytest.mark.parametrize("optimization", ["none", "all"])
 @pytest.mark.parametrize("shape", [chain, fan, merges, joins, filters])
 def test_five_thousand(shape: Shape, optimization: str) -> None:
-    """Eight times as many nodes take about eight times as long; a square of the size would take 64 times."""
     nodes = build(shape, 5000, optimization)
     assert not errors(nodes.problems)
     assert len(nodes.nodes) > 2500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimization", ["none", "all"])
+@pytest.mark.parametrize("shape", [chain, fan, merges, joins, filters])
+def test_growth(shape: Shape, optimization: str) -> None:
+    """Eight times as many nodes take about eight times as long; a square of the size would take 64 times."""
     assert seconds(shape, 5000, optimization) < 24 * seconds(shape, 5000 // 8, optimization)
