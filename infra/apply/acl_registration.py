@@ -37,5 +37,6 @@ def _acl(action: AclAction, application_id: str, state: StackState) -> AclResour
         import_id=_SEPARATOR.join(parts.values()) if action.kind is AclActionKind.ADOPT else "",
         retain=is_released,
         guarded=not is_released,
+        is_settled=held is not None,
         alias=held if held is not None and held.split("::", maxsplit=3)[3] != name else None,
     )

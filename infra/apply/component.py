@@ -12,6 +12,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 from infra.apply.acl_registration import with_acls
 from infra.apply.cluster_writer import ClusterWriter
 from infra.apply.engine import TopicParent
+from infra.apply.overtaking import SecondLook
 from infra.apply.registration import register
 from infra.apply.setup import Setup
 from infra.apply.stack_state import (
@@ -82,6 +83,11 @@ class InternalTopics(pulumi.ComponentResource):
     def partitions(self) -> Mapping[str, int]:
         """Topic name → partition count after the run."""
         return {topic.name: topic.partitions for topic in self._recorded()}
+
+    @property
+    def second_look(self) -> SecondLook:
+        target = self._target
+        return SecondLook(target.reader, target.writer, target.state, self.planned.actions)
 
     async def engine_parent(self) -> TopicParent:
         """Wait until the engine knows the component, its repairs are done and its hook can be called."""

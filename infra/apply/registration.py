@@ -2,7 +2,8 @@
 
 Pulumi compares a topic with its own state, not with the cluster. So whatever the plan keeps is left out of
 the comparison (`ignored`), and whatever the plan changes although the state has it right already is a
-`Repair`: Pulumi cannot see it.
+`Repair`: Pulumi cannot see it. Nor can it change a topic of which the state would still be wrong afterwards:
+the provider waits in vain for the cluster to agree with the state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ _ALL = ("partitions", "replicationFactor", "config")
 class TopicResource:
     """How a topic is registered. `inputs` are the provider's; of those in `ignored` the state keeps its own.
 
+    `is_settled` = it is in the state and stays as it is there: the provider need not ask the cluster.
     `protect` refuses deletion and replacement, `retain` makes even a deletion that gets through leave the
     topic alone, `guarded` binds the hook that refuses what the plan does not delete.
     """
@@ -33,6 +35,12 @@ class TopicResource:
     retain: bool = True
     guarded: bool = True
     wave: int = 0
+    is_settled: bool = False
+
+    @property
+    def grows(self) -> bool:
+        """Whether the provider is to add partitions to a topic that exists."""
+        return self.is_live and "partitions" not in self.ignored
 
 
 @attrs.frozen(kw_only=True)
@@ -41,7 +49,7 @@ class AclResource:
 
     `import_id` is how the provider finds one that exists, empty to make one; `retain` makes its deletion
     leave the ACL alone; `alias` is the URN that it has in the state, if that changes. `guarded` binds the
-    hook that refuses what the plan does not revoke.
+    hook that refuses what the plan does not revoke. `is_settled` = it is in the state already.
     """
 
     name: str
@@ -51,6 +59,7 @@ class AclResource:
     alias: str | None = None
     guarded: bool = True
     wave: int = 0
+    is_settled: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -102,6 +111,18 @@ def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
     return Registration(tuple(topics), tuple(repairs), frozenset(released))
 
 
+def register_grown(action: TopicAction, live_partitions: int, state: StackState) -> Registration:
+    """Decide again about a topic that has `live_partitions` by now."""
+    if action.live is None:
+        raise ValueError(action.name)
+    grown = attrs.evolve(
+        action,
+        live=attrs.evolve(action.live, partitions=live_partitions),
+        partitions=max(action.partitions, live_partitions),
+    )
+    return register([grown], state)
+
+
 def _let_go(action: TopicAction, held: TopicInState) -> TopicResource:
     """Pulumi drops a protected topic from its state in two steps only: this is the first."""
     return TopicResource(
@@ -111,19 +132,22 @@ def _let_go(action: TopicAction, held: TopicInState) -> TopicResource:
         ignored=_ALL,
         protect=False,
         guarded=False,
+        is_settled=True,
     )
 
 
 def _resource(action: TopicAction, held: TopicInState | None) -> TopicResource:
     is_retired = action.kind is ActionKind.RETIRE
+    ignored = _ignored(action, held)
     return TopicResource(
         name=action.name,
         inputs=_inputs(action),
         is_live=action.live is not None,
-        ignored=_ignored(action, held),
+        ignored=ignored,
         protect=not is_retired,
         retain=not is_retired,
         wave=action.wave,
+        is_settled=held is not None and ignored == _ALL,
     )
 
 
@@ -147,13 +171,22 @@ def _ignored(action: TopicAction, held: TopicInState | None) -> tuple[str, ...]:
 
 
 def _grows_visibly(action: TopicAction, held: TopicInState | None) -> bool:
-    return action.added_partitions > 0 and (held is None or held.partitions < action.partitions)
+    return action.added_partitions > 0 and (
+        held is None or (held.partitions < action.partitions and _has_its_replicas(action, held))
+    )
 
 
 def _changes_visibly(action: TopicAction, held: TopicInState | None) -> bool:
-    return bool(action.changes) and (
-        held is None or all(held.config.get(change.key) != change.wanted for change in action.changes)
-    )
+    if not action.changes or held is None:
+        return bool(action.changes)
+    agrees = held.partitions == action.partitions and _has_its_replicas(action, held)
+    may_write = agrees or _grows_visibly(action, held)
+    return may_write and all(held.config.get(change.key) != change.wanted for change in action.changes)
+
+
+def _has_its_replicas(action: TopicAction, held: TopicInState) -> bool:
+    """Whether the replicas are still as many as the state has them: updates leave them alone."""
+    return action.live is None or held.replication_factor in (None, action.live.replication_factor)
 
 
 def _repair(action: TopicAction, held: TopicInState | None) -> Iterable[Repair]:

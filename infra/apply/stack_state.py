@@ -22,6 +22,7 @@ class TopicInState:
 
     partitions: int
     config: Mapping[str, str]
+    replication_factor: int | None = None
 
 
 @attrs.frozen
@@ -58,7 +59,7 @@ class StackState:
                 if (record := _record(id_, finished.get(id_, {}), begun.get(id_, {}), acls)) is not None
             },
             topics={
-                name: TopicInState(int(outputs.get("partitions") or 0), dict(outputs.get("config") or {}))
+                name: _topic(outputs)
                 for name, outputs in _outputs(resources, TOPIC_TYPE, below=COMPONENT_TYPE)
             },
             released=frozenset(
@@ -102,6 +103,15 @@ def _outputs(
             _, _, qualified_type, name = urn.split("::", maxsplit=3)
             if qualified_type.endswith(suffix):
                 yield name, resource.get("outputs") or {}
+
+
+def _topic(outputs: Properties) -> TopicInState:
+    replicas = outputs.get("replicationFactor")
+    return TopicInState(
+        partitions=int(outputs.get("partitions") or 0),
+        config=dict(outputs.get("config") or {}),
+        replication_factor=int(replicas) if replicas else None,
+    )
 
 
 def acl_name(application_id: str, acl: Acl) -> str:

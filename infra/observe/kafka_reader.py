@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public there all the same
+
 from infra.model.cluster import ClusterSnapshot
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.admin import Admin, Opening
@@ -38,10 +40,17 @@ class KafkaClusterReader:
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of those that exist; raises `ProblemsError`."""
+        return {name: str(topic.topic_id) for name, topic in self._described(names)}
+
+    def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Return name → partition count of those that exist; raises `ProblemsError`."""
+        return {name: len(topic.partitions) for name, topic in self._described(names)}
+
+    def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         self._admin.connect()
         denied: list[Problem] = []
         answers = self._admin.answers(self._admin.ask_topics(names))
-        found = {name: str(topic.topic_id) for name, topic in successes(answers, "see topic", denied)}
+        found = tuple(successes(answers, "see topic", denied))
         if denied:
             raise ProblemsError(denied)
         return found

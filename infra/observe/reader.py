@@ -35,7 +35,7 @@ class SnapshotRequest:
 class ClusterReader(Protocol):
     """Reads a cluster.
 
-    Both raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
+    All raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
     """
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
@@ -44,4 +44,8 @@ class ClusterReader(Protocol):
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return topic name → id for those of `names` that exist."""
+        ...
+
+    def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Return topic name → partition count for those of `names` that exist, and nothing else of them."""
         ...

@@ -14,8 +14,9 @@ from pulumi.runtime.sync_await import _sync_await
 
 from infra.apply import deploy, stack_settings
 from infra.apply.registration import Repair
+from infra.model.cluster import ClusterSnapshot
 from infra.model.problems import Problem
-from infra.observe import Connection
+from infra.observe import Connection, SnapshotRequest
 from infra.planner import Plan
 from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
 
@@ -98,6 +99,7 @@ class Stack:
     cluster: FakeCluster
     caplog: pytest.LogCaptureFixture
     state: dict[str, Any] = attrs.field(factory=dict)
+    grown: Mapping[str, int] = attrs.field(factory=dict)
 
     def run(self, *, preview: bool = False, **values: str) -> Run:
         monitor = Monitor(Mocks(self.cluster, self.state))
@@ -124,7 +126,7 @@ class Stack:
         return Run(monitor, error, [(record.levelno, record.getMessage()) for record in self.caplog.records])
 
     def reader(self, _: Connection) -> FakeClusterReader:
-        return self.cluster.reader()
+        return OvertakenReader(self.cluster, self.grown)
 
 
 @pytest.fixture
@@ -194,6 +196,45 @@ def test_topics_grow_wave_by_wave(stack: Stack) -> None:
     assert run.error is None
     assert [topic.name for topic in run.topics] == [TOPICS[1], TOPICS[0]]
     assert {int(dict(topic.object)["partitions"]) for topic in run.topics} == {6}
+
+
+@attrs.frozen
+class OvertakenReader(FakeClusterReader):
+    """After the plan has looked, somebody else expands topics."""
+
+    grown: Mapping[str, int]
+
+    def read(self, request: SnapshotRequest) -> ClusterSnapshot:
+        snapshot = super().read(request)
+        for name, partitions in self.grown.items():
+            self.cluster.topics[name] = attrs.evolve(self.cluster.topics[name], partitions=partitions)
+        return snapshot
+
+
+def test_a_topic_that_somebody_expands_first_is_left_alone(stack: Stack) -> None:
+    stack.state.update(state_after(stack.run()))
+    topics = stack.cluster.topics
+    topics["orders"] = attrs.evolve(topics["orders"], partitions=6)
+    overtaken = attrs.evolve(stack, grown={TOPICS[1]: 6, TOPICS[0]: 5})
+    preview = overtaken.run(preview=True)
+    assert [list(topic.ignoreChanges) for topic in preview.topics] == [["replicationFactor"]] * 2
+    topics.update({name: attrs.evolve(topics[name], partitions=4) for name in TOPICS})
+    run = overtaken.run()
+    assert run.error is None
+    assert {topic.name: list(topic.ignoreChanges) for topic in run.topics} == {
+        TOPICS[1]: ["partitions", "replicationFactor", "config"],
+        TOPICS[0]: ["replicationFactor"],
+    }
+
+
+def test_what_the_provider_is_asked_about_comes_first(stack: Stack) -> None:
+    """The first goes alone, for it is the one that connects."""
+    stack.state.update(state_after(stack.run()))
+    stack.cluster.delete(TOPICS[1])
+    del stack.state[next(urn for urn in stack.state if urn.endswith(TOPICS[1]))]
+    run = stack.run(setup='{"shop": {"reinitialize": true}}')
+    assert run.error is None
+    assert [topic.name for topic in run.topics] == [TOPICS[1], TOPICS[0]]
 
 
 def test_the_plan_is_told_in_words(stack: Stack) -> None:

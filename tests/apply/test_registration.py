@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.apply.registration import Registration, register
+from infra.apply.registration import Registration, register, register_grown
 from infra.apply.stack_state import StackState, TopicInState
 from infra.model.cluster import LiveTopic
 from infra.planner import ActionKind, ConfigChange, TopicAction
@@ -82,6 +82,42 @@ def test_a_setting_that_the_state_has_right_is_a_repair() -> None:
     [repair] = registration.repairs
     assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})
     assert repair.text == "cleanup.policy delete -> compact"
+
+
+@pytest.mark.parametrize(
+    "held", [TopicInState(2, WRONG), TopicInState(4, WRONG, replication_factor=3)], ids=["counts", "replicas"]
+)
+def test_a_setting_of_a_topic_that_the_state_has_wrong_otherwise_is_a_repair(held: TopicInState) -> None:
+    """The provider would wait until the cluster agrees with the state."""
+    registration = decided(action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,)), held)
+    assert registration.topics[0].ignored == ALL
+    assert [repair.config for repair in registration.repairs] == [{"cleanup.policy": "compact"}]
+
+
+def test_growth_of_a_topic_of_other_replicas_is_a_repair() -> None:
+    held = TopicInState(4, RIGHT, replication_factor=3)
+    registration = decided(action(ActionKind.EXPAND, 6, live=live(4)), held)
+    assert registration.topics[0].ignored == ALL
+    assert [repair.partitions for repair in registration.repairs] == [6]
+
+
+@pytest.mark.parametrize("partitions", [6, 8])
+def test_growth_that_has_happened_meanwhile_is_left_to_the_state(partitions: int) -> None:
+    growing = action(ActionKind.EXPAND, 6, live=live(4))
+    state = StackState(topics={NAME: TopicInState(4, RIGHT)})
+    assert register([growing], state).topics[0].grows
+    again = register_grown(growing, partitions, state)
+    assert again.topics[0].ignored == ALL
+    assert not again.topics[0].grows
+    assert again.repairs == ()
+
+
+def test_settings_of_a_topic_that_has_grown_meanwhile_are_a_repair() -> None:
+    both = action(ActionKind.EXPAND, 6, live=live(4, WRONG), changes=(CHANGE,))
+    again = register_grown(both, 6, StackState(topics={NAME: TopicInState(4, WRONG)}))
+    assert again.topics[0].ignored == ALL
+    [repair] = again.repairs
+    assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})
 
 
 def test_a_setting_to_be_unset_is_repaired_by_unsetting() -> None:

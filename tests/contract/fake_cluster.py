@@ -81,6 +81,9 @@ class FakeClusterReader:
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
 
+    def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
+        return {name: self.cluster.topics[name].partitions for name in names if name in self.cluster.topics}
+
     def _described(self, topic: LiveTopic, request: SnapshotRequest) -> LiveTopic:
         if topic.name in request.sources:
             topic = attrs.evolve(topic, config={})

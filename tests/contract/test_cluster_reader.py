@@ -109,6 +109,11 @@ def test_ids_tell_a_topic_from_its_successor(cluster: Cluster, app: str) -> None
     assert reader.topic_ids([name])[name] != first[name]
 
 
+def test_counts_alone_can_be_asked_for(cluster: Cluster, app: str) -> None:
+    cluster.create(f"{app}-a", 3)
+    assert cluster.reader().partition_counts([f"{app}-a", f"{app}-none"]) == {f"{app}-a": 3}
+
+
 def test_a_topic_that_is_not_the_recorded_one_is_empty_or_not(cluster: Cluster, app: str) -> None:
     same, empty, filled = f"{app}-same", f"{app}-empty", f"{app}-filled"
     for name in (same, empty, filled):

@@ -79,3 +79,16 @@ def test_a_setting_that_loses_data_is_an_error_when_setup_is_manual(world: World
     world.set_up(MANUAL)
     world.cluster.set_config(world.changelog, cleanup_policy="delete")
     world.refused("MisconfiguredInternalTopic")
+
+
+def test_settings_change_on_topics_that_somebody_has_expanded(world: World) -> None:
+    """Pulumi's state still has the old count, and the provider would wait for it to come back."""
+    world.set_up()
+    for name in (world.source, *world.topics):
+        world.cluster.expand(name, 6)
+    world.is_clean()
+    world.declare({"topic.segment.bytes": 2_000_000})
+    world.up()
+    assert world.cluster.config(world.changelog)["segment.bytes"] == "2000000"
+    world.settles_at(6, 6)
+    world.is_clean()
