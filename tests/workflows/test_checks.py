@@ -1,0 +1,50 @@
+"""What the workflow files check offline, for every pull request: no cluster and no secret."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.scripts import Done, Pipeline, clean_environment
+
+DOCUMENT = """
+application: {id: shop}
+topology:
+  - stream: {topic: orders}
+  - groupBy: {key: value.customer, name: by-customer}
+  - count: {materialized: counts}
+"""
+POLICIES = """
+version: 1
+policies:
+  - topicPartitions: {max: 3}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    (folder / "topologies").mkdir(parents=True)
+    (folder / "topologies" / "shop.yaml").write_text(DOCUMENT)
+    (folder / "topologies" / "headwater-policies.yaml").write_text(POLICIES)
+    (tmp_path / "artifacts").mkdir()
+    return folder
+
+
+def checked(repository: Path, forge: str, **settings: str) -> Done:
+    variables = {**clean_environment(), "PATH": f"{Path(sys.prefix) / 'bin'}:/usr/bin:/bin"}
+    pipeline = Pipeline(repository, repository.parent / "artifacts", variables, settings)
+    return (
+        pipeline.gitlab("headwater:check") if forge == "gitlab" else pipeline.github("preview", "check", {})
+    )
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_a_policy_file_is_kept_to_where_one_is_named(repository: Path, forge: str) -> None:
+    policies = "topologies/headwater-policies.yaml"
+    assert checked(repository, forge).code == 0
+    assert checked(repository, forge, SOURCES="orders=4").code == 0
+    assert checked(repository, forge, SOURCES="orders=3", POLICIES=policies).code == 0
+    broken = checked(repository, forge, SOURCES="orders=4", POLICIES=policies)
+    assert broken.code != 0
+    assert "PolicyViolated" in broken.text
