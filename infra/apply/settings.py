@@ -37,6 +37,7 @@ _LISTS = ("bootstrapServers", "saslOauthScopes")
 _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.ADDED_PARTITIONS}
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "setup")
 _DOCUMENTS = ("topologies",)
+_HERE = Path()
 
 
 @attrs.frozen(kw_only=True)
@@ -63,32 +64,42 @@ def stack_settings(
     `values` are the stack's keys without their namespace, `secrets` those of them that are encrypted, `file`
     is where they stand. What the stack does not say about the connection is taken from `environment`.
     """
-    config = StackConfig(values, secrets=secrets, file=file)
-    config.check_keys((*_CONNECTION, *_OTHERS))
+    config = stack_config(values, secrets=secrets, file=file)
     paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
     connection = _connection(config, environment)
-    declared = load_policies([Path(path) for path in config.texts("policies")])
-    policy = PlanPolicy(
-        cluster_id=config.text("clusterId"), policies=(*_limits(config, file), *declared.policies)
-    )
+    policy, in_policies = plan_policy(config)
     documents = switched(loaded.documents, config)
     return StackSettings(
         connection=connection,
         documents=documents,
         policy=policy,
-        problems=(*config.problems, *declared.problems, *loaded.problems, *map(_no_documents, empty)),
+        problems=(*config.problems, *in_policies, *loaded.problems, *map(_no_documents, empty)),
         are_documents_complete=not errors(loaded.problems),
     )
 
 
-def _limits(config: StackConfig, file: str) -> Iterator[Policy]:
+def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: str) -> StackConfig:
+    """Return access to a stack's settings; what is none becomes a problem."""
+    config = StackConfig(values, secrets=secrets, file=file)
+    config.check_keys((*_CONNECTION, *_OTHERS))
+    return config
+
+
+def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, tuple[Problem, ...]]:
+    """Return what a stack allows, and what is wrong with its policy files; `folder` is the project's."""
+    declared = load_policies([folder / path for path in config.texts("policies")])
+    policies = (*_limits(config), *declared.policies)
+    return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
+
+
+def _limits(config: StackConfig) -> Iterator[Policy]:
     """The limits that a stack sets by keys of its own are policies like those of a file."""
     for key, effect in _LIMITS.items():
         limit = config.count(key)
         if limit is not None:
-            at = Location(file, pointer=f"/config/headwater:{key}")
+            at = Location(config.file, pointer=f"/config/headwater:{key}")
             yield Policy(rule=BlastRadius({effect: limit}), key=f"headwater:{key}", at=at)
 
 

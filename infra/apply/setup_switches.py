@@ -20,11 +20,16 @@ _FLAGS = {
 _SWITCHES = (*_FLAGS, "timeout", "lifecycle", "principals")
 
 
-def switched(documents: Sequence[TopologyDocument], config: StackConfig) -> tuple[TopologyDocument, ...]:
-    """Return the documents with the stack's switches applied; problems go to `config`."""
+def switched(
+    documents: Sequence[TopologyDocument], config: StackConfig, *, are_all: bool = True
+) -> tuple[TopologyDocument, ...]:
+    """Return the documents with the stack's switches applied; problems go to `config`.
+
+    Unless the documents `are_all` of the stack, there may be switches for others.
+    """
     switches = config.mapping("setup")
     ids = {document.application.id for document in documents}
-    for id_ in sorted(switches.keys() - ids):
+    for id_ in sorted(switches.keys() - ids) if are_all else ():
         config.problems.append(config.unknown(f"setup.{id_}", ids, what="an application of this stack"))
     return tuple(_switched(document, switches.get(document.application.id), config) for document in documents)
 

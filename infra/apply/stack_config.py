@@ -17,7 +17,7 @@ class StackConfig:
 
     def __init__(self, values: Mapping[str, str], *, secrets: Collection[str], file: str) -> None:
         self._values = values
-        self._file = file
+        self.file = file
         self.problems: list[Problem] = [
             self.problem(
                 key,
@@ -100,7 +100,7 @@ class StackConfig:
             if severity is Severity.ERROR
             else "Whoever can read the file, or its history, can use the cluster in your name.",
             fix=fix,
-            location=Location(self._file, pointer=f"/config/headwater:{key.replace('.', '/')}"),
+            location=Location(self.file, pointer=f"/config/headwater:{key.replace('.', '/')}"),
             severity=severity,
         )
 

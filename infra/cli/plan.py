@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument, policies_option
-from infra.model.problems import ProblemsError
+from infra.model.problems import Problem, ProblemsError
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import KafkaClusterReader
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read the recorded set-ups from this Pulumi stack; without it nothing counts as set up.",
+    help="Read the recorded set-ups and the limits and switches from this Pulumi stack; without it nothing "
+    "counts as set up.",
 )
 @click.option(
     "--project",
@@ -61,26 +63,53 @@ def plan(
     policies = _policies(policy_files)
     try:
         loaded, reader = cluster.opened(files, bootstrap_server, command_config)
-        made = _plan(loaded.documents, _records(stack, project), reader, policies)
+        told = _told(stack, project, loaded.documents)
+        made = _plan(told, reader, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     _print(made)
-    print_problems((*loaded.problems, *made.problems))
-    context.exit(exit_for(made.problems, ExitCode.REFUSED))
+    print_problems((*loaded.problems, *told.problems, *made.problems))
+    context.exit(exit_for((*told.problems, *made.problems), ExitCode.REFUSED))
 
 
-def _plan(
-    documents: Sequence[TopologyDocument],
-    records: Mapping[str, SetupRecord],
-    reader: KafkaClusterReader,
-    policies: "tuple[Policy, ...]",
-) -> "Plan":
+@attrs.frozen
+class _Told:
+    """What a plan is made of beside the cluster: a stack changes documents by its switches."""
+
+    documents: Sequence[TopologyDocument]
+    records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
+    policies: "tuple[Policy, ...]" = ()
+    cluster_id: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def _told(stack: str | None, project: Path, documents: Sequence[TopologyDocument]) -> _Told:
+    if stack is None:
+        return _Told(documents)
+    # They need Pulumi's toolchain.
+    from infra.apply.settings import plan_policy  # noqa: PLC0415
+    from infra.apply.setup_switches import switched  # noqa: PLC0415
+    from infra.cli.stack import configured, recorded_setups  # noqa: PLC0415
+
+    config = configured(stack, project)
+    policy, problems = plan_policy(config, project)
+    switched_documents = switched(documents, config, are_all=False)
+    return _Told(
+        switched_documents,
+        recorded_setups(stack, project),
+        policy.policies,
+        policy.cluster_id,
+        (*config.problems, *problems),
+    )
+
+
+def _plan(told: _Told, reader: KafkaClusterReader, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _milliseconds()
-    compiled, snapshot = cluster.compiled(documents, records, reader)
+    compiled, snapshot = cluster.compiled(told.documents, told.records, reader)
     from infra import planner  # noqa: PLC0415 - likewise
 
-    limits = planner.PlanPolicy(policies=policies)
-    return planner.plan(compiled, snapshot, records, limits, _milliseconds() - start_ms)
+    limits = planner.PlanPolicy(cluster_id=told.cluster_id, policies=(*told.policies, *policies))
+    return planner.plan(compiled, snapshot, told.records, limits, _milliseconds() - start_ms)
 
 
 def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
@@ -89,14 +118,6 @@ def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
     from infra.cli.policies import read_policies  # noqa: PLC0415 - likewise
 
     return read_policies(files)
-
-
-def _records(stack: str | None, project: Path) -> Mapping[str, SetupRecord]:
-    if stack is None:
-        return {}
-    from infra.cli.stack import recorded_setups  # noqa: PLC0415 - needs Pulumi's toolchain
-
-    return recorded_setups(stack, project)
 
 
 def _print(made: "Plan") -> None:

@@ -12,6 +12,7 @@ from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemCode
+from infra.planner.acls import incomplete_needs
 from infra.spec import Documents, load_documents
 
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
@@ -70,6 +71,9 @@ def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
     for problem in compiled.problems:
         if not (is_waiting and problem.code in _NEED_A_CLUSTER):
             yield problem
+    declared = compiled.application.acls
+    if declared is not None:
+        yield from incomplete_needs(compiled, declared)
 
 
 def _praise(loaded: Documents) -> str:

@@ -49,6 +49,17 @@ def test_validate_for_programs(headwater: Headwater, tmp_path: Path) -> None:
     assert problem["location"]["line"] == 2
 
 
+def test_validate_tells_of_acls_that_the_topology_does_not_give(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "routing.yaml").write_text(
+        "application: {id: routing}\nacls: {principals: [User:routing]}\n"
+        "topology:\n  - stream: {topic: orders}\n  - to: {extractor: region}\n",
+        encoding="utf-8",
+    )
+    done = headwater("validate", "routing.yaml")
+    assert done.returncode == ExitCode.DONE
+    assert "warning[AclsIncomplete]" in done.stderr
+
+
 def test_validate_needs_no_counts(headwater: Headwater) -> None:
     done = headwater("validate", EXAMPLES)
     assert "MissingSourceTopic" not in done.stderr

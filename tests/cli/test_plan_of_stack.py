@@ -36,6 +36,36 @@ def test_what_was_set_up_is_known(
     assert headwater(*of_stack).stderr == lost.stderr
 
 
+def test_what_the_stack_is_told_counts(
+    headwater: Headwater,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Switches of applications in other files are no mistake; a policy file lies in the project."""
+    world.declare({"internal.topics.setup": "manual"})
+    (world.stack.folder / "rules.yaml").write_text("version: 1\npolicies:\n  - topicPartitions: {max: 3}\n")
+    world.stack.configure({"policies": "rules.yaml", "maxNewTopics": 1, "clusterId": "another"})
+    for name, value in world.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    folder = world.stack.folder
+    server = ("--bootstrap-server", world.cluster.bootstrap_servers)
+    arguments = ("plan", folder / "documents", *server, "--stack", STACK, "--project", folder)
+    refused = headwater(*arguments)
+    assert refused.returncode == ExitCode.REFUSED
+    for code in ("BlastRadius", "WrongCluster", "PolicyViolated"):
+        assert f"error[{code}]" in refused.stderr
+    switches = {world.id: {"lifecycle": "released"}, "elsewhere": {"adopt": True}}
+    world.stack.configure({"policies": None, "maxNewTopics": 2, "clusterId": None, "setup": switches})
+    released = headwater(*arguments)
+    assert (released.returncode, released.stderr) == (ExitCode.DONE, "")
+    assert "to create" not in released.stdout
+    world.stack.configure({"setup": {world.id: {"adopted": True}}, "maxNewTopic": 3})
+    mistaken = headwater(*arguments)
+    assert mistaken.returncode == ExitCode.REFUSED
+    assert "Did you mean maxNewTopics?" in mistaken.stderr
+    assert "adopted" in mistaken.stderr
+
+
 def test_a_stack_that_is_not_there(
     headwater: Headwater,
     world: World,
