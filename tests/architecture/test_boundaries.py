@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PURE = (
     *("infra/model", "infra/compiler", "infra/describe", "infra/planner"),
     *("spark_jobs/agent/decide", "spark_jobs/agent/state.py", "spark_jobs/agent/events.py"),
+    *("spark_jobs/agent/history_events.py", "spark_jobs/agent/history_records.py"),
+    *("spark_jobs/agent/instruments_logs.py", "spark_jobs/agent/instruments_status.py"),
 )
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
