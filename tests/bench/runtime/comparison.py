@@ -17,13 +17,14 @@ from rich.console import Console
 from spark_jobs.control.logs import configure
 from spark_jobs.runtime.spark.session import SessionSettings, start_session
 from tests.bench.runtime import latency, throughput
+from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
 from tests.bench.runtime.sides import Side
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.tables import latency_table, throughput_table
 from tests.bench.runtime.topics import Topics
-from tests.bench.runtime.workloads import AT_ONCE, KEYS, LATENCY, OPERATORS, Workload
+from tests.bench.runtime.workloads import Workload
 from toolchain import PulumiToolchain, ensure_spark_jars
 from toolchain.broker import Broker
 

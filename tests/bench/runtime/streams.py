@@ -1,7 +1,6 @@
 """The Java program: Kafka Streams in a JVM that is started once and warmed up like Spark's."""
 
 import json
-import os
 import queue
 import subprocess
 import threading
@@ -16,7 +15,7 @@ from tests.bench.runtime.workloads import PARTITIONS, Job
 from tests.oracle.kafka_streams import built_program
 
 _SOURCE = Path(__file__).with_name("Peer.java")
-_SECONDS = 120
+_SECONDS = 300
 _THROUGHPUT = {"commit.interval.ms": "1000"}
 """About as often as our batches end. The defaults are 30 s and, exactly once, a slow 100 ms."""
 
@@ -34,7 +33,8 @@ class KafkaStreamsPeer:
 
     def __enter__(self) -> Self:
         java, folder = built_program()
-        command = [str(java), "-Xmx1g", "-cp", str(folder / "jars" / "*"), str(_SOURCE)]
+        class_path = str(folder / "jars" / "*")
+        command = [str(java), "-Xmx1g", "-Dfile.encoding=UTF-8", "-cp", class_path, str(_SOURCE)]
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 command,
@@ -42,18 +42,31 @@ class KafkaStreamsPeer:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "LC_ALL": "C.UTF-8"},
             )
         assert self._process.stdout is not None
-        threading.Thread(target=_listen, args=(self._process.stdout, self._told), daemon=True).start()
-        self._expect("ready")
+        self._listener = threading.Thread(
+            target=_listen, args=(self._process.stdout, self._told), daemon=True
+        )
+        self._listener.start()
+        try:
+            self._expect("ready")
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._listener.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     @contextmanager
     def running(self, job: Job, *, in_bulk: bool) -> Iterator[Committed]:

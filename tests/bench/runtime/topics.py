@@ -17,15 +17,16 @@ _SECONDS = 60
 class Topics:
     """Makes topics of `PARTITIONS` partitions."""
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, prefix: str = "bench") -> None:
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self.servers = servers
+        self._prefix = prefix
         self._filled: set[str] = set()
         self._numbers = count()
 
     def job(self, side: str, workload: Workload, records: int | None) -> Job:
         """Return a new run over sources with `records` in them, or over its own empty ones."""
-        id_ = f"bench-{next(self._numbers)}-{side}"
+        id_ = f"{self._prefix}-{next(self._numbers)}-{side}"
         lanes = []
         for number in range(workload.lanes):
             if records is None:
@@ -38,7 +39,7 @@ class Topics:
         return Job(id_, workload, tuple(lanes))
 
     def _source(self, keys: Keys, records: int, number: int) -> str:
-        topic = f"bench-in-{keys.name.lower()}-{records}-{number}"
+        topic = f"{self._prefix}-in-{keys.name.lower()}-{records}-{number}"
         if topic not in self._filled:
             self.make(topic)
             fill(self.servers, topic, records, keys)

@@ -1,0 +1,48 @@
+"""The arithmetic of `make bench`, and the keys it is about."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from tests.bench.runtime.latency import Latency
+from tests.bench.runtime.throughput import Throughput
+from tests.bench.runtime.workloads import Keys, Workload
+
+
+def test_starting_and_ending_are_told_apart_from_records() -> None:
+    figure = Throughput((100, 3.0), (1_100, 5.0))
+    assert figure.rate == pytest.approx(500)
+    assert figure.start_up == pytest.approx(2.8)
+
+
+def test_runs_that_are_too_short_tell_nothing() -> None:
+    assert math.isnan(Throughput((100, 3.0), (1_100, 2.9)).rate)
+
+
+def test_percentiles() -> None:
+    latency = Latency.of([number / 1000 for number in range(1, 102)])
+    assert latency.p50 == pytest.approx(0.051)
+    assert latency.p99 == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("keys", "distinct", "most"),
+    [(Keys.FEW, 10, 0.1), (Keys.THOUSAND, 1_000, 0.001), (Keys.SKEWED, 201, 0.8)],
+)
+def test_distributions(keys: Keys, distinct: int, most: float) -> None:
+    times = Counter(keys.key(number) for number in range(10_000))
+    assert len(times) == distinct
+    assert times.most_common(1)[0][1] == pytest.approx(10_000 * most, rel=0.01)
+
+
+def test_unique_keys_come_twice_at_most() -> None:
+    times = Counter(Keys.UNIQUE.key(number) for number in range(10_000))
+    assert len(times) > 9_000
+    assert max(times.values()) <= 3
+
+
+def test_each_lane_has_as_many_records() -> None:
+    small, large = Workload(name="", operator="map", lanes=8, share=0.5).sizes(2_000_000)
+    assert (small % 8, large % 8) == (0, 0)
+    assert (small, large) == (100_000, 1_000_000)
