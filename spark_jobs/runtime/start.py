@@ -16,6 +16,7 @@ from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from spark_jobs.control import Access, ControlServer, Surface, access_of
 from spark_jobs.control.logs import Form, configure
+from spark_jobs.runtime.client.claim import claimed
 from spark_jobs.runtime.client.loading import Runnable, load
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState
@@ -64,7 +65,12 @@ def start(options: RunOptions) -> bool:
     configure(options.log_format, options.log_level, (connection.password, connection.key_password))
     runnable = load(options.file)
     access = None if options.http is None else access_of(options.http, os.environ)
-    TopicKeeper(runnable.document, connection).prepare()  # what is wrong is told before Spark takes its time
+    with claimed(_checkpoint(options), runnable.document.application.id):
+        TopicKeeper(runnable.document, connection).prepare()  # before Spark, which takes its time to start
+        return _on_spark(options, runnable, access)
+
+
+def _on_spark(options: RunOptions, runnable: Runnable, access: Access | None) -> bool:
     session = SessionSettings(
         application=f"headwater {runnable.document.application.id}",
         master=options.master,

@@ -1,13 +1,17 @@
 """What the runtime decides without Spark and Kafka: markers, resets, restarts, rows."""
 
 import base64
+import os
 import struct
+from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.model.problems import ProblemsError
+from spark_jobs.runtime.client.claim import claimed
 from spark_jobs.runtime.client.reset import Reset, ResetKind
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState
@@ -137,3 +141,14 @@ def test_shuffled_rows_are_put_in_order_and_ticks_go_to_their_tasks() -> None:
     assert not tasks[0].tick
     assert tasks[2].tick
     assert tasks[2].records == []
+
+
+def test_a_checkpoint_has_one_client_at_a_time(tmp_path: Path) -> None:
+    with claimed(str(tmp_path), "shop"):
+        with claimed(str(tmp_path), "another"):
+            pass
+        with pytest.raises(ProblemsError, match="runs already") as refused, claimed(str(tmp_path), "shop"):
+            pass
+        assert refused.value.problems[0].found == f"process {os.getpid()}"
+    with claimed(str(tmp_path), "shop"), claimed("s3a://bucket/checkpoints", "shop"):
+        pass
