@@ -13,7 +13,7 @@ from tests.bench.runtime.sides import Side
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import PARTITIONS, Job, Workload
 
-_WARM_UP = 5
+_WARM_UP = 3
 _LONGEST_PAUSE_SECONDS = 0.1
 """Of a random pause before each record: else all of them would come just after a commit."""
 _PATIENCE_SECONDS = 120
@@ -35,14 +35,15 @@ class Latency:
 def measure(
     workload: Workload, sides: Sequence[Side], topics: Topics, records: int, told: Callable[[str], None]
 ) -> dict[str, Latency]:
-    """Return name of side → figures over `records` records, in rounds of all sides."""
+    """Return name of side → figures over `records` records, or the workload's share, in rounds."""
     taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    of_a_round = max(2, int(records * workload.share) // workload.rounds)
     for round_ in range(workload.rounds):
         for side in sides:
             told(f"latency of {workload.name}, round {round_ + 1} of {workload.rounds}: {side.title}")
             job = topics.job(side.name, workload, None)
             with side.running(job, in_bulk=False):
-                taken[side.name] += _one_by_one(topics.servers, job, records // workload.rounds)
+                taken[side.name] += _one_by_one(topics.servers, job, of_a_round)
     return {name: Latency.of(seconds) for name, seconds in taken.items()}
 
 

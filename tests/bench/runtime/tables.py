@@ -66,7 +66,6 @@ def _latency(figure: Latency | None) -> str:
 
 
 def _ratio(figures: Mapping[str, float], other: str, reach: float | None = None) -> str:
-    if other not in figures:
-        return _NOTHING
+    ratio = figures[_OURS] / figures.get(other, math.nan)
     wanted = "" if reach is None else f" (reach {reach:.1f})"
-    return f"{figures[_OURS] / figures[other]:.2f}{wanted}"
+    return _NOTHING if math.isnan(ratio) else f"{ratio:.2f}{wanted}"
