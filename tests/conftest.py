@@ -1,16 +1,18 @@
-"""What is started once in a test run and shared by all tests, also by those in other xdist workers."""
+"""What all tests share; what is started once in a test run serves those in other xdist workers, too."""
 
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 import trustme
+from hypothesis import settings
 
+from tests.oracle.kafka_streams import KafkaStreams
 from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings, local
 from toolchain.broker.guard import Guard
@@ -21,6 +23,10 @@ from toolchain.broker import local
 local.down(pathlib.Path(sys.argv[1]), delete_data=True)
 """
 _GUARD = pytest.StashKey[Guard]()
+
+# Hypothesis: the same examples in every run, and no deadline, for a busy machine is no fault of the code.
+# `--hypothesis-profile=default` draws new ones.
+settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +66,25 @@ def certificate_authority() -> trustme.CA:
 def unique() -> Callable[[str], str]:
     """Make names that no other test uses: `unique("orders")`."""
     return lambda prefix: f"{prefix}-{uuid4().hex[:10]}"
+
+
+@pytest.fixture(scope="session")
+def kafka_streams() -> Iterator[KafkaStreams]:
+    oracle = KafkaStreams()
+    yield oracle
+    oracle.close()
+
+
+@pytest.fixture
+def golden() -> Callable[[Path, str], None]:
+    """Compare with a file; `UPDATE_GOLDEN=1` rewrites it: read the difference, then commit."""
+
+    def check(file: Path, text: str) -> None:
+        if "UPDATE_GOLDEN" in os.environ:
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8")
+
+    return check
 
 
 def pytest_configure(config: pytest.Config) -> None:

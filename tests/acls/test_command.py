@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,10 @@ from infra.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, ResourceKind
 from infra.planner.acls import Purpose, acls_of, application_needs, headwater_needs
 from infra.spec import load_documents
 from tests.cli.conftest import EXAMPLES, Headwater, headwater
-from tests.spec.conftest import golden  # noqa: F401 - a fixture
 
 __all__ = ["headwater"]
 
+Golden = Callable[[Path, str], None]
 _GOLDEN = Path(__file__).parent / "golden"
 _EXAMPLE = EXAMPLES / "features" / "acls.yaml"
 _STORY = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
@@ -25,14 +25,14 @@ _KINDS |= {"--transactional-id": ResourceKind.TRANSACTIONAL_ID}
 
 
 @pytest.mark.parametrize("form", ["text", "json", "commands"])
-def test_the_formats(headwater: Headwater, golden, form: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, F811
+def test_the_formats(headwater: Headwater, golden: Golden, form: str) -> None:
     done = headwater("acls", _EXAMPLE, "--format", form)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     golden(_GOLDEN / f"acls.{form}", done.stdout)
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_what_headwater_needs(headwater: Headwater, golden, purpose: Purpose) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, F811
+def test_what_headwater_needs(headwater: Headwater, golden: Golden, purpose: Purpose) -> None:
     done = headwater("acls", *_STORY, "--self", "--for", purpose.value, "--principal", "User:headwater")
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     golden(_GOLDEN / f"headwater-{purpose}.text", done.stdout)

@@ -136,7 +136,7 @@ def test_a_pattern_becomes_names_and_their_beginnings(pattern: str, names: list[
 @pytest.mark.parametrize(
     "pattern", ["[ab]{1,3}-(x|y)+", "(a|ab)*c", "orders(-(eu|us))?(-v[0-9])?", "a?b?c?d?e?f.*"]
 )
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_the_names_of_a_pattern_cover_whatever_it_matches(pattern: str, data: st.DataObject) -> None:
     topic = data.draw(st.from_regex(pattern, fullmatch=True, alphabet=st.sampled_from("abcdefoprsuvxy-129")))

@@ -9,9 +9,6 @@ from infra.planner.acls import incomplete_needs
 from infra.report import plan_text, problems_text
 from infra.spec import load_text
 from tests.acls.test_actions import SOURCE, Guarded, declaring
-from tests.spec.conftest import golden
-
-__all__ = ["golden"]
 
 _GOLDEN = Path(__file__).parent / "golden"
 _VAGUE = """

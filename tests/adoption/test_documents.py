@@ -14,6 +14,7 @@ from infra.model.survey import GroupFacts, GroupType
 from infra.planner.adoption import FoundApplication
 from infra.spec import load_documents, load_text
 
+GOLDEN = Path(__file__).parent / "golden"
 TOPICS = (
     LiveTopic(
         "app-by-x-repartition",
@@ -95,9 +96,9 @@ def test_it_compiles_to_exactly_the_topics_that_were_found() -> None:
     ],
 )
 def test_what_it_looks_like(
-    name: str, found: FoundApplication, config: dict[str, str], golden: Callable[[str, str], None]
+    name: str, found: FoundApplication, config: dict[str, str], golden: Callable[[Path, str], None]
 ) -> None:
-    golden(name, observed_document(found, "Pb8QEjjNSZeqdoOWZfNKSA", config))
+    golden(GOLDEN / name, observed_document(found, "Pb8QEjjNSZeqdoOWZfNKSA", config))
 
 
 def test_what_is_not_known_is_asked_for_by_name() -> None:

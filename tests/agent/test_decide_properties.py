@@ -158,7 +158,7 @@ def heal(simulation: Watched) -> None:
     simulation.is_journal_down = simulation.is_unconfirmed = False
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(histories)
 def test_counts_follow_the_sources_and_every_growth_is_told_once(history: list[tuple[Any, ...]]) -> None:
     """Never over-partitions, never shrinks (checked at each action); converges when failures stop."""
@@ -210,7 +210,7 @@ def _check_calls(simulation: Watched, application: str) -> None:
     assert sum(calls.values()) - len(calls) <= simulation.kills
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(histories)
 def test_the_agent_never_gives_up_without_a_whole_timeout_of_failures(history: list[tuple[Any, ...]]) -> None:
     """From the first failure since the last success; and then it counts once. `Watched` has its own clock."""
@@ -220,7 +220,7 @@ def test_the_agent_never_gives_up_without_a_whole_timeout_of_failures(history: l
     assert sum(isinstance(event, GaveUp) for event in simulation.events) == simulation.gave_up
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(histories)
 def test_a_decision_is_a_function_of_its_arguments(history: list[tuple[Any, ...]]) -> None:
     first, second = start(), start()

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.compiler import build_nodes, compile_document
@@ -16,8 +16,6 @@ from infra.model.problems import Location, ProblemCode, Severity
 from infra.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
 from tests.compiler.applications import codes, compiled, counts, document, topic
 from tests.describe.texts import recorded_texts
-
-unhurried = settings(deadline=None)  # a busy machine is no fault of the code
 
 AT = Location("app.txt")
 
@@ -267,7 +265,6 @@ def test_counts_that_are_derived_are_not_made_explicit() -> None:
     assert completed.repartition_partitions == {}
 
 
-@unhurried
 @given(st.data())
 def test_a_damaged_text_never_makes_it_fail(data: st.DataObject) -> None:
     lines = data.draw(st.sampled_from(sorted(recorded_texts().values()))).splitlines()

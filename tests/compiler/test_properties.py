@@ -1,7 +1,7 @@
 """What holds for every topology."""
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.compiler.pipeline import compile_nodes
@@ -11,8 +11,6 @@ from infra.model.nodes import NodeTopology, SourceNode
 from infra.model.problems import Location, errors
 from infra.model.topology import Application, Protocol, TopologyDocument
 from tests.compiler.generated_nodes import node_topologies
-
-unhurried = settings(deadline=None)  # a busy machine is no fault of the code
 
 AT = Location("app.yaml")
 COUNTS = st.lists(st.integers(1, 6), min_size=5, max_size=5)
@@ -25,13 +23,11 @@ def compiled(topology: NodeTopology, counts: list[int], protocol: Protocol) -> C
     return compile_nodes(TopologyDocument(Application("app", AT, protocol)), topology, external)
 
 
-@unhurried
 @given(node_topologies(), COUNTS, PROTOCOLS)
 def test_the_same_gives_the_same(topology: NodeTopology, counts: list[int], protocol: Protocol) -> None:
     assert compiled(topology, counts, protocol) == compiled(topology, counts, protocol)
 
 
-@unhurried
 @given(node_topologies(), COUNTS, PROTOCOLS)
 def test_every_internal_topic_has_a_count(
     topology: NodeTopology, counts: list[int], protocol: Protocol
@@ -43,7 +39,6 @@ def test_every_internal_topic_has_a_count(
     assert all(topic.partitions > 0 for topic in application.internal_topics)
 
 
-@unhurried
 @given(node_topologies(), COUNTS, PROTOCOLS)
 def test_changelogs_have_a_partition_for_each_task(
     topology: NodeTopology, counts: list[int], protocol: Protocol
@@ -55,7 +50,6 @@ def test_changelogs_have_a_partition_for_each_task(
             assert topic.partitions == tasks[topic.subtopology]
 
 
-@unhurried
 @given(node_topologies(), COUNTS)
 def test_copartitioned_topics_are_equal_or_told(topology: NodeTopology, counts: list[int]) -> None:
     application = compiled(
@@ -69,7 +63,6 @@ def test_copartitioned_topics_are_equal_or_told(topology: NodeTopology, counts: 
         assert equal or told & {*group, *(topic.removeprefix("app-") for topic in group)}
 
 
-@unhurried
 @given(node_topologies())
 def test_a_description_comes_back(topology: NodeTopology) -> None:
     text = write_description(topology)

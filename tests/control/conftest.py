@@ -9,9 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from spark_jobs.control import Access, ControlServer, Surface
-from tests.spec.conftest import golden
-
-__all__ = ["golden"]
 
 
 @attrs.frozen

@@ -12,10 +12,7 @@ from spark_jobs.agent.lag import LagWatch
 from spark_jobs.agent.state import Outcome, TopicResult
 from spark_jobs.control import Surface
 from tests.control.states import LEADING
-from tests.spec.conftest import golden
 from toolchain.promtool import ensure_promtool
-
-__all__ = ["golden"]
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

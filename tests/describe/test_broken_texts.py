@@ -1,14 +1,12 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.describe import read_description
 from infra.model.problems import ProblemCode
 from tests.describe.texts import SMALL, recorded_texts
-
-unhurried = settings(deadline=None)  # a busy machine is no fault of the code
 
 LINES = SMALL.splitlines()
 
@@ -66,13 +64,11 @@ def test_a_text_cut_anywhere_within_its_nodes_is_noticed() -> None:
         assert problems, end
 
 
-@unhurried
 @given(st.text(alphabet="STPS:ourceinkogylb-() []<>,\n0\\nt|", max_size=300))
 def test_no_text_makes_it_fail(text: str) -> None:
     read_description(text)
 
 
-@unhurried
 @given(st.data())
 def test_no_damage_makes_it_fail(data: st.DataObject) -> None:
     text = SMALL

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import jsonschema
@@ -21,6 +22,7 @@ from infra.report.drift.text import drift_text
 from infra.report.drift.to_json import drift_json
 from tests.drift import scenes
 
+GOLDEN = Path(__file__).parent / "golden"
 AT = datetime(2026, 11, 21, 13, 40, tzinfo=UTC)
 SCENES = {scene.__name__: scene for scene in (scenes.clean, scenes.meddled, scenes.incomplete)}
 FORMATS: dict[str, Callable[[Drift], str]] = {
@@ -35,8 +37,8 @@ SCHEMA = json.loads(files("topology_schemas").joinpath("drift.v1.schema.json").r
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("scene", SCENES)
-def test_texts(scene: str, form: str, golden: Callable[[str, str], None]) -> None:
-    golden(f"{scene}.{form}", FORMATS[form](SCENES[scene]()))
+def test_texts(scene: str, form: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"{scene}.{form}", FORMATS[form](SCENES[scene]()))
 
 
 @pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])

@@ -17,6 +17,7 @@ from infra.report.plan_comment import plan_comment, read_drift, read_preview
 from infra.report.plan_comment.comment import LIMIT
 from tests.drift import scenes
 
+GOLDEN = Path(__file__).parent / "golden"
 PREVIEWS = Path(__file__).parent / "previews"
 MARKER = "<!-- headwater plan-comment headwater/test -->"
 _COMPONENT = "urn:pulumi:test::headwater::headwater:kafka:InternalTopics"
@@ -42,17 +43,17 @@ def _document(steps: Sequence[Mapping[str, Any]], *messages: tuple[str, str]) ->
 
 
 @pytest.mark.parametrize("name", ["create", "expand", "adopt", "refused"])
-def test_comments(name: str, golden: Callable[[str, str], None]) -> None:
-    golden(f"comment-{name}.md", plan_comment(read_preview(_preview(name))))
+def test_comments(name: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"comment-{name}.md", plan_comment(read_preview(_preview(name))))
 
 
-def test_a_comment_with_drift_and_graphs(golden: Callable[[str, str], None]) -> None:
+def test_a_comment_with_drift_and_graphs(golden: Callable[[Path, str], None]) -> None:
     drift = read_drift(json.dumps(drift_json(scenes.meddled())))
     steps = [
         _step("revenue-by-category", "revenue", "update", before=3),
         _step("fulfilment", "fulfilment-view-changelog"),
     ]
-    golden("comment-drift.md", plan_comment(read_preview(_document(steps)), drift))
+    golden(GOLDEN / "comment-drift.md", plan_comment(read_preview(_document(steps)), drift))
 
 
 def test_it_begins_with_the_marker_and_the_summary() -> None:

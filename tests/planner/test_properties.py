@@ -3,7 +3,7 @@
 from random import Random
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.compiled import CompiledApplication
@@ -11,8 +11,6 @@ from infra.model.problems import ProblemCode, errors
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import ActionKind
 from tests.planner.world import World, application
-
-unhurried = settings(deadline=None)  # a busy machine is no fault of a plan
 
 IDS = ("billing", "orders", "search")
 CONFIG_CHANGES = (
@@ -95,7 +93,6 @@ DEEDS = (
 )
 
 
-@unhurried
 @given(histories())
 def test_a_plan_converges_in_one_step(history: tuple[World, Documents]) -> None:
     world, applications = history
@@ -107,7 +104,6 @@ def test_a_plan_converges_in_one_step(history: tuple[World, Documents]) -> None:
         assert not again.has_changes
 
 
-@unhurried
 @given(histories())
 def test_counts_never_shrink(history: tuple[World, Documents]) -> None:
     world, applications = history
@@ -115,7 +111,6 @@ def test_counts_never_shrink(history: tuple[World, Documents]) -> None:
         assert action.live is None or action.partitions >= action.live.partitions
 
 
-@unhurried
 @given(histories())
 def test_nothing_is_deleted_but_what_was_retired_before(history: tuple[World, Documents]) -> None:
     world, applications = history
@@ -127,7 +122,6 @@ def test_nothing_is_deleted_but_what_was_retired_before(history: tuple[World, Do
             assert not any(topic.is_sink for topic in world.records[part.application_id].topics.values())
 
 
-@unhurried
 @given(histories())
 def test_what_exists_is_never_created_again(history: tuple[World, Documents]) -> None:
     world, applications = history
@@ -136,7 +130,6 @@ def test_what_exists_is_never_created_again(history: tuple[World, Documents]) ->
         assert is_made is (action.name not in world.topics and action.kind is not ActionKind.RELEASE)
 
 
-@unhurried
 @given(histories())
 def test_an_applicable_plan_reaches_the_counts_that_the_topology_wants(
     history: tuple[World, Documents],
@@ -151,7 +144,6 @@ def test_an_applicable_plan_reaches_the_counts_that_the_topology_wants(
                 assert counts <= {topic.partitions for topic in compiled.internal_topics}
 
 
-@unhurried
 @given(histories())
 def test_settings_of_others_survive(history: tuple[World, Documents]) -> None:
     world, applications = history
@@ -160,7 +152,6 @@ def test_settings_of_others_survive(history: tuple[World, Documents]) -> None:
             assert action.config["min.insync.replicas"] == action.live.config["min.insync.replicas"]
 
 
-@unhurried
 @given(histories(), st.randoms(use_true_random=False))
 def test_the_order_of_documents_does_not_matter(history: tuple[World, Documents], random: Random) -> None:
     world, applications = history
@@ -169,7 +160,6 @@ def test_the_order_of_documents_does_not_matter(history: tuple[World, Documents]
     assert world.plan(*shuffled) == world.plan(*applications)
 
 
-@unhurried
 @given(histories())
 def test_one_error_stops_everything(history: tuple[World, Documents]) -> None:
     world, applications = history

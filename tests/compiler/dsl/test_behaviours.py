@@ -18,7 +18,7 @@ from tests.oracle.situations import random_situation
 _STORES = ("store", "own_store", "other_store", "shared", "buffer")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_node_says_what_it_does(data: st.DataObject) -> None:
     situation = random_situation(Choices(lambda options: data.draw(st.integers(0, options - 1))))
