@@ -3,11 +3,13 @@
 import attrs
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.calls.sources import reserve
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesInternalSource, WritesProcessor, WritesSink
 from infra.compiler.dsl.formats import told, told_by_store
+from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned
 from infra.model import operators as op
@@ -25,7 +27,6 @@ from infra.model.behaviours import (
     Writes,
 )
 from infra.model.nodes import ChangelogKind, RepartitionTopic
-from infra.model.operators import JoinType
 
 PREFIX = "KTABLE-FK-JOIN-"
 REGISTRATION = PREFIX + "SUBSCRIPTION-REGISTRATION-"
@@ -63,78 +64,107 @@ def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Tab
     foreign.view.materialize()
     on.changes.send_old()
     foreign.changes.send_old()
-    record = told(told_by_store(on.record, call.materialized), call.serdes)
     names = _burn(builder, call.name)
     result_store = builder.store_name(call.materialized, OUTPUT)
     for topic in (names.registration_topic, names.response_topic):
         builder.foreign_key_topics.append(RepartitionTopic(topic, is_foreign_key=True, at=builder.at))
+    join = _Join(builder, call, on, foreign, names, KINDS[call.type])
+    return join.resolve(join.answer(join.subscribe()), result_store)
 
-    kind: JoinKind = "left" if call.type is JoinType.LEFT else "inner"
-    asks = RecordFormat(foreign.record.key, on.record.key)
-    answers = RecordFormat(on.record.key, foreign.record.value)
-    subscriptions = Store(
-        names.store,
-        ChangelogKind.KEY_VALUE,
-        same_as=("subscriptions", names.store),
-        keeps=Keeps("subscription", asks),
-    )
-    sends = ForeignKeySend(kind, call.foreign_key, on.record, foreign.record)
-    send = builder.add(names.send, WritesProcessor(names.send, behaviour=sends), on.node)
-    sink = builder.add(
-        names.registration_sink,
-        WritesSink(names.registration_topic, writes=Writes(asks, foreign_key="subscription")),
-        send,
-    )
-    source = builder.add(
-        names.registration_source,
-        WritesInternalSource(names.registration_topic, Reads(asks, foreign_key="subscription")),
-        sink,
-    )
-    builder.copartition(foreign.sources | {names.registration_source})
-    receives = ForeignKeyReceive(names.store)
-    receive = builder.add(
-        names.receive, WritesProcessor(names.receive, (subscriptions,), behaviour=receives), source
-    )
-    answer = ForeignKeyAnswer(foreign.view.values)
-    join_foreign = builder.add(
-        names.join_foreign,
-        WritesProcessor(names.join_foreign, connected=foreign.view.stores, behaviour=answer),
-        receive,
-    )
-    notifies = ForeignKeyNotify(names.store)
-    foreign_side = builder.add(
-        names.foreign_side,
-        WritesProcessor(names.foreign_side, (subscriptions,), behaviour=notifies),
-        foreign.node,
-    )
-    response = builder.add(
-        names.response_sink,
-        WritesSink(names.response_topic, writes=Writes(answers, foreign_key="response")),
-        join_foreign,
-        foreign_side,
-    )
-    back = builder.add(
-        names.response_source,
-        WritesInternalSource(names.response_topic, Reads(answers, foreign_key="response")),
-        response,
-    )
-    sources = builder.copartition(on.sources | {names.response_source})
-    resolves = ForeignKeyResolve(kind, call.value, on.view.values, on.record)
-    resolver = builder.add(
-        names.resolver,
-        WritesProcessor(names.resolver, connected=on.view.stores, behaviour=resolves),
-        back,
-    )
-    reserved = reserve(result_store, call, record)
-    changes = Changes(source=reserved)
-    result = builder.add(
-        names.result,
-        WritesProcessor(names.result, reserved=reserved, behaviour=ForeignKeyResult(None), changes=changes),
-        resolver,
-        versioned=is_versioned(call.materialized),
-    )
-    view = View.of(result_store, reserved)
-    return Table(names.result, sources, result, view, changes, record)
+
+@attrs.frozen
+class _Join:
+    """Hangs the nodes of one join into the graph, in the order of its messages."""
+
+    builder: Builder
+    call: op.Join
+    on: Table
+    foreign: Table
+    names: _Names
+    kind: JoinKind
+
+    def subscribe(self) -> GraphNode:
+        """The left table's keys go to the foreign key's side; returns the node that reads them there."""
+        builder, names, on, foreign = self.builder, self.names, self.on, self.foreign
+        asks = self._subscriptions
+        sends = ForeignKeySend(self.kind, self.call.foreign_key, on.record, foreign.record)
+        send = builder.add(names.send, WritesProcessor(names.send, behaviour=sends), on.node)
+        sink = builder.add(
+            names.registration_sink,
+            WritesSink(names.registration_topic, writes=Writes(asks, foreign_key="subscription")),
+            send,
+        )
+        source = builder.add(
+            names.registration_source,
+            WritesInternalSource(names.registration_topic, Reads(asks, foreign_key="subscription")),
+            sink,
+        )
+        builder.copartition(foreign.sources | {names.registration_source})
+        return source
+
+    def answer(self, subscribed: GraphNode) -> GraphNode:
+        """Subscriptions and foreign changes are answered; returns the node that reads it on the left side."""
+        builder, names, foreign = self.builder, self.names, self.foreign
+        store = Store(
+            names.store,
+            ChangelogKind.KEY_VALUE,
+            same_as=("subscriptions", names.store),
+            keeps=Keeps("subscription", self._subscriptions),
+        )
+        receives = ForeignKeyReceive(names.store)
+        receive = builder.add(
+            names.receive, WritesProcessor(names.receive, (store,), behaviour=receives), subscribed
+        )
+        answers = ForeignKeyAnswer(foreign.view.values)
+        join_foreign = builder.add(
+            names.join_foreign,
+            WritesProcessor(names.join_foreign, connected=foreign.view.stores, behaviour=answers),
+            receive,
+        )
+        notifies = ForeignKeyNotify(names.store)
+        foreign_side = builder.add(
+            names.foreign_side,
+            WritesProcessor(names.foreign_side, (store,), behaviour=notifies),
+            foreign.node,
+        )
+        response = RecordFormat(self.on.record.key, foreign.record.value)
+        sink = builder.add(
+            names.response_sink,
+            WritesSink(names.response_topic, writes=Writes(response, foreign_key="response")),
+            join_foreign,
+            foreign_side,
+        )
+        return builder.add(
+            names.response_source,
+            WritesInternalSource(names.response_topic, Reads(response, foreign_key="response")),
+            sink,
+        )
+
+    def resolve(self, answered: GraphNode, result_store: str) -> Table:
+        """Answers meet the left table again; returns the result."""
+        builder, call, names, on = self.builder, self.call, self.names, self.on
+        sources = builder.copartition(on.sources | {names.response_source})
+        resolves = ForeignKeyResolve(self.kind, call.value, on.view.values, on.record)
+        resolver = builder.add(
+            names.resolver,
+            WritesProcessor(names.resolver, connected=on.view.stores, behaviour=resolves),
+            answered,
+        )
+        record = told(told_by_store(on.record, call.materialized), call.serdes)
+        reserved = reserve(result_store, call, record)
+        changes = Changes(source=reserved)
+        behaviour = ForeignKeyResult(None)
+        result = builder.add(
+            names.result,
+            WritesProcessor(names.result, reserved=reserved, behaviour=behaviour, changes=changes),
+            resolver,
+            versioned=is_versioned(call.materialized),
+        )
+        return Table(names.result, sources, result, View.of(result_store, reserved), changes, record)
+
+    @property
+    def _subscriptions(self) -> RecordFormat:
+        return RecordFormat(self.foreign.record.key, self.on.record.key)
 
 
 def _burn(builder: Builder, name: str | None) -> _Names:

@@ -1,19 +1,19 @@
 """Joins of a stream with a global table: no co-partitioning, no store of their own."""
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.handles import GlobalTable, Handle, Stream
 from infra.model import operators as op
-from infra.model.behaviours import JoinKind, StreamGlobalJoin
+from infra.model.behaviours import StreamGlobalJoin
 from infra.model.operators import JoinType
 
 
 def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, table: GlobalTable) -> Handle:
     """Inner and left joins have the same prefix."""
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-")
-    kind: JoinKind = "left" if call.type is JoinType.LEFT else "inner"
-    behaviour = StreamGlobalJoin(kind, call.key, call.value, table.store)
+    behaviour = StreamGlobalJoin(KINDS[call.type], call.key, call.value, table.store)
     node = builder.add(
         name,
         WritesProcessor(name, behaviour=behaviour),

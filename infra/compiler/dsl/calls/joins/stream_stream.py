@@ -3,6 +3,7 @@
 import attrs
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.joins.window_faults import faults_of_window
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
 from infra.compiler.dsl.declarations import WritesProcessor, WritesStreamJoin
@@ -11,7 +12,7 @@ from infra.compiler.dsl.handles import Handle, Stream
 from infra.compiler.dsl.refusals import unfit
 from infra.compiler.dsl.stores import Store, join_store, shared_join_store, supplied_join_store
 from infra.model import operators as op
-from infra.model.behaviours import JoinKind, JoinWindowed, RecordFormat, StreamStreamJoin
+from infra.model.behaviours import JoinWindowed, RecordFormat, StreamStreamJoin
 from infra.model.operators import JoinType
 from infra.model.stores import StoreSupplier
 from infra.model.windows import JoinWindow
@@ -39,61 +40,81 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
         )
     builder.problems.extend(faults_of_window(call, window, builder.at))
     this, that = _copartitioned(builder, on, call, other)
-    left, outer = call.type is not JoinType.INNER, call.type is JoinType.OUTER
-    this_suffix = "-outer-this-join" if outer else "-this-join"
-    other_suffix = "-outer-other-join" if left else "-other-join"
-
-    this_windowed = builder.suffixed(call.name, "-this-windowed", WINDOWED)
-    other_windowed = builder.suffixed(call.name, "-other-windowed", WINDOWED)
-    this_generated = builder.names.processor(OUTER_THIS if outer else THIS)
-    other_generated = builder.names.processor(OUTER_OTHER if left else OTHER)
-    this_join = call.name + this_suffix if call.name is not None else this_generated
-    other_join = call.name + other_suffix if call.name is not None else other_generated
-    merge = builder.suffixed(call.name, "-merge", "KSTREAM-MERGE-")
-
-    # default store names follow the generated names of the joins, also when the join has a name
-    base = call.store_name
-    this_default = this_generated if base is None else base + this_suffix
-    other_default = other_generated if base is None else base + other_suffix
+    names = _burn(builder, call)
     stores = _Stores(call, window, object())
-    this_store = stores.make(call.this_supplier, this_default, this.record)
-    other_store = stores.make(call.other_supplier, other_default, that.record)
+    this_store = stores.make(call.this_supplier, names.this_store, this.record)
+    other_store = stores.make(call.other_supplier, names.other_store, that.record)
     shared = None
-    if left:
-        shared_name = _shared_name(call, this_generated)
-        shared = shared_join_store(shared_name, call.logging, this.record, that.record)
-    if base is None:
+    if call.type is not JoinType.INNER:
+        shared = shared_join_store(names.shared_store, call.logging, this.record, that.record)
+    if call.store_name is None:
         for store in (this_store, other_store, *([shared] if shared is not None else [])):
             builder.list_unnamed_store(store.name, logged=store.logged)
 
-    builder.add(this_windowed, _windows(this_windowed, this_store), this.node)
-    other_node = builder.add(other_windowed, _windows(other_windowed, other_store), that.node)
-    kind: JoinKind = "outer" if outer else "left" if left else "inner"
-    waiting = shared.name if shared is not None else None
+    builder.add(names.this_windowed, _windows(names.this_windowed, this_store), this.node)
+    other_node = builder.add(names.other_windowed, _windows(names.other_windowed, other_store), that.node)
     left_side = StreamStreamJoin(
-        kind,
+        KINDS[call.type],
         is_left=True,
         window=window,
         value=call.value,
         own_store=this_store.name,
         other_store=other_store.name,
-        shared=waiting,
+        shared=shared.name if shared is not None else None,
     )
     declares = WritesStreamJoin(
-        this_windowed,
-        other_windowed,
-        this_join,
-        other_join,
-        merge,
+        names.this_windowed,
+        names.other_windowed,
+        names.this_join,
+        names.other_join,
+        names.merge,
         this_store,
         other_store,
         shared,
         left_side,
         attrs.evolve(left_side, is_left=False, own_store=other_store.name, other_store=this_store.name),
     )
-    node = builder.add(merge, declares, this.node, that.node, relaxes_null_keys=left)
+    relaxes = call.type is not JoinType.INNER
+    node = builder.add(names.merge, declares, this.node, that.node, relaxes_null_keys=relaxes)
     builder.other_windowed[node] = other_node
-    return Stream(merge, this.sources | that.sources, node, record=told(this.record, call.serdes))
+    return Stream(names.merge, this.sources | that.sources, node, record=told(this.record, call.serdes))
+
+
+@attrs.frozen
+class _Names:
+    """Stores' are those of suppliers that name none."""
+
+    this_windowed: str
+    other_windowed: str
+    this_join: str
+    other_join: str
+    merge: str
+    this_store: str
+    other_store: str
+    shared_store: str
+
+
+def _burn(builder: Builder, call: op.Join) -> _Names:
+    left, outer = call.type is not JoinType.INNER, call.type is JoinType.OUTER
+    this_suffix = "-outer-this-join" if outer else "-this-join"
+    other_suffix = "-outer-other-join" if left else "-other-join"
+    this_windowed = builder.suffixed(call.name, "-this-windowed", WINDOWED)
+    other_windowed = builder.suffixed(call.name, "-other-windowed", WINDOWED)
+    this_generated = builder.names.processor(OUTER_THIS if outer else THIS)
+    other_generated = builder.names.processor(OUTER_OTHER if left else OTHER)
+    merge = builder.suffixed(call.name, "-merge", "KSTREAM-MERGE-")
+    # stores are named after the generated names of the joins, also when the join has a name
+    base = call.store_name
+    return _Names(
+        this_windowed,
+        other_windowed,
+        this_generated if call.name is None else call.name + this_suffix,
+        other_generated if call.name is None else call.name + other_suffix,
+        merge,
+        this_generated if base is None else base + this_suffix,
+        other_generated if base is None else base + other_suffix,
+        _shared_name(call, this_generated),
+    )
 
 
 def _windows(name: str, store: Store) -> WritesProcessor:

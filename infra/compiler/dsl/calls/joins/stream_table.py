@@ -1,6 +1,7 @@
 """Stream-table joins."""
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import told
@@ -23,7 +24,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
     buffer = _buffer(builder, call, name, table, this.record)
     behaviour = StreamTableJoin(
-        "left" if left else "inner",
+        KINDS[call.type],
         call.value,
         table.view.values,
         call.grace_ms,

@@ -1,6 +1,7 @@
 """Table-table joins on the same key."""
 
 from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesTableJoin
@@ -9,15 +10,10 @@ from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
 from infra.compiler.java_collections import string_order_from
 from infra.model import operators as op
-from infra.model.behaviours import JoinedView, JoinKind, TableTableJoin
+from infra.model.behaviours import JoinedView, TableTableJoin
 from infra.model.operators import JoinType
 
 MERGE = "KTABLE-MERGE-"
-_KINDS: dict[JoinType, JoinKind] = {
-    JoinType.INNER: "inner",
-    JoinType.LEFT: "left",
-    JoinType.OUTER: "outer",
-}
 
 
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
@@ -32,7 +28,7 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     this_join = builder.suffixed(call.name, "-join-this", "KTABLE-JOINTHIS-")
     other_join = builder.suffixed(call.name, "-join-other", "KTABLE-JOINOTHER-")
     this_stores, other_stores = on.view.materialize(), other.view.materialize()
-    kind = _KINDS[call.type]
+    kind = KINDS[call.type]
     if call.type is not JoinType.INNER:
         on.changes.send_old()
     if call.type is JoinType.OUTER:
