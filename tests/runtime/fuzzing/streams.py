@@ -52,7 +52,8 @@ def _run(draft: Draft, on: Handle, chosen: str) -> None:
 
 def transform(draft: Draft, on: Handle) -> None:
     """Of a table; one in two remembers what came before."""
-    _transform(draft, on, "Append" if on.windowed else draft.random.choice(["Append", "Remember"]))
+    forgets = on.windowed or "memory, own" in draft.stores or draft.chance(50)
+    _transform(draft, on, "Append" if forgets else "Remember")
 
 
 def forgetful_transform(draft: Draft, on: Handle) -> None:
@@ -61,18 +62,19 @@ def forgetful_transform(draft: Draft, on: Handle) -> None:
 
 def _transform(draft: Draft, on: Handle, chosen: str) -> None:
     store = {} if on.windowed else draft.store(40)
-    options = {"class": f"{_PROCESSORS}:{chosen}", **_stores(draft, chosen), **VALUE, **store}
+    stores = _stores(draft, chosen, by_name=True)  # Kafka Streams ignores those that the supplier brings
+    options = {"class": f"{_PROCESSORS}:{chosen}", **stores, **VALUE, **store}
     draft.emit("transformValues", options, "table", on, windowed=on.windowed)
 
 
-def _stores(draft: Draft, chosen: str) -> Options:
+def _stores(draft: Draft, chosen: str, *, by_name: bool = False) -> Options:
     """As the supplier's own, or added by a step and named: what comes first holds for all."""
     store = _STORES[chosen]
     if not store:
         return {}
     name = store["name"]
     if name not in draft.stores and f"{name}, own" not in draft.stores:
-        draft.stores.add(name if draft.chance(50) else f"{name}, own")
+        draft.stores.add(name if by_name or draft.chance(50) else f"{name}, own")
         if name in draft.stores:
             draft.steps.append({"addStateStore": store})
     return {"stores": [name if name in draft.stores else store]}

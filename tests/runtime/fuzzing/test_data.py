@@ -16,6 +16,7 @@ from infra.spec import load_text
 from spark_jobs.runtime.program import SubtopologyProgram
 from spark_jobs.runtime.program_interface import EngineSettings, Serde
 from spark_jobs.runtime.serdes import Plain, serde_of
+from spark_jobs.runtime.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.fuzzing.data import records
 from tests.runtime.fuzzing.generation import Generator, TableGenerator
@@ -25,6 +26,7 @@ from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 _RECORDS = 40
+_DIED = "DataRun$Died"
 Outputs = dict[str, list[tuple[int, str | None, str | None, int, tuple[str, ...]]]]
 """By topic: after which input, key, value, timestamp, names of headers."""
 TEXT = Plain(lambda value: text(value).encode(), bytes.decode)
@@ -97,13 +99,15 @@ def situation(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
-    """Nothing for a topology or data that Kafka Streams itself refuses."""
+    """Nothing for a topology that Kafka Streams refuses, nor for data at which both die."""
     document, data = situation(seed)
     answer = kafka_streams.run(document, data)
+    steps = "\n".join(json.dumps(step) for step in document["topology"])
     if isinstance(answer, Refusal):
+        if answer.name == _DIED and not _dies(document, data):
+            yield f"seed {seed}: Kafka Streams dies, {answer.message}\n{document['application']}\n{steps}"
         return
     found, wanted = ours(document, data), theirs(answer)
-    steps = "\n".join(json.dumps(step) for step in document["topology"])
     for topic in sorted(found.keys() | wanted.keys()):
         one, other = found.get(topic, []), wanted.get(topic, [])
         if one != other:
@@ -112,6 +116,14 @@ def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
                 f"seed {seed}: {topic} differs at {at}: {one[at : at + 3]} instead of {other[at : at + 3]}\n"
                 f"{document['application']}\n{steps}"
             )
+
+
+def _dies(document: dict[str, Any], data: list[dict[str, Any]]) -> bool:
+    try:
+        ours(document, data)
+    except PoisonRecordError:
+        return True
+    return False
 
 
 def _first_difference(one: list[Any], other: list[Any]) -> int:
