@@ -1,6 +1,7 @@
 """The picture of ARCHITECTURE.md, held by machine: who may import whom, and that pure packages stay pure."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ PURE = (
 )
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
+
+FOLDERS = ("deploy", "docs", "infra", "requirements", "spark_jobs", "tests", "toolchain", "topology_schemas")
 
 MODULES = sorted(
     path for package in ("infra", "toolchain", "spark_jobs") for path in (ROOT / package).rglob("*.py")
@@ -43,3 +46,21 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 
 def test_the_composition_root_stays_small() -> None:
     assert len((ROOT / "__main__.py").read_text().splitlines()) < 40
+
+
+def test_the_picture_names_what_there_is() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    there = [path.as_posix() for part in FOLDERS for path in (ROOT / part).rglob("*")]
+    named = re.findall(r"`([\w./-]+(?:\.(?:py|md|json)|/))`", text)
+    assert len(named) > 60
+    missing = [name for name in named if not any(path.endswith(f"/{name.rstrip('/')}") for path in there)]
+    assert not [name for name in missing if not (ROOT / name).exists()]
+
+
+def test_every_folder_has_its_place_in_the_picture() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    packages = [
+        path.parent for part in ("infra", "spark_jobs") for path in (ROOT / part).glob("*/__init__.py")
+    ]
+    parts = (*FOLDERS, *(path.relative_to(ROOT).as_posix() for path in packages))
+    assert not [part for part in parts if f"`{part}" not in text]
