@@ -52,6 +52,39 @@ def test_any_success_resets_the_clock() -> None:
     assert simulation.state.failures == 1
 
 
+def test_the_clock_stops_while_an_application_waits_for_another_one() -> None:
+    simulation = leading_agent()
+    simulation.outcome = lambda topic: Outcome.FAILED if topic == CHANGELOG else None
+    simulation.counts["orders"] = 8
+    simulation.pass_time(TIMEOUT_MS - 10_000)
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.counts["orders"] = 9
+    simulation.pass_time(60_000)
+    assert simulation.app("totals-app").phase is Phase.GIVEN_UP
+    assert simulation.app("ranks-app").phase is Phase.WAITING
+    simulation.pass_time(2 * TIMEOUT_MS)
+    simulation.outcome = lambda _: None
+    simulation.counts["orders"] = 13
+    simulation.pass_time(60_000)
+    assert simulation.counts["ranks-app-latest-changelog"] == 13
+    assert [event.application for event in simulation.told(GaveUp)] == ["totals-app"]
+
+
+def test_the_clock_stops_while_an_application_is_refused() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    returns = simulation.counts.pop("returns")
+    simulation.pass_time(2 * TIMEOUT_MS)
+    assert simulation.app().phase is Phase.REFUSED
+    simulation.counts["returns"] = returns
+    simulation.outcome = lambda _: None
+    simulation.pass_time(60_000)
+    assert simulation.counts[CHANGELOG] == 8
+    assert not simulation.told(GaveUp)
+
+
 def test_a_request_that_was_done_without_an_answer_is_a_success_when_metadata_shows_it() -> None:
     simulation = leading_agent(ORDERS)
     simulation.is_answer_lost = True

@@ -58,6 +58,7 @@ class Watched(Simulation):
     gave_up: int = 0
     past: dict[str, int] = attrs.field(factory=dict)
     """Counts of some time ago: what a broker shows that lags behind."""
+    past_until_ms: int = 0
 
     def most(self) -> Mapping[str, int]:
         """Return the counts that the sources ask for."""
@@ -106,6 +107,10 @@ class Watched(Simulation):
         super().crash()
         self.kills += 1
         self.failing_since.clear()
+        if self.time_ms - self.past_until_ms >= POLICY.lag_ms:
+            # No broker lags as far behind; one that did would mislead an agent that remembers nothing.
+            self.past = dict(self.counts)
+            self.stale = None
 
 
 def start() -> Watched:
@@ -142,6 +147,7 @@ def change(simulation: Watched, event: tuple[Any, ...]) -> None:
     match event:
         case ("grow", source, by):
             simulation.past = dict(simulation.counts)
+            simulation.past_until_ms = simulation.time_ms
             simulation.counts[source] += by
         case ("lag", milliseconds) if not simulation.is_unreadable:
             simulation.stale = simulation.past

@@ -112,7 +112,7 @@ def attempted(
         state,
         shortfalls=tuple(item for item in state.shortfalls if item.topic not in succeeded),
         expansion=attrs.evolve(
-            succeeded_partly(expansion) if succeeded else expansion,
+            unhindered(expansion) if succeeded else expansion,
             done=tuple(sorted(done | set(expansion.done))),
             retry_at_ms=None,
         ),
@@ -125,7 +125,7 @@ def attempted(
     return attrs.evolve(change, events=(told, *change.events))
 
 
-def succeeded_partly(expansion: Expansion) -> Expansion:
+def unhindered(expansion: Expansion) -> Expansion:
     """Any success resets the clock of `partition.autoscaling.timeout.ms`, and the pauses between attempts."""
     return attrs.evolve(expansion, attempts=0, failing_since_ms=None)
 

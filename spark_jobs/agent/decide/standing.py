@@ -41,11 +41,11 @@ def stand(
         problems=(*seen.refusals, *(() if seen.refusals else seen.expanded), *seen.warnings),
     )
     if seen.refusals:
-        change = Change(attrs.evolve(state, phase=Phase.REFUSED))
+        change = Change(_untried(state, Phase.REFUSED))
     elif seen.shortfalls and not seen.is_enabled:
         change = _stopped(state, seen, context)
     elif seen.shortfalls and (is_held or not leads):
-        change = Change(attrs.evolve(state, phase=Phase.WAITING))
+        change = Change(_untried(state, Phase.WAITING))
     elif seen.shortfalls:
         change = _lacking(state, seen, context)
     elif leads:
@@ -60,7 +60,14 @@ def _with_progress(state: ApplicationState, seen: Assessment) -> ApplicationStat
     has_grown = any(seen.counts.get(item.topic, 0) > item.partitions for item in state.shortfalls)
     if state.expansion is None or not has_grown:
         return state
-    return attrs.evolve(state, expansion=expansions.succeeded_partly(state.expansion))
+    return attrs.evolve(state, expansion=expansions.unhindered(state.expansion))
+
+
+def _untried(state: ApplicationState, phase: Phase) -> ApplicationState:
+    """Nothing is tried for now, and what is not tried does not fail: the clock stops."""
+    if state.expansion is None:
+        return attrs.evolve(state, phase=phase)
+    return attrs.evolve(state, phase=phase, expansion=expansions.unhindered(state.expansion))
 
 
 def _stopped(state: ApplicationState, seen: Assessment, context: Context) -> Change:
