@@ -18,13 +18,13 @@ from tests.runtime.spark.processes import executors, python_workers
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
 
 _ROOT = Path(__file__).parents[3]
 _RECORDS = 6_000
 _KEYS = 50
 _PARTITIONS = 2
-_PATIENCE_SECONDS = 300.0
+_PATIENCE_SECONDS = 600.0
 _DOCUMENT = """
 application:
   id: counted
