@@ -24,7 +24,7 @@ from tests.bench.runtime.sides import Side
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.tables import latency_table, throughput_table
 from tests.bench.runtime.topics import Topics
-from tests.bench.runtime.workloads import Workload
+from tests.bench.runtime.workloads import CORES, Workload
 from toolchain import PulumiToolchain, ensure_spark_jars
 from toolchain.broker import Broker
 
@@ -32,8 +32,6 @@ _RECORDS = 2_000_000
 _LATENCY_RECORDS = 100
 _ROUNDS = 3
 _WIDTH = 150
-_CORES = 4
-"""As many tasks at a time as 2 partitions of 2 queries have."""
 
 
 @attrs.frozen
@@ -99,7 +97,7 @@ def _session() -> Iterator[SparkSession]:
     spark = start_session(
         SessionSettings(
             application="bench",
-            master=f"local[{_CORES}]",
+            master=f"local[{CORES}]",
             jars=tuple(map(str, ensure_spark_jars())),
             shuffle_partitions=2,
             conf=conf,

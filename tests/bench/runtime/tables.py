@@ -7,11 +7,14 @@ from rich.table import Table
 
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.throughput import Throughput
-from tests.bench.runtime.workloads import Workload
+from tests.bench.runtime.workloads import CORES, PARTITIONS, Workload
 
 _OURS = "headwater"
 _SIDES = {"plain": "plain PySpark", "streams": "Kafka Streams", _OURS: "Headwater"}
 _NOTHING = "-"
+_CAPTION = (
+    f"{PARTITIONS} partitions; Kafka Streams: {PARTITIONS} threads; both others: one Spark, local[{CORES}]"
+)
 
 
 def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, Throughput]]]) -> Table:
@@ -46,7 +49,7 @@ def latency_table(figures: Sequence[tuple[Workload, Mapping[str, Latency]]]) -> 
 
 
 def _table(title: str, second: str) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
     table.add_column("", no_wrap=True)
     for heading in (second, *_SIDES.values(), "ours / plain", "ours / Streams"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -6,6 +6,8 @@ from typing import Literal
 import attrs
 
 PARTITIONS = 2
+CORES = 4
+"""Tasks that Spark runs at a time: those of two queries."""
 _SMALL_PART = 10
 """The small run has a tenth of the large one's records."""
 _HOT_OF_FIVE = 4
