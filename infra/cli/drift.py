@@ -11,7 +11,7 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options, files_argument, output_option
+from infra.cli.options import cluster_options, files_argument, output_option, project_option
 from infra.model.problems import ProblemsError
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
@@ -31,12 +31,7 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
     metavar="STACK",
     help="Read the recorded set-ups from this Pulumi stack: lost topics are then told from new ones.",
 )
-@click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="The folder of Pulumi.yaml, for --stack.",
-)
+@project_option
 @click.option(
     "--stack-state",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),

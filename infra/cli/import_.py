@@ -141,14 +141,7 @@ def import_(
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
-        try:
-            connection = cluster.connection(bootstrap_server, command_config)
-            imported, found = _completed(imported, connection, str(output or "document"))
-        except ProblemsError as error:
-            raise ProblemsExit(error) from None
-        if not [problem for problem in errors(found) if problem.code is not ProblemCode.MISSING_DETAIL]:
-            write(imported.document(_questions(found)), output)
-        problems = (*problems, *found)
+        problems = (*problems, *_written(imported, bootstrap_server, command_config, output))
     print_problems(problems)
     context.exit(exit_for(problems))
 
@@ -168,6 +161,20 @@ def _refuse(beside: str, *options: str, context: click.Context) -> None:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and set(parameter.opts) & set(options):
             raise click.UsageError(f"{parameter.opts[0]} means nothing beside {beside}.")
+
+
+def _written(
+    imported: Imported, bootstrap_server: str | None, command_config: Path | None, output: Path | None
+) -> tuple[Problem, ...]:
+    """Write the document, its open questions noted, unless anything else is wrong; return what is."""
+    try:
+        connection = cluster.connection(bootstrap_server, command_config)
+        imported, found = _completed(imported, connection, str(output or "document"))
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
+        write(imported.document(_questions(found)), output)
+    return found
 
 
 def _is_stdin(description: Path) -> bool:

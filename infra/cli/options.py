@@ -34,6 +34,13 @@ def cluster_options(command: F) -> F:
     return _bootstrap_option(_config_option(command))
 
 
+project_option = click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="The folder of Pulumi.yaml, for --stack.",
+)
+
 policies_option = click.option(
     "--policies",
     "policy_files",

@@ -11,7 +11,7 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options, files_argument, policies_option
+from infra.cli.options import cluster_options, files_argument, policies_option, project_option
 from infra.model.problems import Problem, ProblemsError
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
@@ -31,12 +31,7 @@ if TYPE_CHECKING:
     help="Read the recorded set-ups and the limits and switches from this Pulumi stack; without it nothing "
     "counts as set up.",
 )
-@click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="The folder of Pulumi.yaml, for --stack.",
-)
+@project_option
 @policies_option
 @click.pass_context
 def plan(

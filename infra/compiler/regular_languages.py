@@ -95,10 +95,6 @@ class Algebra:
             tail = self.union([self.empty, self.concat([part, tail])])
         return self.concat([*[part] * least, tail])
 
-    def is_nullable(self, part: int) -> bool:
-        """Whether it matches the empty text."""
-        return self._nullable[part]
-
     def matches(self, part: int, text: str) -> bool:
         """Whether it matches the whole text."""
         for character in text:

@@ -14,7 +14,7 @@ from infra.spec.config_keys import config_problems
 from infra.spec.crosschecks import application_id, id_problems
 from infra.spec.files import find, read
 from infra.spec.handles import handle_problems
-from infra.spec.places import NOWHERE, Place, RawDocument
+from infra.spec.places import NOWHERE, RawDocument
 from infra.spec.violations import violations
 from infra.spec.yaml_text import read_yaml
 
@@ -49,13 +49,13 @@ def load_text(text: str, file: str) -> Documents:
     return _checked(raws, problems)
 
 
-def parse_document(data: Mapping[str, object], positions: Place = NOWHERE, file: str = "") -> Documents:
+def parse_document(data: Mapping[str, object], file: str = "") -> Documents:
     """Check and type one document that is in memory already.
 
     Raises:
         TypeError, ValueError: `data` holds what JSON cannot.
     """
-    return _checked([RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), positions)], ())
+    return _checked([RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), NOWHERE)], ())
 
 
 def _raw_documents(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Problem, ...]]:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.compiler import build_nodes, compile_document
-from infra.compiler.described import complete_from_cluster, missing_details
+from infra.compiler.described import complete, complete_from_cluster
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
-from infra.model.problems import Location, ProblemCode, Severity
+from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
 from tests.compiler.applications import codes, compiled, counts, document, topic
 from tests.describe.texts import recorded_texts
@@ -25,6 +25,11 @@ def imported(text: str, **details: object) -> DescribedTopology:
     nodes, problems = read_description(write_description(build_nodes(document(text))))
     assert problems == ()
     return DescribedTopology(nodes, AT, **details)  # type: ignore[arg-type]
+
+
+def asked(described: DescribedTopology) -> tuple[Problem, ...]:
+    """What has to be told before the topology can be compiled exactly."""
+    return tuple(p for p in complete(described).problems if p.code is ProblemCode.MISSING_DETAIL)
 
 
 def compile_described(
@@ -57,7 +62,7 @@ STORES = ("s-this-join-store", "s-other-join-store")
 
 
 def test_retention_of_join_stores_is_asked_for_by_name() -> None:
-    problems = missing_details(imported(JOINS))
+    problems = asked(imported(JOINS))
     assert sorted(problem.node or "" for problem in problems) == sorted(STORES)
     assert {problem.found for problem in problems} == {"no retention"}
     assert all(f"`describe.stores.{problem.node}`" in problem.fix for problem in problems)
@@ -68,7 +73,7 @@ AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: 
 
 def test_the_kind_of_an_aggregations_store_is_asked_for() -> None:
     described = imported(AGGREGATION)
-    problems = missing_details(described)
+    problems = asked(described)
     assert [(p.node, p.found, p.severity) for p in problems] == [("counts", "no kind", Severity.ERROR)]
     application = compile_described(described, {"in": 4})
     assert counts(application) == {"by-repartition": 4, "counts-changelog": 4}
@@ -115,7 +120,7 @@ CERTAIN = {
 @pytest.mark.parametrize(("text", "store", "kind"), CERTAIN.values(), ids=CERTAIN.keys())
 def test_kinds_that_names_tell_are_not_asked_for(text: str, store: str, kind: ChangelogKind) -> None:
     described = imported(text)
-    assert missing_details(described) == ()
+    assert asked(described) == ()
     found = topic(compile_described(described, {"in": 1}), f"{store}-changelog")
     assert found.changelog_kind is kind
 

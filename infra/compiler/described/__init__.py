@@ -6,6 +6,6 @@ Kafka Streams' default stays at it (logging on, counts derived), the rest is ask
 """
 
 from infra.compiler.described.cluster import complete_from_cluster
-from infra.compiler.described.completion import complete, missing_details
+from infra.compiler.described.completion import complete
 
-__all__ = ["complete", "complete_from_cluster", "missing_details"]
+__all__ = ["complete", "complete_from_cluster"]

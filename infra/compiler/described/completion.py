@@ -53,12 +53,6 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
     )
 
 
-def missing_details(described: DescribedTopology, *, reuses_sources: bool = False) -> tuple[Problem, ...]:
-    """What has to be told before the topology can be compiled exactly, one problem for each store."""
-    problems = complete(described, reuses_sources=reuses_sources).problems
-    return tuple(problem for problem in problems if problem.code is ProblemCode.MISSING_DETAIL)
-
-
 def _asked(findings: Iterable[StoreFinding], at: Location) -> Iterator[Problem]:
     for finding in findings:
         for detail in finding.lacks:
