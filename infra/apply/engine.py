@@ -5,6 +5,7 @@ thousands of topics that is most of a preview's time. Their outputs are not used
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -25,14 +26,15 @@ class TopicParent:
     provider: str
     hook: str
 
-    async def register(self, resource: TopicResource | AclResource) -> bool:
-        """Register one resource; when the engine has carried it out, return whether it succeeded.
+    async def register(self, decide: Callable[[], TopicResource | AclResource]) -> bool:
+        """Register what `decide` returns; when the engine has carried it out, return whether it succeeded.
 
-        Raises what the SDK raises when the engine gives up: `pulumi.RunError` or `Exception` with its text.
+        `decide` may block, and is called right before, whatever the registration had to wait for. Raises what
+        the SDK raises when the engine gives up: `pulumi.RunError` or `Exception` with its text.
         """
         monitor: Any = get_monitor()
         try:
-            answer = await asyncio.to_thread(monitor.RegisterResource, self._request(resource))
+            answer = await asyncio.to_thread(lambda: monitor.RegisterResource(self._request(decide())))
         except grpc.RpcError as error:
             handle_grpc_error(error)
         return bool(answer.result == resource_pb2.Result.SUCCESS)

@@ -35,6 +35,13 @@ class _Due:
     def turn(self) -> tuple[bool, int]:
         return self.resource.is_settled, self.resource.wave
 
+    def decide(self) -> TopicResource | AclResource:
+        """Return how the resource is registered as things are now."""
+        resource = self.resource
+        if isinstance(resource, TopicResource) and resource.grows and not pulumi.runtime.is_dry_run():
+            return self.look.at(resource)
+        return resource
+
 
 async def register_all(components: Sequence[InternalTopics]) -> None:
     """Register topics and ACLs of all applications, after their repairs, and then record the setups.
@@ -58,10 +65,7 @@ async def register_all(components: Sequence[InternalTopics]) -> None:
 async def _register(resources: Iterator[_Due]) -> None:
     """Register one after the other until there are no more; several do so from the same iterator."""
     for due in resources:
-        resource = due.resource
-        if isinstance(resource, TopicResource) and resource.grows and not pulumi.runtime.is_dry_run():
-            resource = await asyncio.to_thread(due.look.at, resource)
-        if not await due.parent.register(resource):
+        if not await due.parent.register(due.decide):
             raise pulumi.RunError(
-                f"{resource.name} could not be set up; what comes after it is left as it is"
+                f"{due.resource.name} could not be set up; what comes after it is left as it is"
             )
