@@ -66,6 +66,7 @@ def key_of(line: JournalLine, nonce: str) -> str:
 
 
 def encode(line: JournalLine) -> bytes:
+    """Return the line as JSON in UTF-8; the beginning of a term has no application and no expansion."""
     document = {
         "version": _VERSION,
         "term": line.term,

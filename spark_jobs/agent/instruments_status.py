@@ -24,6 +24,7 @@ def agent_status(state: AgentState, read_at: str | None, trouble: str = "") -> M
 
 
 def problem_status(problem: Problem) -> Mapping[str, Any]:
+    """Return a problem as `topology_schemas/agent-status.v1.schema.json` has it."""
     return {
         "code": problem.code.value,
         "severity": problem.severity.value,

@@ -46,6 +46,8 @@ class UnnamedResources:
 
 @attrs.define(eq=False)
 class Builder:
+    """What the calls of one document leave behind; each call reads and changes it."""
+
     config: StreamsConfig
     names: Names = attrs.field(factory=Names)
     graph: Graph = attrs.field(factory=Graph)

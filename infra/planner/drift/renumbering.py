@@ -24,6 +24,7 @@ def successors(
 
 
 def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield what `successors` found as findings."""
     for problem in moved:
         yield Finding(
             kind=FindingKind.RENUMBERED,

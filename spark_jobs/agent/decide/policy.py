@@ -10,6 +10,8 @@ from infra.model.compiled import CompiledApplication
 
 @attrs.frozen(kw_only=True)
 class AgentPolicy:
+    """`client_id` stands in the journal for who did it."""
+
     client_id: str
     poll_ms: int | None = None
     """How often the cluster is looked at; None: the least `metadata.max.age.ms` of the applications."""

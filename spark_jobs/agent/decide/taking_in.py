@@ -34,6 +34,7 @@ from spark_jobs.agent.state import ApplicationState, ExpansionEntry, Phase, Retr
 
 
 def take_in(observation: Observation, turn: Turn) -> Turn:
+    """Return what is known after `observation`, without any assessment of it."""
     match observation:
         case Tick(look_now):
             wants_look = turn.state.is_look_wanted or look_now

@@ -9,6 +9,8 @@ from spark_jobs.agent.state import AgentState
 
 @attrs.frozen
 class Turn:
+    """Each step returns another one; nothing is told or done before the decision is whole."""
+
     state: AgentState
     context: Context
     events: tuple[AgentEvent, ...] = ()

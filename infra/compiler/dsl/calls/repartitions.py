@@ -16,6 +16,7 @@ TO_TABLE = "KSTREAM-TOTABLE-"
 
 
 def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
+    """`KStream#repartition`: an own topic for this call alone, which no optimisation merges."""
     if call.partitions is not None and call.partitions < 1:
         builder.refuse(
             refused(
@@ -44,6 +45,7 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
 
 
 def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
+    """`KStream#toTable`: a stream whose key has changed is repartitioned first."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     name = builder.named(call.name, TO_TABLE)
     store_name = builder.store_name(call.materialized, TO_TABLE)

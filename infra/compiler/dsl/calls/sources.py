@@ -30,6 +30,7 @@ def reads_of(call: op.ReadStream | op.ReadTable) -> Reads:
 
 
 def table(builder: Builder, call: op.ReadTable) -> Handle:
+    """`StreamsBuilder#table`: the store is made when something needs it, its name in any case."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = builder.store_name(call.materialized, call.topic + "-")
     source = builder.suffixed(call.name, "-source", SOURCE)
@@ -51,6 +52,7 @@ def reserve(store_name: str, call: op.ReadTable | op.ToTable | op.Join, record: 
 
 
 def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
+    """`StreamsBuilder#globalTable`: the store always exists, and has no changelog but the topic itself."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = _global_store_name(builder, call)
     if is_versioned(call.materialized):
@@ -103,6 +105,7 @@ def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
 
 
 def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
+    """`StreamsBuilder#addGlobalStore`: a processor of the user's fills it from its topic."""
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)

@@ -31,6 +31,7 @@ _END = frozenset({TransformKind.FOREACH, TransformKind.PRINT})
 
 
 def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
+    """The calls with one function and no state; `map`, `flatMap` and `selectKey` make a repartition due."""
     if call.materialized is not None:
         return builder.refuse(
             unfit(
@@ -70,6 +71,7 @@ _BEHAVIOURS: Mapping[TransformKind, Callable[[op.Transform], does.Behaviour]] = 
 
 
 def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
+    """`KStream#process`: the key may change, so a repartition is due."""
     name = call.name if call.name is not None else builder.names.processor("KSTREAM-PROCESSOR-")
     fixed = builder.config.process_changes_key
     check_builders(builder, call.connected)
@@ -90,6 +92,7 @@ def _runs(call: op.Process | op.ProcessValues) -> does.RunProcessor:
 
 
 def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Handle:
+    """`KStream#processValues`: the key stays."""
     name = call.name if call.name is not None else builder.names.processor("KSTREAM-PROCESSVALUES-")
     check_builders(builder, call.connected)
     stores = tuple(map(built_store, call.connected))
@@ -103,6 +106,7 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
 
 
 def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle:
+    """`KStream#merge`: a repartition is due if it was for either side. Nothing is co-partitioned."""
     if not isinstance(other, Stream):
         return builder.refuse(
             unfit(

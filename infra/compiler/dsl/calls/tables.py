@@ -76,6 +76,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
+    """`KTable#transformValues`: stores by name only, those that a supplier brings along are ignored."""
     made = _Made.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
@@ -115,6 +116,7 @@ def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
 
 
 def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
+    """`KTable#toStream`; with a key selector a second node, `selectKey`, that makes a repartition due."""
     name = builder.named(call.name, "KTABLE-TOSTREAM-")
     node = builder.add(name, WritesProcessor(name, behaviour=does.TableToStream()), on.node)
     if not call.selects_key:

@@ -9,6 +9,7 @@ from infra.model.problems import Problem, ProblemCode
 
 
 def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """One for each cogroup that names sources from before a repartition."""
     for store, group, at in builder.cogroups_of_sources:
         topics = sorted({topic for source in group for topic in topology.topics_read(source)})
         yield lint(

@@ -11,6 +11,7 @@ _SHOWN = 10
 
 
 def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """At most one: an error if `ensure.explicit.internal.resource.naming` is set, otherwise a warning."""
     unnamed = builder.unnamed
     lists = (
         ("changelog topics", unnamed.changelogs),

@@ -59,6 +59,7 @@ class _Names:
 
 
 def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Table) -> Handle:
+    """`KTableImpl#doJoinOnForeignKey` (KIP-213): both tables get stores, and tell old values."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     on.view.materialize()
     foreign.view.materialize()

@@ -26,6 +26,7 @@ WINDOWED = "KSTREAM-WINDOWED-"
 
 
 def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> Handle:
+    """`KStreamImplJoin#join`: a window store a side, and but for inner joins one for who has no partner."""
     window = call.window
     if window is None:
         return builder.refuse(

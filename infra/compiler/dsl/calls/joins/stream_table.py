@@ -15,6 +15,7 @@ from infra.model.operators import JoinType
 
 
 def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: Table) -> Handle:
+    """`KStreamImpl#doStreamTableJoin`: a stream whose key has changed is repartitioned, the table never."""
     this = on
     if on.rekeyed:
         prefix = call.name if call.name is not None else on.name
