@@ -24,6 +24,8 @@ from toolchain.kafka import KafkaDistribution
 
 DEFAULT_PORT = 9092
 _STOP_SECONDS = 20
+_START_SECONDS = 150
+"""For a start by somebody else: it may take more than one attempt."""
 _ANSWER_SECONDS = 30
 
 
@@ -66,6 +68,7 @@ def up(
     Its topics are those of the last time. Raises `ToolchainError` if it cannot start or has another port.
     """
     broker = Broker(distribution, folder or default_folder(), settings, port=port)
+    until(lambda: _start(broker) or _read_state(broker.folder), _START_SECONDS)
     if local := until(lambda: _start(broker) or _running(broker.folder, port), _ANSWER_SECONDS):
         return local
     raise ToolchainError(
