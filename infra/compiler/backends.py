@@ -1,11 +1,15 @@
 """PURE. Which back end of the runtime evaluates a sub-topology (docs/adr/0012).
 
 `native` where Spark SQL gives the same results: no state, one chain of nodes from one source to one sink,
-expressions only, texts or bytes at both ends, the default partitioner. All else is for the tasks.
+expressions of `native_sql` only, texts or bytes at both ends, the default partitioner. All else is for the
+tasks.
 """
 
 from collections.abc import Sequence
 
+import attrs
+
+from infra.compiler.native_sql import Kind, kind_of
 from infra.model.behaviours import (
     DEFAULT_FORMAT,
     Filter,
@@ -15,13 +19,15 @@ from infra.model.behaviours import (
     NonNullKeyFilter,
     PassThrough,
     Reads,
+    RecordFormat,
     Writes,
 )
 from infra.model.compiled import Backend
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from infra.model.topology import Application
 
-_FORMATS = ("string", "bytes")
+_KINDS = {"string": Kind.TEXT, DEFAULT_FORMAT: Kind.TEXT, "bytes": Kind.BYTES}
+"""By the names of formats; an application that has defaults of its own is for the tasks."""
 _TASKS_ONLY = (
     "default.key.serde",
     "default.value.serde",
@@ -30,14 +36,23 @@ _TASKS_ONLY = (
     "production.exception.handler",
 )
 """What an application has to leave as it is: serdes of its own, partitioners, handlers that go on."""
-_NOT_IN_SQL = "headers"
+
+
+@attrs.frozen
+class _Kinds:
+    """Of key and value, as a record goes down the chain."""
+
+    key: Kind
+    value: Kind
+
+    def of(self, text: str | None) -> Kind | None:
+        return None if text is None else kind_of(text, self.key, self.value)
 
 
 def backend(nodes: Sequence[Node], application: Application) -> Backend:
     """Return the back end of a sub-topology's nodes, in declaration order."""
-    config = application.config
-    is_plain = not any(key in config for key in _TASKS_ONLY)
-    return Backend.NATIVE if is_plain and _is_chain(nodes) and all(map(_is_native, nodes)) else Backend.TASKS
+    is_plain = not any(key in application.config for key in _TASKS_ONLY)
+    return Backend.NATIVE if is_plain and _is_chain(nodes) and _means_the_same(nodes) else Backend.TASKS
 
 
 def _is_chain(nodes: Sequence[Node]) -> bool:
@@ -48,39 +63,59 @@ def _is_chain(nodes: Sequence[Node]) -> bool:
     return parents == names[:-1]
 
 
-def _is_native(node: Node) -> bool:
+def _means_the_same(nodes: Sequence[Node]) -> bool:
+    source, *between, sink = nodes
+    kinds = _read(source)
+    for node in between:
+        kinds = None if kinds is None else _after(node, kinds)
+    return kinds is not None and kinds == _written(sink)
+
+
+def _read(node: Node) -> _Kinds | None:
     match node:
-        case SourceNode(reads=Reads() as reads):
-            is_simple = reads.timestamp is None and not reads.carries_changes and reads.foreign_key is None
-            return is_simple and _is_text(reads.format.key) and _is_text(reads.format.value)
-        case SinkNode(writes=Writes() as writes, topic=str()):
-            is_simple = (
-                writes.partitioner is None and not writes.carries_changes and writes.foreign_key is None
-            )
-            return is_simple and _is_text(writes.format.key) and _is_text(writes.format.value)
-        case ProcessorNode(behaviour=behaviour, stores=()):
-            return _is_expression(behaviour)
+        case SourceNode(reads=Reads(timestamp=None, carries_changes=False, foreign_key=None) as reads):
+            return _kinds(reads.format)
         case _:
-            return False
+            return None
 
 
-def _is_expression(behaviour: object) -> bool:
-    match behaviour:
+def _written(node: Node) -> _Kinds | None:
+    match node:
+        case SinkNode(
+            topic=str(), writes=Writes(partitioner=None, carries_changes=False, foreign_key=None) as writes
+        ):
+            return _kinds(writes.format)
+        case _:
+            return None
+
+
+def _kinds(format_: RecordFormat) -> _Kinds | None:
+    key, value = _kind(format_.key), _kind(format_.value)
+    return None if key is None or value is None else _Kinds(key, value)
+
+
+def _kind(format_: Format | None) -> Kind | None:
+    if format_ is None:
+        return Kind.TEXT
+    return None if format_.window is not None else _KINDS.get(format_.name)
+
+
+def _after(node: Node, kinds: _Kinds) -> _Kinds | None:
+    """What comes out of a node; None = for the tasks."""
+    if not isinstance(node, ProcessorNode) or node.stores:
+        return None
+    match node.behaviour:
         case PassThrough() | NonNullKeyFilter():
-            return True
+            return kinds
         case Filter(where=text):
-            return _is_sql(text)
+            return kinds if kinds.of(text) is Kind.FLAG else None
         case MapValues(value=text):
-            return _is_sql(text)
+            return _known(kinds.key, kinds.of(text))
         case MapRecord(key=key, value=value, keeps_value=keeps):
-            return _is_sql(key) and (keeps or _is_sql(value))
+            return _known(kinds.of(key), kinds.value if keeps else kinds.of(value))
         case _:
-            return False
+            return None
 
 
-def _is_sql(text: str | None) -> bool:
-    return text is not None and _NOT_IN_SQL not in text
-
-
-def _is_text(format_: Format | None) -> bool:
-    return format_ is None or (format_.window is None and format_.name in (*_FORMATS, DEFAULT_FORMAT))
+def _known(key: Kind | None, value: Kind | None) -> _Kinds | None:
+    return None if key is None or value is None else _Kinds(key, value)

@@ -9,7 +9,7 @@ from spark_jobs.runtime.expressions.emitting import Emitting
 from spark_jobs.runtime.expressions.faults import EvaluationError
 from spark_jobs.runtime.expressions.functions.arrays import array_sort, entries_to_map
 from spark_jobs.runtime.expressions.operations import equal, no_fit, truth
-from spark_jobs.runtime.expressions.source import constant
+from spark_jobs.runtime.expressions.source import constant, null_test
 from spark_jobs.runtime.records import Value, Windowed
 
 Form = Callable[[Emitting, exp.Anonymous], str]
@@ -120,17 +120,17 @@ def _nullif(generator: Emitting, node: exp.Anonymous) -> str:
 def _nvl2(generator: Emitting, node: exp.Anonymous) -> str:
     tested = generator.value(node.expressions[0])
     result = generator.source.assign("None")
-    with generator.source.block(f"if {tested} is not None:"):
+    with generator.source.block(f"if {null_test(tested, negated=True)}:"):
         generator.source.line(f"{result} = {generator.value(node.expressions[1])}")
     with generator.source.block("else:"):
         generator.source.line(f"{result} = {generator.value(node.expressions[2])}")
     return result
 
 
-def _null_test(negated: str) -> Form:
+def _null_test(*, negated: bool) -> Form:
     @_arguments(1)
     def emit(generator: Emitting, node: exp.Anonymous) -> str:
-        return generator.source.assign(f"{generator.value(node.expressions[0])} is {negated}None")
+        return generator.source.assign(null_test(generator.value(node.expressions[0]), negated=negated))
 
     return emit
 
@@ -239,7 +239,7 @@ def _higher_order(by_count: Mapping[int, Callable[..., Value]]) -> Form:
 def _nullable(generator: Emitting, function: Callable[..., Value], tested: list[str], *others: str) -> str:
     """Null if one of `tested` is."""
     called = generator.source.object(function, "g")
-    test = " or ".join(f"{each} is None" for each in tested)
+    test = " or ".join(map(null_test, tested))
     return generator.source.assign(f"None if {test} else {called}({', '.join((*tested, *others))})")
 
 
@@ -278,8 +278,8 @@ FORMS: Mapping[str, Form] = {
     "ifnull": _two_arguments(_coalesce),
     "nvl2": _nvl2,
     "nullif": _two_arguments(_nullif),
-    "isnull": _null_test(""),
-    "isnotnull": _null_test("not "),
+    "isnull": _null_test(negated=False),
+    "isnotnull": _null_test(negated=True),
     "transform": _higher_order({1: transform, 2: transform_indexed}),
     "filter": _higher_order({1: filtered, 2: filtered_indexed}),
     "exists": _higher_order({1: exists}),

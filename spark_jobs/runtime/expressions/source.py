@@ -70,6 +70,13 @@ def constant(value: str | float | bool | None) -> str:  # noqa: FBT001
 _LITERALS = frozenset("0123456789-'\"")
 
 
+def null_test(value: str, *, negated: bool = False) -> str:
+    """Whether a value is null; Python warns of literals that are compared by identity."""
+    if value != "None" and is_literal(value):
+        return str(negated)
+    return f"{value} is {'not ' if negated else ''}None"
+
+
 def is_literal(code: str) -> bool:
     """A constant that is not null; all else that emitters return is `None` or a variable."""
     return code[0] in _LITERALS or code in {"True", "False"}

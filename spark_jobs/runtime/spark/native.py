@@ -2,7 +2,6 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import BinaryType
 
 from infra.model.behaviours import (
     Behaviour,
@@ -23,20 +22,26 @@ _BYTES = "bytes"
 def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
     """Return `rows` (columns of `worker.rows`) with keys and values as the program's sink writes them."""
     first, *nodes, last = program.nodes
-    if not (isinstance(first, SourceNode) and first.reads and isinstance(last, SinkNode)):
+    if not (isinstance(first, SourceNode) and first.reads and isinstance(last, SinkNode) and last.writes):
         raise AssertionError(program.name)
-    formats = first.reads.format
+    read, written = first.reads.format, last.writes.format
+    settle = program.defaults.settle
     rows = rows.withColumns(
         {
             "timestamp": sql.col("time"),
-            "key": _read("key", formats.key or program.defaults.settle(None, "key")),
-            "value": _read("value", formats.value or program.defaults.settle(None, "value")),
+            "key": read_column("key", settle(read.key, "key")),
+            "value": read_column("value", settle(read.value, "value")),
         }
     )
     for node in nodes:
         if isinstance(node, ProcessorNode) and node.behaviour is not None:
             rows = _through(rows, node.behaviour)
-    rows = rows.withColumns({name: _written(rows, name) for name in ("key", "value")})
+    rows = rows.withColumns(
+        {
+            "key": written_column(sql.col("key"), settle(written.key, "key")),
+            "value": written_column(sql.col("value"), settle(written.value, "value")),
+        }
+    )
     return rows.select(*COLUMNS)
 
 
@@ -57,11 +62,11 @@ def _through(rows: DataFrame, behaviour: Behaviour) -> DataFrame:
     raise AssertionError(behaviour)
 
 
-def _read(name: str, format_: Format) -> Column:
-    return sql.col(name) if format_.name == _BYTES else sql.col(name).cast("string")
+def read_column(name: str, format_: Format) -> Column:
+    """Malformed UTF-8 as U+FFFD, as Java reads it and tasks do; a plain cast keeps it."""
+    return sql.col(name) if format_.name == _BYTES else sql.make_valid_utf8(sql.col(name).cast("string"))
 
 
-def _written(rows: DataFrame, name: str) -> Column:
-    if isinstance(rows.schema[name].dataType, BinaryType):
-        return sql.col(name)
-    return sql.col(name).cast("string").cast("binary")
+def written_column(column: Column, format_: Format) -> Column:
+    """Of the kind that the format holds: the compiler leaves all else to tasks."""
+    return column if format_.name == _BYTES else column.cast("binary")

@@ -1,7 +1,7 @@
 """The runtime's functions against Spark itself: every expression over every row, and what both refuse."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -45,25 +45,9 @@ _PLAIN: Mapping[type, Callable[[Any], Any]] = {
 }
 
 
-_SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    # each expression is evaluated once a row: compiling it takes longer
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
 @pytest.fixture(scope="module")
-def rows(spark: SparkSession) -> Iterator[DataFrame]:
-    known = {key: spark.conf.get(key, None) for key in _SETTINGS}
-    for key, value in _SETTINGS.items():
-        spark.conf.set(key, value)
-    yield spark.createDataFrame([_row(row) for row in ROWS], SCHEMA).coalesce(1)
-    for key, before in known.items():
-        if before is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, before)
+def rows(interpreted: SparkSession) -> DataFrame:
+    return interpreted.createDataFrame([_row(row) for row in ROWS], SCHEMA).coalesce(1)
 
 
 def _row(row: dict[str, Any]) -> tuple[Any, ...]:

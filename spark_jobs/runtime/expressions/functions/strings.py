@@ -84,10 +84,11 @@ def replace(value: Value, old: Value, new: Value = "") -> Value:
 
 
 def translate(value: Value, old: Value, new: Value) -> Value:
+    """What turns into a zero character is left out, as Spark does."""
     to = to_text(new)
     table: dict[int, str | None] = {}
     for position, character in enumerate(to_text(old)):
-        table.setdefault(ord(character), to[position] if position < len(to) else None)
+        table.setdefault(ord(character), (to[position] if position < len(to) else "").strip("\0") or None)
     return to_text(value).translate(table)
 
 

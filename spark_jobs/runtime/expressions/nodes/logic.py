@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from spark_jobs.runtime.expressions import operations as op
 from spark_jobs.runtime.expressions.emitting import Emitter, Emitting
-from spark_jobs.runtime.expressions.source import constant, is_literal
+from spark_jobs.runtime.expressions.source import constant, is_literal, null_test
 from spark_jobs.runtime.records import Value
 
 
@@ -40,12 +40,13 @@ def _logic(decided: str, combine: Callable[..., Value]) -> Emitter:
 def _is(generator: Emitting, node: exp.Is, *, is_not: bool = False) -> str:
     wanted = node.expression
     if isinstance(wanted, exp.Null):
-        test = generator.value(node.this), "None"
+        test = null_test(generator.value(node.this), negated=is_not)
     elif isinstance(wanted, exp.Boolean):
-        test = generator.condition(node.this), constant(bool(wanted.this))
+        truth = constant(bool(wanted.this))
+        test = f"{generator.condition(node.this)} is {'not ' if is_not else ''}{truth}"
     else:
         return generator.fault(node, "`is` of something else", "NULL, TRUE or FALSE")
-    return generator.source.assign(f"{test[0]} is {'not ' if is_not else ''}{test[1]}")
+    return generator.source.assign(test)
 
 
 def _in(generator: Emitting, node: exp.In) -> str:

@@ -1,0 +1,95 @@
+"""Spark SQL and tasks mean the same by what the compiler lets Spark evaluate: random texts, random bytes."""
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sql
+
+from infra.compiler.native_sql import Kind, kind_of
+from infra.model.behaviours import Format
+from spark_jobs.runtime.expressions import compile_expression
+from spark_jobs.runtime.records import Ambient
+from spark_jobs.runtime.serdes import plain_serde
+from spark_jobs.runtime.spark.native import read_column, written_column
+from tests.runtime.expressions.random_sql import Expressions, random_bytes
+
+_FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
+_LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "100"))
+_ROWS = 80
+_BATCH = 30
+_STRING = plain_serde("string")
+_TEXT = Format("string")
+Row = tuple[str, int, int, int, bytes | None, bytes | None]
+_SCHEMA = "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(3))
+def test_both_back_ends_give_the_same(seed: int, interpreted: SparkSession) -> None:
+    _compare(seed, interpreted)
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_both_back_ends_give_the_same_for_long(interpreted: SparkSession) -> None:
+    for seed in range(_FIRST, _FIRST + _LONG):
+        _compare(seed, interpreted)
+
+
+def _compare(seed: int, interpreted: SparkSession) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the same expressions in each run
+    rows = [_row(chance, number) for number in range(_ROWS)]
+    made = Expressions(chance)
+    texts = [chance.choice([made.text, made.whole, made.flag])(chance.randint(1, 3)) for _ in range(_BATCH)]
+    kinds = [kind_of(text, Kind.TEXT, Kind.TEXT) for text in texts]
+    assert None not in kinds, [text for text, kind in zip(texts, kinds, strict=True) if kind is None]
+    table = interpreted.createDataFrame(rows, _SCHEMA).coalesce(1)
+    read = table.withColumns({name: read_column(name, _TEXT) for name in ("key", "value")})
+    columns = [
+        _native(text, kind).alias(f"c{at}") for at, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+    ]
+    answers = read.select(*columns).collect()
+    differences = []
+    for at, text in enumerate(texts):
+        task = _task(text)
+        for row, answer in zip(rows, answers, strict=True):
+            native, ours = _bytes(answer[at]), task(row)
+            if native != ours:
+                differences.append(f"{text}\n  of {row}: Spark {native!r}, tasks {ours!r}")
+    assert not differences, f"{len(differences)} differ\n" + "\n".join(differences[:20])
+
+
+def _row(chance: random.Random, number: int) -> Row:
+    time = chance.choice([0, 1, 1_700_000_000_123, 2**40])
+    offset = chance.choice([number, 2**33 + number])
+    return ("a-topic", chance.randrange(5), offset, time, random_bytes(chance), random_bytes(chance))
+
+
+def _native(text: str, kind: Kind | None) -> Column:
+    """What a sink would write; of a condition or a number the text."""
+    made = sql.expr(text)
+    return written_column(made if kind is Kind.TEXT else made.cast("string"), _TEXT)
+
+
+def _task(text: str) -> Callable[[Row], bytes | None]:
+    ambient = Ambient()
+    evaluate = compile_expression(text, ("key", "value")).bind(ambient)
+
+    def call(row: Row) -> bytes | None:
+        ambient.record = (*row, ())
+        key, value = (None if each is None else _STRING.deserialize(each) for each in row[4:])
+        found = evaluate(key, value)
+        if isinstance(found, bool):
+            found = "true" if found else "false"
+        return None if found is None else _STRING.serialize(found if isinstance(found, str) else str(found))
+
+    return call
+
+
+def _bytes(value: bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)
