@@ -133,7 +133,7 @@ def _first_difference(one: list[Any], other: list[Any]) -> int:
 
 @pytest.fixture(scope="module")
 def kafka_streams() -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams()
+    oracle = KafkaStreams(timeout_seconds=600)
     yield oracle
     oracle.close()
 
