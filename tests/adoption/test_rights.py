@@ -27,7 +27,6 @@ pytestmark = pytest.mark.broker
 
 USER = SaslUser("headwater", "blue-heron-4711")
 MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
-Grant = Callable[[ResourceType, str, AclOperation], None]
 
 
 @pytest.fixture(scope="module")

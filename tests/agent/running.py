@@ -100,14 +100,6 @@ def make_topics(cluster: Cluster, documents: tuple[TopologyDocument, ...], sourc
         cluster.create(name, partitions)
 
 
-def internal_counts(
-    cluster: Cluster, documents: tuple[TopologyDocument, ...], sources: dict[str, int]
-) -> dict[str, int | None]:
-    """Return the live counts of what the documents want besides sources."""
-    wanted = set_up(documents, sources).keys() - sources.keys()
-    return {name: cluster.partitions(name) for name in sorted(wanted)}
-
-
 def await_true(condition: Callable[[], object], seconds: float = SECONDS) -> None:
     assert until(condition, seconds), condition
 

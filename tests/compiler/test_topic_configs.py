@@ -5,7 +5,6 @@ import pytest
 from infra.model.problems import ProblemCode, Severity, errors
 from tests.compiler.applications import codes, compiled, told, topic
 
-HOUR = "1h"
 REPARTITION = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "CreateTime",
