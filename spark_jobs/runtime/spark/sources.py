@@ -2,24 +2,26 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from infra.observe import Connection
 from spark_jobs.runtime.worker.rows import COLUMNS
 
 RECORDS_AT_ONCE = 500_000
-_COLUMNS = {
+_HEADERS = "array<struct<key:string,value:binary>>"
+"""Never null: asked for its size after each row, Arrow's list vector goes through all nulls at its end."""
+_COLUMNS: Mapping[str, Callable[[str], Column]] = {
     "topic": sql.col,
     "partition": sql.col,
     "offset": sql.col,
     "time": lambda _: sql.unix_millis("timestamp"),
     "key": sql.col,
     "value": sql.col,
-    "headers": sql.col,
+    "headers": lambda name: sql.coalesce(name, sql.array().cast(_HEADERS)),
 }
 
 

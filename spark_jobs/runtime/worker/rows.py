@@ -55,7 +55,7 @@ def _records(batch: pa.RecordBatch) -> Iterable[InputRecord]:
 
 
 def _headers(column: pa.Array) -> Iterable[Headers]:
-    if column.null_count == len(column):
+    if not len(column.values):
         return ((),) * len(column)
     return [
         tuple((header["key"], header["value"]) for header in headers or ()) for headers in column.to_pylist()

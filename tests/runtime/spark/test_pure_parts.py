@@ -119,6 +119,7 @@ def test_rows_become_records() -> None:
     rows = batch(
         ("in", 1, 5, 99, b"k", None, [{"key": "h", "value": b"x"}, {"key": "h", "value": None}]),
         ("in", 1, 6, 98, None, b"v", None),
+        ("in", 1, 7, 97, b"k", b"v", []),
     )
     (partition, task), *more = by_task([rows], shuffled=False).items()
     assert not more
@@ -126,18 +127,20 @@ def test_rows_become_records() -> None:
     assert task.records == [
         ("in", 1, 5, 99, b"k", None, (("h", b"x"), ("h", None))),
         ("in", 1, 6, 98, None, b"v", ()),
+        ("in", 1, 7, 97, b"k", b"v", ()),
     ]
 
 
 def test_shuffled_rows_are_put_in_order_and_ticks_go_to_their_tasks() -> None:
     rows = batch(
-        ("b", 0, 1, 1, b"k", b"v", None),
-        ("a", 0, 2, 1, b"k", b"v", None),
+        ("b", 0, 1, 1, b"k", b"v", []),
+        ("a", 0, 2, 1, b"k", b"v", []),
         (None, 2, None, None, None, None, None),
         ("a", 0, 1, 1, b"k", b"v", None),
     )
     tasks = by_task([rows], shuffled=True)
     assert [record[:3] for record in tasks[0].records] == [("a", 0, 1), ("a", 0, 2), ("b", 0, 1)]
+    assert {record[6] for record in tasks[0].records} == {()}
     assert not tasks[0].tick
     assert tasks[2].tick
     assert tasks[2].records == []
