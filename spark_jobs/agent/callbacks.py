@@ -6,13 +6,13 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
+from infra.compiler import StreamsConfig
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from spark_jobs.agent.ports import Callback, Documents
 
 Callbacks = Callable[[str], Callback | None]
 """Application id → whom to tell; None: nobody. Raises `ProblemsError` when that cannot be made."""
 
-STATIC_PARTITIONER = "static.partitioner.class"
 CALL_SECONDS = 30.0
 
 
@@ -28,16 +28,17 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
     made: dict[str, Callback] = {}
 
     def own(application: str) -> Callback | None:
-        names = [
-            document.application.config.get(STATIC_PARTITIONER, "")
+        configs = (
+            StreamsConfig.of(document.application)
             for document in documents.current()
             if document.application.id == application
-        ]
-        if not names or ":" not in names[0]:
+        )
+        partitioner = next((config.static_partitioner for config in configs), None)
+        if partitioner is None or ":" not in partitioner:
             return None
-        if names[0] not in made:
-            made[names[0]] = loaded(names[0])
-        return made[names[0]]
+        if partitioner not in made:
+            made[partitioner] = loaded(partitioner)
+        return made[partitioner]
 
     return own
 
