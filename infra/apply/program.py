@@ -19,6 +19,7 @@ from infra.apply.guard import deletion_guard
 from infra.apply.messages import tell_plan, tell_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
+from infra.apply.provider_connection import connect_for_deletions
 from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState, acl_name
 from infra.model.problems import Problem, errors
@@ -67,6 +68,7 @@ async def deploy(
     )
     components = _components(planned.plan, target, opts)
     await register_all(components)
+    await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
 
 

@@ -36,9 +36,10 @@ TOPICS = ("shop-by-customer-repartition", "shop-counts-changelog")
 class Mocks(pulumi.runtime.Mocks):
     """Creates topics in the cluster in memory and answers with the state that an earlier run left."""
 
-    def __init__(self, cluster: FakeCluster, state: Mapping[str, Any]) -> None:
+    def __init__(self, cluster: FakeCluster, state: Mapping[str, Any], asked: list[str]) -> None:
         self._cluster = cluster
         self._state = state
+        self._asked = asked
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         if args.typ == "kafka:index/topic:Topic" and not pulumi.runtime.is_dry_run() and not args.resource_id:
@@ -46,6 +47,9 @@ class Mocks(pulumi.runtime.Mocks):
         return args.name, args.inputs
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        if args.token == "kafka:index:getTopic":
+            self._asked.append(args.args["name"])
+            return {}, []
         assert args.token == "pulumi:pulumi:readStackResourceOutputs"
         return {"outputs": self._state}, []
 
@@ -100,15 +104,16 @@ class Stack:
     caplog: pytest.LogCaptureFixture
     state: dict[str, Any] = attrs.field(factory=dict)
     grown: Mapping[str, int] = attrs.field(factory=dict)
+    asked: list[str] = attrs.field(factory=list)
+    """Topics that the provider was asked about."""
 
     def run(self, *, preview: bool = False, **values: str) -> Run:
-        monitor = Monitor(Mocks(self.cluster, self.state))
+        mocks = Mocks(self.cluster, self.state, self.asked)
+        monitor = Monitor(mocks)
         pulumi.runtime.settings.ROOT.set(None)
         logger = logging.getLogger("pulumi-mocks")
         self.caplog.clear()
-        pulumi.runtime.set_mocks(
-            Mocks(self.cluster, self.state), preview=preview, logger=logger, monitor=monitor
-        )
+        pulumi.runtime.set_mocks(mocks, preview=preview, logger=logger, monitor=monitor)
         pulumi.runtime.settings.ROOT.set(None)
         error = None
         settings = stack_settings(
@@ -235,6 +240,19 @@ def test_what_the_provider_is_asked_about_comes_first(stack: Stack) -> None:
     run = stack.run(setup='{"shop": {"reinitialize": true}}')
     assert run.error is None
     assert [topic.name for topic in run.topics] == [TOPICS[1], TOPICS[0]]
+
+
+def test_the_provider_connects_before_topics_are_deleted(stack: Stack) -> None:
+    stack.state.update(state_after(stack.run()))
+    document = stack.folder / "shop.yaml"
+    document.write_text(DOCUMENT.replace("  id: shop\n", "  id: shop\n  lifecycle: retired\n"))
+    stack.state.update(state_after(stack.run()))
+    document.unlink()
+    assert stack.run(preview=True).error is None
+    assert stack.asked == []
+    assert stack.run().error is None
+    [asked] = stack.asked
+    assert asked in TOPICS
 
 
 def test_the_plan_is_told_in_words(stack: Stack) -> None:
