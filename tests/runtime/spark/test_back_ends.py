@@ -1,0 +1,74 @@
+"""One document by both back ends on a real broker: nothing that a reader of the sink sees differs."""
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka import Producer
+
+from infra.compiler import compile_document
+from infra.model.compiled import Backend
+from infra.spec import load_text
+from tests.runtime.expressions.random_sql import random_bytes
+from tests.runtime.spark.stage import Stage
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_CHAIN = """
+  - stream: {topic: IN, serdes: {key: string, value: string}}
+  - filter: {where: "value is not null and value not like 'a%'"}
+  - mapValues: {value: "upper(trim(value)) || ':' || right(coalesce(key, ''), 2) || string(partition)"}
+  - selectKey: {key: "if(length(value) % 3 = 0, topic, left(value, 2))"}
+  - filterNot: {where: "key = '' or instr(value, 'C,') > 2"}
+  - to: {topic: OUT}
+"""
+_ON_TASKS = {
+    "processing.exception.handler": "org.apache.kafka.streams.errors.LogAndFailProcessingExceptionHandler"
+}
+"""The default, by name: what leaves a sub-topology to the tasks."""
+_PARTITIONS = 2
+_RECORDS = 300
+
+
+def test_the_same_records_by_both_back_ends(stage: Stage) -> None:
+    source = stage.unique("in")
+    stage.topics.create({source: _PARTITIONS})
+    _feed(stage.servers, source)
+    config = {"processing.guarantee": "exactly_once_v2"}
+    native, tasks = (_sink(stage, source, each) for each in (config, config | _ON_TASKS))
+    assert sum(map(len, native.values())) > _RECORDS / 4
+    assert native == tasks
+
+
+def _sink(stage: Stage, source: str, config: Mapping[str, str]) -> dict[tuple[int, bytes], list[object]]:
+    """By partition read and written, in order: time, key, value, headers. Tasks write side by side."""
+    topology = _CHAIN.replace("IN", source)
+    wanted = Backend.TASKS if "processing.exception.handler" in config else Backend.NATIVE
+    loaded = load_text(f"application: {{id: a, config: {dict(config)}}}\ntopology:{topology}", "test.yaml")
+    compiled = compile_document(loaded.documents[0], {source: _PARTITIONS, "OUT": _PARTITIONS})
+    assert [part.backend for part in compiled.subtopologies] == [wanted]
+    with stage.application(topology, config, _PARTITIONS) as running:
+        running.application.start()
+        running.application.wait_until_idle()
+        streams: dict[tuple[int, bytes], list[object]] = defaultdict(list)
+        for _, partition, _, time, key, value, headers in stage.topics.get(running.sink):
+            assert value is not None
+            streams[partition, value[-1:]].append((time, key, value, headers))
+        return dict(streams)
+
+
+def _feed(servers: str, topic: str) -> None:
+    chance = random.Random(7)  # noqa: S311 - the same records in each run
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for number in range(_RECORDS):
+        headers: list[tuple[str, str | bytes | None]] = [("n", str(number).encode()), ("empty", None)]
+        producer.produce(
+            topic,
+            random_bytes(chance),
+            random_bytes(chance),
+            number % _PARTITIONS,
+            timestamp=1_700_000_000_000 + chance.randrange(1_000_000),
+            headers=headers[: number % 3],
+        )
+    assert producer.flush(60) == 0
