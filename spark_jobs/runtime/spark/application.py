@@ -332,12 +332,13 @@ class StreamsApplication:
             query.hold()
         try:
             look = self._keeper.put_right(look)
-            back = sorted(look.gone & look.ids.keys())
-            for topic in back:
-                _log.warning("topic was made anew: it is read from its first record", topic=topic)
-            self._positions.rewind(
-                [(topic, each) for topic in back for each in range(look.counts.get(topic, 0))]
-            )
+            read = {topic for name in self._queries for topic in self._topics(name)}
+            for topic in sorted(look.gone & look.ids.keys()):
+                held = "it is read from its first record" if topic in read else "local state has what it held"
+                _log.warning("topic was made anew", topic=topic, means=held)
+            back = sorted(look.gone & look.ids.keys() & read)
+            places = [(topic, each) for topic in back for each in range(look.counts.get(topic, 0))]
+            self._positions.rewind(places)
             self._purge.forget(look.gone)
             if look.gone or look.counts != self._counts:
                 self._build(look)

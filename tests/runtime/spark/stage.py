@@ -14,7 +14,7 @@ from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
 from tests.runtime.spark.kafka_topics import Topics
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0
 MAP = """
   - stream: {topic: IN, serdes: {key: string, value: VALUE}}
   - mapValues: {value: "concat('<', value, '>')"}

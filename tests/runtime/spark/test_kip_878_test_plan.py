@@ -24,7 +24,7 @@ from tests.runtime.spark.tenants import home
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _PATIENCE_SECONDS = 300.0
 _FOLLOW_UP_MS = 10_000

@@ -112,7 +112,9 @@ def test_a_topic_that_is_lost_is_made_anew_and_the_counts_go_on(
         running.application.wait_until_idle()
         assert _counts(running) == list(range(1, 21))
         harm(running)
-        assert until(lambda: _warned(logs, running.topic(name)), PATIENCE_SECONDS), logs
+        assert until(lambda: _warned(logs, running.topic(name), "topic was made anew"), PATIENCE_SECONDS), (
+            logs
+        )
         running.feed(*[b"a"] * 5)
         assert until(lambda: len(_counts(running)) >= 25, PATIENCE_SECONDS), running.application.problems
         running.application.wait_until_idle()
@@ -129,7 +131,7 @@ def test_settings_that_endanger_data_are_put_right(stage: Stage) -> None:
         _set("counts-repartition", "retention.ms", "60000")(running)
         for name in _SETTINGS:
             assert until(partial(_is_right, running, name), PATIENCE_SECONDS)
-            assert _warned(logs, running.topic(name))
+            assert _warned(logs, running.topic(name), "internal topic put right")
         running.feed(b"a")
         running.application.wait_until_idle()
         assert _counts(running) == [1, 2]
@@ -151,5 +153,5 @@ def _counts(running: Running) -> list[int]:
     return [int.from_bytes(value or b"", "big") for value in running.values()]
 
 
-def _warned(logs: Sequence["structlog.typing.EventDict"], topic: str) -> bool:
-    return any(line["log_level"] == "warning" and line.get("topic") == topic for line in list(logs))
+def _warned(logs: Sequence["structlog.typing.EventDict"], topic: str, event: str) -> bool:
+    return any(line["event"] == event and line.get("topic") == topic for line in list(logs))
