@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace
+from operator import itemgetter
 from typing import Final
 
 from spark_jobs.runtime.records import InputRecord
@@ -17,7 +18,10 @@ def merged(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
     Heads of one time are taken by the names of their topics, then by partition.
     """
     records = list(records)
-    if len({(record[_TOPIC], record[_PARTITION]) for record in records}) <= 1:
+    if (
+        len(set(map(itemgetter(_TOPIC), records))) <= 1
+        and len(set(map(itemgetter(_PARTITION), records))) <= 1
+    ):
         return iter(records)
     queues: dict[tuple[str, int], list[InputRecord]] = {}
     for record in records:

@@ -16,11 +16,12 @@ from spark_jobs.runtime.records import InputRecord, OutputRecord
 _HEADER: Final = "headwater.task"
 _TOPIC: Final = 0
 _TIME: Final = 3
+_topic = itemgetter(_TOPIC)
 
 
 def marked(records: Sequence[OutputRecord], shared: frozenset[str], task: int) -> Sequence[OutputRecord]:
     """Return `records`, those of the topics `shared` with a header that names the task."""
-    if shared.isdisjoint({record[_TOPIC] for record in records}):
+    if shared.isdisjoint(map(_topic, records)):
         return records
     header = (_HEADER, b"%d" % task)
     return [
@@ -36,7 +37,7 @@ def interleaved(records: Sequence[InputRecord], shared: frozenset[str]) -> Seque
 
     Records that came without one are taken for another task's. All others come as they came.
     """
-    if shared.isdisjoint({record[_TOPIC] for record in records}):
+    if shared.isdisjoint(map(_topic, records)):
         return records
     others: list[InputRecord] = []
     written: dict[tuple[str, bytes | None], list[InputRecord]] = {}

@@ -24,6 +24,7 @@ _SETTINGS: Mapping[str, Any] = {
     "queue.buffering.max.kbytes": 262_144,
     "delivery.report.only.error": True,
 }
+_ANY_PARTITION = -1
 
 
 class Outbox(Protocol):
@@ -48,6 +49,7 @@ class TransactionalOutbox:
 
     def __init__(self, connection: Connection, transactional_id: str, reader: Consumer) -> None:
         self._reader = reader
+        self._reports = _Reports()
         self._producer = clients.producer(
             connection,
             {
@@ -55,6 +57,7 @@ class TransactionalOutbox:
                 "transactional.id": transactional_id,
                 "client.id": transactional_id,
                 "transaction.timeout.ms": 60_000,
+                "on_delivery": self._reports.note,
             },
         )
         self._producer.init_transactions(clients.REQUEST_SECONDS)
@@ -72,7 +75,7 @@ class TransactionalOutbox:
         )
         self._producer.commit_transaction(clients.REQUEST_SECONDS)
         self._is_open = False
-        self._sender.check()
+        self._reports.check()
 
     def abort(self) -> None:
         if self._is_open:
@@ -91,8 +94,15 @@ class PlainOutbox:
 
     def __init__(self, connection: Connection, client_id: str, reader: Consumer) -> None:
         self._reader = reader
+        self._reports = _Reports()
         self._producer = clients.producer(
-            connection, {**_SETTINGS, "client.id": client_id, "enable.idempotence": True}
+            connection,
+            {
+                **_SETTINGS,
+                "client.id": client_id,
+                "enable.idempotence": True,
+                "on_delivery": self._reports.note,
+            },
         )
         self._sender = _Sender(self._producer)
 
@@ -101,7 +111,7 @@ class PlainOutbox:
 
     def commit(self, commits: Commits) -> None:
         self._producer.flush()
-        self._sender.check()
+        self._reports.check()
         self._reader.commit(offsets=_partitions(commits), asynchronous=False)
 
     def abort(self) -> None:
@@ -109,43 +119,33 @@ class PlainOutbox:
 
 
 class _Sender:
-    """Hands records to a producer and remembers the first that was not delivered."""
+    """Hands records to a producer."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._counts: dict[str, int] = {}
-        self._failure: KafkaException | None = None
 
     def send(self, records: Iterable[OutputRecord]) -> None:
+        # By position, as keywords take longer than the rest; `produce_batch` refuses timestamps.
         produce, poll, counts = self._producer.produce, self._producer.poll, self._counts
         for number, (topic, partition, key, value, timestamp, headers) in enumerate(records):
             if partition is None:
-                to: dict[str, Any] = {}
+                to = _ANY_PARTITION
             else:
+                to = partition
                 if partition >= counts.get(topic, 0):
                     self._check_partition(topic, partition)
-                to = {"partition": partition}
-            if headers:
-                to["headers"] = list(headers)
             while True:
                 try:
-                    produce(topic, value, key, timestamp=timestamp, on_delivery=self._note, **to)
+                    if headers:
+                        produce(topic, value, key, to, timestamp=timestamp, headers=list(headers))
+                    else:
+                        produce(topic, value, key, to, None, None, timestamp)
                     break
                 except BufferError:
                     poll(0.05)
             if number % _POLL_EVERY == 0:
                 poll(0)
-
-    def check(self) -> None:
-        """Raise `KafkaException` if a record was not delivered."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def _note(self, error: Any, message: object) -> None:  # noqa: ANN401 - KafkaError or None
-        del message
-        if error is not None and self._failure is None:
-            self._failure = KafkaException(error)
 
     def _check_partition(self, topic: str, partition: int) -> None:
         """Raise `TaskMigrated` if the topic, asked anew, has no such partition."""
@@ -155,6 +155,27 @@ class _Sender:
         self._counts[topic] = len(found.partitions)
         if partition >= self._counts[topic]:
             raise TaskMigrated(topic, partition, self._counts[topic])
+
+
+class _Reports:
+    """What a producer tells of deliveries: the first failure is kept.
+
+    It does not know the producer, which knows it: a circle would keep one alive that was let go.
+    """
+
+    def __init__(self) -> None:
+        self._failure: KafkaException | None = None
+
+    def note(self, error: Any, message: object) -> None:  # noqa: ANN401 - KafkaError or None
+        del message
+        if error is not None and self._failure is None:
+            self._failure = KafkaException(error)
+
+    def check(self) -> None:
+        """Raise `KafkaException` if a record was not delivered."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
 
 def _partitions(commits: Commits) -> list[TopicPartition]:

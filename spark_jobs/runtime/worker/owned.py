@@ -15,6 +15,7 @@ Killed before 5 nothing has happened; killed after it, 2 of the next owner appli
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from spark_jobs.runtime.records import InputRecord, OutputRecord
 from spark_jobs.runtime.stores.local_state import LocalState, MemoryState
@@ -59,14 +60,15 @@ class OwnedTask:
         global_stores(order)
         outputs = self._task.process(interleaved(fresh, order.shared), time.time_ns() // 1_000_000)
         written = marked(outputs, order.shared, self._partition)
-        self._settle(order, fresh, written)
+        positions, times = _positions(fresh)
+        self._settle(order, positions, times, written)
         restored, self._restored = self._restored, 0
         return Outcome(
             partition=self._partition,
             read=len(fresh),
             skipped=len(records) - len(fresh),
             written=len(written),
-            stream_time=max((record[3] for record in fresh), default=-1),
+            stream_time=max(times.values(), default=-1),
             restored=restored,
             state_bytes=self._state_bytes(),
         )
@@ -83,12 +85,17 @@ class OwnedTask:
             return 0
         return sum(file.stat().st_blocks for file in self._folder.iterdir()) * _BLOCK_BYTES
 
-    def _settle(self, order: WorkOrder, read: Sequence[InputRecord], written: Sequence[OutputRecord]) -> None:
+    def _settle(
+        self,
+        order: WorkOrder,
+        positions: Mapping[Place, int],
+        times: Mapping[Place, int],
+        written: Sequence[OutputRecord],
+    ) -> None:
         """Make the batch hold: outside in Kafka, and here on disk."""
         version = self._session.marker.version
         self._session.outbox.send(written)
         self._state.prepare(version)
-        positions, times = _positions(read)
         if not positions:  # a tick: the marker needs a place to stand
             place = order.inputs(self._partition)[0]
             positions = {place: self._session.positions.get(place, 0)}
@@ -101,27 +108,29 @@ class OwnedTask:
     ) -> Mapping[str, int]:
         """Return where to go on restoring from: never after the true ends; before them lie only markers."""
         known = self._state.offsets()
-        counts = Counter(record[0] for record in written)
-        after = {topic: offset + counts[topic] for topic, offset in known.items() if counts[topic]}
+        counts = Counter(map(itemgetter(0), written)) if known else {}
+        after = {topic: offset + counts[topic] for topic, offset in known.items() if topic in counts}
         sources = set(order.program.source_changelogs.values())
         return after | {topic: next_ for (topic, _), next_ in positions.items() if topic in sources}
 
 
 def _positions(read: Sequence[InputRecord]) -> tuple[dict[Place, int], dict[Place, int]]:
     """Return for each input partition the offset after the last record, and the largest timestamp."""
-    positions: dict[Place, int] = {}
-    times: dict[Place, int] = {}
-    for topic, partition, offset, timestamp, *_ in read:
-        place = topic, partition
-        positions[place] = offset + 1
-        if timestamp > times.get(place, -1):
-            times[place] = timestamp
-    return positions, times
+    places = _by_place(read)
+    positions = {place: of[-1][2] + 1 for place, of in places.items()}
+    return positions, {place: max(map(itemgetter(3), of)) for place, of in places.items()}
+
+
+def _by_place(records: Sequence[InputRecord]) -> Mapping[Place, Sequence[InputRecord]]:
+    """Return the records of each input partition, in order; a task has one partition of each topic."""
+    topics = set(map(itemgetter(0), records))
+    if len(topics) == 1:
+        return {records[0][:2]: records}
+    return {(topic, records[0][1]): [record for record in records if record[0] == topic] for topic in topics}
 
 
 def _fresh(records: Sequence[InputRecord], positions: Mapping[Place, int]) -> Sequence[InputRecord]:
     """Return those that were not committed yet; a replayed batch begins with some that were."""
-    firsts = {(record[0], record[1]): record[2] for record in reversed(records)}
-    if all(offset >= positions.get(place, 0) for place, offset in firsts.items()):
+    if all(of[0][2] >= positions.get(place, 0) for place, of in _by_place(records).items()):
         return records
     return [record for record in records if record[2] >= positions.get((record[0], record[1]), 0)]
