@@ -26,7 +26,8 @@ Text = str | None
 def pipe(run: Replay, topic: str, key: Text, value: Text, time: int, *, wall: int = 0) -> list[Any]:
     """What comes out of `out`: (key, value, time)."""
     written_key = None if key is None else key.encode()
-    return shown(run.pipe(topic, written_key, None if value is None else value.encode(), time, wall_clock_ms=wall))
+    written_value = None if value is None else value.encode()
+    return shown(run.pipe(topic, written_key, written_value, time, wall_clock_ms=wall))
 
 
 def shown(written: list[OutputRecord]) -> list[Any]:
