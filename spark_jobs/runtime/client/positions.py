@@ -38,11 +38,13 @@ class Positions:
         return self._offsets({place: _spec(_LATEST, 0) for place in places})
 
     def left(self, places: Sequence[Place]) -> int:
-        """Return how many records are still to be read; asks once, so a place that is gone raises at once."""
-        ends, committed = (
-            self._asked_once({place: _spec(_LATEST, 0) for place in places}),
-            self.committed(places),
-        )
+        """Return how many records are still to be read; a place that is gone raises at once.
+
+        What is committed is asked for first: it raises while no broker answers, and librdkafka (2.16) may
+        end the process when its admin client's question about offsets times out then.
+        """
+        committed = self.committed(places)
+        ends = self._asked_once({place: _spec(_LATEST, 0) for place in places})
         return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
     def begin(self, places: Mapping[Place, Reset], now_ms: int) -> Offsets:
