@@ -1,10 +1,8 @@
 """Where the input stands: committed offsets, and where to begin where there are none."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka import KafkaException, TopicPartition
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
@@ -19,14 +17,13 @@ _EARLIEST, _LATEST = Reset(ResetKind.EARLIEST), Reset(ResetKind.LATEST)
 class Positions:
     """The offsets of one consumer group. Methods raise `KafkaException`.
 
-    A consumer asks for what is committed: librdkafka's admin client (2.16) crashes the process when the
-    group's coordinator is not up yet.
+    A consumer asks for all of it: librdkafka's admin client (2.16) crashes the process when the group's
+    coordinator is not up yet, and aborts it when brokers go away while it looks for partitions' leaders.
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._group = group
         self._consumer = clients.consumer(connection, group)
-        self._admin = AdminClient(clients.settings(connection), logger=clients.quiet_logger())
 
     def committed(self, places: Iterable[Place]) -> Offsets:
         """Return the committed offsets; places without one are missing."""
@@ -35,16 +32,15 @@ class Positions:
 
     def ends(self, places: Sequence[Place]) -> Offsets:
         """Return the offsets that the next committed records get."""
-        return self._offsets({place: _spec(_LATEST, 0) for place in places})
+        return self._offsets({place: _time(_LATEST, 0) for place in places})
 
     def left(self, places: Sequence[Place]) -> int:
         """Return how many records are still to be read; a place that is gone raises at once.
 
-        What is committed is asked for first: it raises while no broker answers, and librdkafka (2.16) may
-        end the process when its admin client's question about offsets times out then.
+        What is committed is asked for first: it raises while no broker answers.
         """
         committed = self.committed(places)
-        ends = self._asked_once({place: _spec(_LATEST, 0) for place in places})
+        ends = self._asked_once({place: _time(_LATEST, 0) for place in places})
         return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
     def begin(self, places: Mapping[Place, Reset], now_ms: int) -> Offsets:
@@ -56,7 +52,7 @@ class Positions:
         new = {place: reset for place, reset in places.items() if place not in known}
         if refused := [place for place, reset in new.items() if reset.kind is ResetKind.NONE]:
             raise ProblemsError([_nowhere(self._group, *place) for place in refused])
-        chosen = self._offsets({place: _spec(reset, now_ms) for place, reset in new.items()})
+        chosen = self._offsets({place: _time(reset, now_ms) for place, reset in new.items()})
         lacking = [place for place, offset in chosen.items() if offset < 0]  # nothing as young as that
         chosen = {**chosen, **self.ends(lacking)}
         if chosen:
@@ -66,7 +62,7 @@ class Positions:
 
     def rewind(self, places: Sequence[Place]) -> None:
         """Commit the first offsets, without a marker: what was committed is of topics that are gone."""
-        firsts = self._offsets({place: _spec(_EARLIEST, 0) for place in places})
+        firsts = self._offsets({place: _time(_EARLIEST, 0) for place in places})
         if firsts:
             partitions = [TopicPartition(*place, offset) for place, offset in firsts.items()]
             self._consumer.commit(offsets=partitions, asynchronous=False)
@@ -75,28 +71,29 @@ class Positions:
         self._consumer.close()
 
     @clients.patiently
-    def _offsets(self, wanted: Mapping[Place, OffsetSpec]) -> Offsets:
+    def _offsets(self, wanted: Mapping[Place, int]) -> Offsets:
         return self._asked_once(wanted)
 
-    def _asked_once(self, wanted: Mapping[Place, OffsetSpec]) -> Offsets:
+    def _asked_once(self, wanted: Mapping[Place, int]) -> Offsets:
         if not wanted:
             return {}
-        futures = self._admin.list_offsets(
-            {TopicPartition(*place): spec for place, spec in wanted.items()},
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=clients.REQUEST_SECONDS,
-        )
-        return {(asked.topic, asked.partition): future.result().offset for asked, future in futures.items()}
+        asked = [TopicPartition(*place, time) for place, time in wanted.items()]
+        found = self._consumer.offsets_for_times(asked, clients.REQUEST_SECONDS)
+        for partition in found:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
+        return {(each.topic, each.partition): each.offset for each in found}
 
 
-def _spec(reset: Reset, now_ms: int) -> Any:  # noqa: ANN401 - the library's OffsetSpec
+def _time(reset: Reset, now_ms: int) -> int:
+    """Return what the protocol's ListOffsets takes for a time: -1 is the end, -2 the beginning."""
     match reset.kind:
         case ResetKind.LATEST:
-            return OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            return -1
         case ResetKind.BY_DURATION:
-            return OffsetSpec.for_timestamp(now_ms - reset.back_ms)
+            return now_ms - reset.back_ms
         case _:
-            return OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+            return -2
 
 
 def _nowhere(group: str, topic: str, partition: int) -> Problem:

@@ -112,7 +112,9 @@ class TopicKeeper:
     def _look(self, record: SetupRecord | None) -> Look:
         known = self._ids_of(self._ids)  # before the rest: what changes meanwhile shows the next time
         records = {record.application_id: record} if record is not None else {}
-        snapshot = self._reader.read(snapshot_request([self._document], records))
+        asked = snapshot_request([self._document], records)
+        # The group is our own. A coordinator that comes up answers late, and librdkafka (2.16) aborts then.
+        snapshot = self._reader.read(attrs.evolve(asked, groups=(), streams_groups=frozenset()))
         compiled = compile_document(self._document, snapshot.partitions)
         made = plan([compiled], snapshot, records, PlanPolicy())
         wanted = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
