@@ -10,11 +10,13 @@ from infra.observe import Connection
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.records import OutputRecord
 from spark_jobs.runtime.worker import clients
+from spark_jobs.runtime.worker.giving_up import within
 
 Commits = Mapping[tuple[str, int], tuple[int, str]]
 """(topic, partition) → (next offset to be read, the marker's text)"""
 
 _POLL_EVERY = 10_000
+_COMMIT_SECONDS = 2.5 * clients.REQUEST_SECONDS  # two requests, each with its own time-out
 _SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",  # Java's default partitioner
     "linger.ms": 5,
@@ -70,10 +72,7 @@ class TransactionalOutbox:
 
     def commit(self, commits: Commits) -> None:
         self._begin()
-        self._producer.send_offsets_to_transaction(
-            _partitions(commits), self._reader.consumer_group_metadata(), clients.REQUEST_SECONDS
-        )
-        self._producer.commit_transaction(clients.REQUEST_SECONDS)
+        within(_COMMIT_SECONDS, "commit", lambda: self._settle(commits))
         self._is_open = False
         self._reports.check()
 
@@ -81,7 +80,17 @@ class TransactionalOutbox:
         if self._is_open:
             self._is_open = False
             with suppress(KafkaException):  # fenced, or no broker: the next one with this id ends it
-                self._producer.abort_transaction(clients.REQUEST_SECONDS)
+                within(
+                    _COMMIT_SECONDS,
+                    "abort",
+                    lambda: self._producer.abort_transaction(clients.REQUEST_SECONDS),
+                )
+
+    def _settle(self, commits: Commits) -> None:
+        self._producer.send_offsets_to_transaction(
+            _partitions(commits), self._reader.consumer_group_metadata(), clients.REQUEST_SECONDS
+        )
+        self._producer.commit_transaction(clients.REQUEST_SECONDS)
 
     def _begin(self) -> None:
         if not self._is_open:
