@@ -1,7 +1,8 @@
 """How a batch's records leave: in one transaction with its offsets, or as they come and then the offsets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -16,7 +17,7 @@ Commits = Mapping[tuple[str, int], tuple[int, str]]
 """(topic, partition) → (next offset to be read, the marker's text)"""
 
 _POLL_EVERY = 10_000
-_COMMIT_SECONDS = 2.5 * clients.REQUEST_SECONDS  # two requests, each with its own time-out
+_GRACE_SECONDS = 5.0
 _SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",  # Java's default partitioner
     "linger.ms": 5,
@@ -72,7 +73,9 @@ class TransactionalOutbox:
 
     def commit(self, commits: Commits) -> None:
         self._begin()
-        within(_COMMIT_SECONDS, "commit", lambda: self._settle(commits))
+        offsets, group = _partitions(commits), self._reader.consumer_group_metadata()
+        self._ask("send offsets", partial(self._producer.send_offsets_to_transaction, offsets, group))
+        self._ask("commit", self._producer.commit_transaction)
         self._is_open = False
         self._reports.check()
 
@@ -80,17 +83,12 @@ class TransactionalOutbox:
         if self._is_open:
             self._is_open = False
             with suppress(KafkaException):  # fenced, or no broker: the next one with this id ends it
-                within(
-                    _COMMIT_SECONDS,
-                    "abort",
-                    lambda: self._producer.abort_transaction(clients.REQUEST_SECONDS),
-                )
+                self._ask("abort", self._producer.abort_transaction)
 
-    def _settle(self, commits: Commits) -> None:
-        self._producer.send_offsets_to_transaction(
-            _partitions(commits), self._reader.consumer_group_metadata(), clients.REQUEST_SECONDS
-        )
-        self._producer.commit_transaction(clients.REQUEST_SECONDS)
+    @staticmethod
+    def _ask(what: str, request: Callable[[float], None]) -> None:
+        """Make a request that takes a time-out as its last argument, and may not keep to it."""
+        within(clients.REQUEST_SECONDS + _GRACE_SECONDS, what, lambda: request(clients.REQUEST_SECONDS))
 
     def _begin(self) -> None:
         if not self._is_open:
