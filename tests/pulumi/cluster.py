@@ -1,6 +1,7 @@
 """What the tests do to the cluster by hand, as an operator, an application or the agent would."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import attrs
 from confluent_kafka import Producer, TopicCollection
@@ -13,8 +14,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
     NewPartitions,
     NewTopic,
     ResourceType,
+    TopicMetadata,
 )
 
+from tests.answers import answered
 from toolchain.broker.readiness import until
 
 _SECONDS = 20
@@ -62,11 +65,14 @@ class Cluster:
 
     def partitions(self, name: str) -> int | None:
         """Return the count, None when there is no such topic."""
-        topic = self._admin.list_topics(timeout=_SECONDS).topics.get(name)
+        topic = self._topics().get(name)
         return None if topic is None else len(topic.partitions)
 
     def existing(self, names: Sequence[str]) -> set[str]:
-        return set(names) & self._admin.list_topics(timeout=_SECONDS).topics.keys()
+        return set(names) & self._topics().keys()
+
+    def _topics(self) -> dict[str, TopicMetadata]:
+        return answered(partial(self._admin.list_topics, timeout=_SECONDS), _SECONDS).topics
 
     def topic_id(self, name: str) -> str:
         return str(self._admin.describe_topics(TopicCollection([name]))[name].result().topic_id)

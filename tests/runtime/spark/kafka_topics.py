@@ -1,6 +1,7 @@
 """Records into and out of real topics."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
@@ -12,10 +13,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     NewTopic,
     OffsetSpec,
     ResourceType,
+    TopicMetadata,
 )
 
 from spark_jobs.runtime.records import InputRecord
 from spark_jobs.runtime.worker.restoring import as_input
+from tests.answers import answered
 from toolchain.broker.readiness import until
 
 _WAIT_SECONDS = 30.0
@@ -31,10 +34,11 @@ class Topics:
         }
         self._admin = AdminClient(self._servers)
 
-    def create(self, partitions: Mapping[str, int]) -> None:
-        forever = {"retention.ms": "-1"}  # recorded timestamps lie years back
+    def create(self, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+        """Settings that are made with a topic are never seen without it; changed ones show later."""
+        settings = {"retention.ms": "-1", **(config or {})}  # recorded timestamps lie years back
         made = self._admin.create_topics(
-            [NewTopic(name, count, 1, config=forever) for name, count in partitions.items()]
+            [NewTopic(name, count, 1, config=settings) for name, count in partitions.items()]
         )
         for future in made.values():
             future.result()
@@ -52,6 +56,11 @@ class Topics:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
 
+    def set_up(self, topic: str, config: Mapping[str, str]) -> None:
+        """Configure it and wait until the broker tells it so."""
+        self.configure(topic, config)
+        assert until(lambda: config.items() <= self.settings(topic).items(), _WAIT_SECONDS)
+
     def settings(self, topic: str) -> Mapping[str, str | None]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         found = self._admin.describe_configs([resource])[resource].result()
@@ -68,10 +77,13 @@ class Topics:
             assert until(lambda: not self.names() & set(names), _WAIT_SECONDS)
 
     def names(self) -> set[str]:
-        return set(self._admin.list_topics(timeout=_WAIT_SECONDS).topics)
+        return set(self._metadata())
 
     def partitions(self, topic: str) -> int:
-        return len(self._admin.list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions)
+        return len(self._metadata(topic)[topic].partitions)
+
+    def _metadata(self, *topic: str) -> Mapping[str, TopicMetadata]:
+        return answered(partial(self._admin.list_topics, *topic, timeout=_WAIT_SECONDS), _WAIT_SECONDS).topics
 
     def written(self, topic: str) -> int:
         """How many offsets are taken, those of transactions' own marks included; -1 while nobody answers."""
