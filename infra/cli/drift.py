@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument, output_option, project_option
-from infra.model.problems import ProblemsError
+from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import KafkaClusterReader
@@ -29,13 +30,14 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read the recorded set-ups from this Pulumi stack: lost topics are then told from new ones.",
+    help="Read the recorded set-ups and the switches from this Pulumi stack: lost topics are then told from "
+    "new ones.",
 )
 @project_option
 @click.option(
     "--stack-state",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="Read them from what `pulumi stack export` wrote instead; - is standard input.",
+    help="Read the set-ups from what `pulumi stack export` wrote instead; - is standard input.",
 )
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @output_option
@@ -67,10 +69,11 @@ def drift(
         raise click.UsageError("--stack and --stack-state both name the recorded set-ups: give one of them.")
     try:
         loaded, reader = cluster.opened(files, bootstrap_server, command_config)
-        found = _drift(loaded.documents, _records(stack, project, stack_state), reader)
+        told = _told(loaded.documents, stack, project, stack_state)
+        found = _drift(told, reader)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
-    print_problems(loaded.problems)
+    print_problems((*loaded.problems, *(each for each in told.problems if each not in found.problems)))
     if form == "text" and output is None and sys.stdout.isatty():
         _print(found)
     else:
@@ -78,26 +81,38 @@ def drift(
     context.exit(_exit_code(found))
 
 
-def _drift(
-    documents: Sequence[TopologyDocument],
-    records: Mapping[str, SetupRecord] | None,
-    reader: KafkaClusterReader,
-) -> "Drift":
-    compiled, snapshot = cluster.compiled(documents, records or {}, reader)
-    from infra.planner.drift import find_drift  # noqa: PLC0415 - likewise
+@attrs.frozen
+class _Told:
+    """What is compared with the cluster: a stack changes documents by its switches."""
 
-    return find_drift(compiled, snapshot, records)
+    documents: Sequence[TopologyDocument]
+    records: Mapping[str, SetupRecord] | None = None
+    problems: tuple[Problem, ...] = ()
 
 
-def _records(stack: str | None, project: Path, stack_state: Path | None) -> Mapping[str, SetupRecord] | None:
+def _told(
+    documents: Sequence[TopologyDocument], stack: str | None, project: Path, stack_state: Path | None
+) -> _Told:
     if stack is None and stack_state is None:
-        return None
-    from infra.cli.stack import exported_setups, recorded_setups  # noqa: PLC0415 - loads a lot
+        return _Told(documents)
+    # They load a lot.
+    from infra.apply.setup_switches import switched  # noqa: PLC0415
+    from infra.cli.stack import configured, exported_setups, recorded_setups  # noqa: PLC0415
 
-    if stack_state is None:
-        return recorded_setups(str(stack), project)
-    text = sys.stdin.read() if str(stack_state) == "-" else _text(stack_state)
-    return exported_setups(text, str(stack_state))
+    if stack_state is not None:
+        text = sys.stdin.read() if str(stack_state) == "-" else _text(stack_state)
+        return _Told(documents, exported_setups(text, str(stack_state)))
+    config = configured(str(stack), project)
+    switched_documents = switched(documents, config, are_all=False)
+    return _Told(switched_documents, recorded_setups(str(stack), project), tuple(config.problems))
+
+
+def _drift(told: _Told, reader: KafkaClusterReader) -> "Drift":
+    compiled, snapshot = cluster.compiled(told.documents, told.records or {}, reader)
+    from infra.planner.drift import find_drift  # noqa: PLC0415 - loads a lot, too
+
+    found = find_drift(compiled, snapshot, told.records)
+    return attrs.evolve(found, problems=(*errors(told.problems), *found.problems))
 
 
 def _text(path: Path) -> str:

@@ -55,6 +55,27 @@ def test_the_stack_tells_what_was_lost(world: World, monkeypatch: pytest.MonkeyP
     assert _kinds(world, "--stack-state", str(state)) == [("re-created", world.changelog)]
 
 
+def test_the_switches_of_the_stack_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in world.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    world.declare()
+    stack = ("--stack", STACK, "--project", str(world.stack.folder))
+    assert _kinds(world, *stack)  # missing, or named otherwise in the cluster
+    switches = {world.id: {"lifecycle": "released"}, "elsewhere": {"adopt": True}}
+    world.stack.configure({"setup": switches})
+    folder = str(world.stack.folder / "documents")
+    arguments = ("drift", folder, "--bootstrap-server", world.cluster.bootstrap_servers, *stack)
+    released = _headwater(*arguments, "--format", "json")
+    assert (released.exit_code, released.stderr) == (ExitCode.DONE, "")
+    assert json.loads(released.stdout)["applications"] == []
+    world.stack.configure({"setup": {world.id: {"lifecycle": "releasd"}}, "saslPassword": "plain"})
+    mistaken = _headwater(*arguments)
+    assert mistaken.exit_code == ExitCode.REFUSED
+    assert "releasd" in mistaken.stdout
+    assert "saslPassword is a secret" in mistaken.stderr
+    assert "releasd" not in mistaken.stderr
+
+
 def test_a_real_preview_becomes_a_comment(world: World) -> None:
     world.declare()
     preview = world.stack.preview("--json")
