@@ -11,16 +11,20 @@ import click
 from infra.cli.exit_codes import ExitCode
 from infra.model.problems import Problem, ProblemsError, errors
 
+_NARROWEST = 40
+
 
 def print_problems(problems: Iterable[Problem]) -> None:
     """Print all problems to standard error, in colours where somebody looks."""
     from rich.console import Console  # noqa: PLC0415 - costs time that commands without problems need not spend
 
-    from infra.report.problem_text import problems_rich  # noqa: PLC0415 - likewise
+    from infra.report.problem_text import WIDTH, problems_rich  # noqa: PLC0415 - likewise
 
     found = tuple(problems)
     if found:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(problems_rich(found))
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
+        console.print(problems_rich(found, min(width, WIDTH)))
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:

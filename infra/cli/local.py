@@ -62,7 +62,9 @@ def down(*, delete_data: bool) -> None:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(context: click.Context, form: str) -> None:
-    """Tell whether the broker runs: exit code 0 if it can be used, 1 if not.
+    """Tell whether the broker runs.
+
+    Exit code 0: it can be used; 1: it cannot.
 
     \b
     Examples:

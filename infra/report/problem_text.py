@@ -10,23 +10,23 @@ from infra.model.problems import Problem, Severity
 from infra.planner.wording import counted
 from infra.report.printable import printable
 
-_WIDTH = 100
+WIDTH = 100
 _LABEL_WIDTH = 10
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def problem_text(problem: Problem, width: int = _WIDTH) -> str:
+def problem_text(problem: Problem, width: int = WIDTH) -> str:
     """Return one problem as plain lines of at most `width` characters, words longer than that apart."""
     return problem_rich(problem, width).plain
 
 
-def problem_rich(problem: Problem, width: int = _WIDTH) -> Text:
+def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
     """Return the lines of `problem_text` with colours for a terminal."""
     return entry_rich(problem.severity, problem.code, problem.summary, _details(problem), width)
 
 
 def entry_rich(
-    severity: Severity, code: str, summary: str, details: Iterable[tuple[str, str]], width: int = _WIDTH
+    severity: Severity, code: str, summary: str, details: Iterable[tuple[str, str]], width: int = WIDTH
 ) -> Text:
     """Return a headline and, below it, `details`: labels and texts."""
     label = f"{severity.value}[{code}]"
@@ -41,12 +41,12 @@ def entry_rich(
     return Text("\n").join(lines)
 
 
-def problems_text(problems: Iterable[Problem], width: int = _WIDTH) -> str:
+def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
     """Return all problems, those of no application first, then by application, and how many there are."""
     return problems_rich(problems, width).plain
 
 
-def problems_rich(problems: Iterable[Problem], width: int = _WIDTH) -> Text:
+def problems_rich(problems: Iterable[Problem], width: int = WIDTH) -> Text:
     """Return the lines of `problems_text` with colours for a terminal."""
     ordered = sorted(problems, key=lambda problem: problem.application or "")
     parts: list[Text] = []

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -28,6 +29,8 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("compile", "x.yaml", "--command-config", "nowhere.properties"), "does not exist"),
         (("import", "--describe", "nowhere.txt", "--application-id", "a"), "nowhere.txt"),
         (("import", "--describe", str(_DOCUMENT), "--application-id", "a", "--store", "counts"), "NAME=KIND"),
+        (("run", str(_DOCUMENT), "--conf", "spark.ui.port"), "KEY=VALUE"),
+        (("run", str(_DOCUMENT), "--jars", "nowhere.jar"), "There is no file 'nowhere.jar'."),
     ],
 )
 def test_a_wrong_command_line(headwater: Headwater, arguments: tuple[str, ...], said: str) -> None:
@@ -131,3 +134,15 @@ def test_the_installed_command_runs() -> None:
     script = Path(sys.prefix) / "bin" / "headwater"
     done = subprocess.run([script, "validate", _DOCUMENT], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+
+
+@pytest.mark.parametrize(("columns", "widest"), [(60, 60), (200, 100)])
+def test_problems_fit_the_terminal(
+    headwater: Headwater, monkeypatch: pytest.MonkeyPatch, columns: int, widest: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    done = headwater("validate", "nowhere.yaml")
+    lines = [len(click.unstyle(line)) for line in done.stderr.splitlines()]
+    assert widest - 20 < max(lines) <= widest
