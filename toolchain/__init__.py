@@ -7,7 +7,7 @@ milliseconds later.
 from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution, ensure_kafka
 from toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi
-from toolchain.spark import ensure_spark_jars
+from toolchain.spark import ensure_spark_jars, fetched_spark_jars
 
 __all__ = [
     "KafkaDistribution",
@@ -16,4 +16,5 @@ __all__ = [
     "ensure_kafka",
     "ensure_pulumi",
     "ensure_spark_jars",
+    "fetched_spark_jars",
 ]

@@ -15,6 +15,12 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
     return (machine.JAVA,) if cache.find(_JARS.entry) else (machine.JAVA, machine.MAVEN)
 
 
+def fetched_spark_jars(cache: Cache | None = None) -> tuple[Path, ...]:
+    """Return the connector's jars if they have been fetched already, else none."""
+    folder = (cache or Cache()).find(_JARS.entry)
+    return () if folder is None else tuple(sorted(folder.glob("*.jar")))
+
+
 def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = None) -> tuple[Path, ...]:
     """Return the connector's jars for `spark.jars`, fetched if need be; raises `ToolchainError`."""
     cache = cache or Cache()

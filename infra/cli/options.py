@@ -19,9 +19,11 @@ output_option = click.option(
     help="Write to this file instead of standard output.",
 )
 
-_bootstrap_option = click.option(
-    "--bootstrap-server", metavar="HOST:PORT,...", help="The cluster to read; nothing is changed on it."
-)
+
+def _bootstrap_option(text: str) -> Callable[[F], F]:
+    return click.option("--bootstrap-server", metavar="HOST:PORT,...", help=text)
+
+
 _config_option = click.option(
     "--command-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -31,7 +33,12 @@ _config_option = click.option(
 
 def cluster_options(command: F) -> F:
     """Add `--bootstrap-server` and `--command-config`."""
-    return _bootstrap_option(_config_option(command))
+    return _bootstrap_option("The cluster to read; nothing is changed on it.")(_config_option(command))
+
+
+def application_cluster_options(command: F) -> F:
+    """Add the same to a command that runs an application."""
+    return _bootstrap_option("The cluster that the application works on.")(_config_option(command))
 
 
 project_option = click.option(

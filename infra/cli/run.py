@@ -13,9 +13,10 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options
+from infra.cli.options import application_cluster_options
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
+from toolchain import fetched_spark_jars
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.spark.instruments import Instruments
@@ -28,10 +29,13 @@ _REFRESH_SECONDS = 0.5
 
 @click.command()
 @click.argument("document", type=click.Path(exists=True, path_type=Path))
-@cluster_options
+@application_cluster_options
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @click.option(
-    "--jars", multiple=True, metavar="JAR,...", help="Spark's Kafka connector; else Spark fetches it by Ivy."
+    "--jars",
+    multiple=True,
+    metavar="JAR,...",
+    help="Spark's Kafka connector; else what `make toolchain` fetched, else Spark fetches it by Ivy.",
 )
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
 @click.option("--checkpoint", metavar="DIR", help="A folder that driver and executors share; or a URL.")
@@ -91,9 +95,12 @@ def run(
             f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
         ) from None
     settings = dict(_setting(each) for each in conf)
-    given = tuple(path for each in jars for path in each.split(","))
-    if not given and "spark.jars" not in settings:
-        settings.setdefault("spark.jars.packages", _CONNECTOR)
+    given = tuple(_jar(path) for each in jars for path in each.split(","))
+    if not given and settings.keys().isdisjoint(("spark.jars", "spark.jars.packages")):
+        given = tuple(map(str, fetched_spark_jars()))
+        settings |= {} if given else {"spark.jars.packages": _CONNECTOR}
+    if live:
+        click.echo("Starting Spark; Ctrl-C ends it.", err=True)
     try:
         is_well = start(
             RunOptions(
@@ -124,6 +131,12 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--conf")
     return name, value
+
+
+def _jar(path: str) -> str:
+    if "://" not in path and not Path(path).is_file():
+        raise click.BadParameter(f"There is no file {path!r}.", param_hint="--jars")
+    return path
 
 
 @contextmanager

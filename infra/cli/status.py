@@ -12,6 +12,8 @@ from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from spark_jobs.control.client import NotAnsweredError, ask
 
+_WHERE = "  Name the address that `headwater run --http HOST:PORT` serves, once Spark has started there."
+
 
 @click.command()
 @click.argument("url", required=False, metavar="[URL]")
@@ -42,7 +44,7 @@ def status(context: click.Context, url: str | None, *, watch: bool, interval: fl
         if watch:
             _watch(address, interval)
     except NotAnsweredError as error:
-        click.echo(f"{address}: {error}", err=True)
+        click.echo(f"{address}: {error}\n{_WHERE}", err=True)
         context.exit(ExitCode.PROBLEMS)
     if form == "json":
         print_json(told)

@@ -69,6 +69,7 @@ class ProblemCode(StrEnum):
     NOT_RUNNABLE = "NotRunnable"
     UNSUPPORTED_EXPRESSION = "UnsupportedExpression"
     UNSUPPORTED_FORMAT = "UnsupportedFormat"
+    QUERY_FAILED = "QueryFailed"
 
     # lints: what Kafka Streams would silently do wrong
     UNCHECKED_COPARTITIONING = "UncheckedCopartitioning"

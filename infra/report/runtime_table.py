@@ -1,53 +1,106 @@
 """A running application as a table that a person watches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from infra.report.printable import printable
 
-_STATE_STYLES = {"RUNNING": "green", "STARTING": "yellow", "WAITING": "yellow", "FAILED": "red"}
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_STATE_STYLES = {
+    "RUNNING": "green",
+    "REBALANCING": "yellow",
+    "STARTING": "yellow",
+    "WAITING": "yellow",
+    "PENDING_ERROR": "red",
+    "ERROR": "red",
+    "FAILED": "red",
+}
+_BROKEN = ("WAITING", "FAILED")
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
+_COUNTS = ("k", "M", "G", "T", "P", "E")
+_EXACT_BELOW = 1_000_000
+_DIGITS = 4
 
 
 def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
     """Show the section `runtime` of a client's status."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("sub-topology")
-    table.add_column("state")
-    for heading in ("tasks", "records/s", "read", "written", "lag", "state"):
-        table.add_column(heading, justify="right")
-    table.add_column("reads", overflow="fold")
-    for part in status["subtopologies"]:
-        table.add_row(
-            printable(part["id"]),
-            Text(part["state"], style=_STATE_STYLES.get(part["state"], "")),
-            str(part["parallelism"]),
-            f"{part['recordsPerSecond']:,.0f}",
-            f"{part['recordsRead']:,}",
-            f"{part['recordsWritten']:,}",
-            "" if part["lag"] is None else f"{part['lag']:,}",
-            size_text(part["stateBytes"]),
-            printable(", ".join(part["sources"])),
-        )
-    title = Text.assemble((printable(status["application"]), "bold"), "  ", status["state"])
+    title = Text.assemble((printable(status["application"]), "bold"), "  ", _state(status["state"]))
     failures = [
         Text(f"sub-topology {part['id']}: {printable(part['failure'].splitlines()[0])}", style="red")
         for part in status["subtopologies"]
-        if part["failure"] and part["state"] != "RUNNING"
+        if part["failure"] and part["state"] in _BROKEN
     ]
     problems = [Text(printable(problem), style="red") for problem in status["problems"]]
-    return Group(title, table, *failures, *problems)
+    return Group(title, _Subtopologies(status["subtopologies"]), *failures, *problems)
+
+
+class _Subtopologies:
+    """A line each. What one reads stands at the line's end, or below the table where that is too narrow."""
+
+    def __init__(self, parts: Sequence[Mapping[str, Any]]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = self._table(with_reads=True)
+        if Measurement.get(console, options.update_width(_EXACT_BELOW), wide).maximum <= options.max_width:
+            yield wide
+            return
+        yield self._table(with_reads=False)
+        for part in self._parts:
+            yield Text(f"{printable(part['id'])} reads {_reads(part)}", style="dim")
+
+    def _table(self, *, with_reads: bool) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("sub-topology", no_wrap=True)
+        table.add_column("state", no_wrap=True)
+        for heading in ("tasks", "records/s", "read", "written", "lag", "state"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        if with_reads:
+            table.add_column("reads", no_wrap=True)
+        for part in self._parts:
+            table.add_row(*_cells(part), *((_reads(part),) if with_reads else ()))
+        return table
+
+
+def _cells(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
+    return (
+        printable(part["id"]),
+        _state(part["state"]),
+        str(part["parallelism"]),
+        count_text(part["recordsPerSecond"]),
+        count_text(part["recordsRead"]),
+        count_text(part["recordsWritten"]),
+        "" if part["lag"] is None else count_text(part["lag"]),
+        size_text(part["stateBytes"]),
+    )
+
+
+def _state(name: str) -> Text:
+    return Text(printable(name), style=_STATE_STYLES.get(name, ""))
+
+
+def _reads(part: Mapping[str, Any]) -> str:
+    return printable(", ".join(part["sources"]))
+
+
+def count_text(number: float) -> str:
+    """Return a count exactly below a million, else its four leading digits: at most seven characters."""
+    if round(number) < _EXACT_BELOW:
+        return f"{number:,.0f}"
+    leading, power = f"{number:.{_DIGITS - 1}e}".split("e")
+    thousands = min(int(power) // 3, len(_COUNTS))
+    return f"{float(leading) * 10 ** (int(power) - 3 * thousands):#.{_DIGITS}g} {_COUNTS[thousands - 1]}"
 
 
 def size_text(size: float) -> str:
     """Return a number of bytes with the unit that leaves one to four digits."""
-    for unit in _UNITS[:-1]:
+    for unit in _BYTES[:-1]:
         if size < _KIBI:
             return f"{size:,.0f} {unit}"
         size /= _KIBI
-    return f"{size:,.0f} {_UNITS[-1]}"
+    return f"{size:,.0f} {_BYTES[-1]}"

@@ -6,7 +6,7 @@ for what may be controlled. Nothing here knows Kafka.
 """
 
 from spark_jobs.control.access import DEFAULT_ADDRESS, TOKEN_VARIABLE, Access, access_of
-from spark_jobs.control.server import ControlServer
+from spark_jobs.control.server import ControlServer, check_free
 from spark_jobs.control.surface import FINE, Health, Refused, Route, Section, Surface
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "Section",
     "Surface",
     "access_of",
+    "check_free",
 ]

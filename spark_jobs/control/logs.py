@@ -35,7 +35,8 @@ def configure(form: Form = "console", level: str = "info", secrets: Iterable[str
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Asked for at each line: whoever shows a table meanwhile takes standard error over.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 

@@ -59,6 +59,20 @@ class ControlServer:
         self.close()
 
 
+def check_free(access: Access) -> None:
+    """Listen for a moment, for those who start something slow first; raises as `ControlServer.start`."""
+    try:
+        with socket.socket(_family(access)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((access.host, access.port))
+    except OSError as error:
+        raise ProblemsError([_unusable(access, error)]) from None
+
+
+def _family(access: Access) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in access.host else socket.AF_INET
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a slow reader does not keep the client from ending
     block_on_close = False
@@ -67,7 +81,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, surface: Surface, access: Access) -> None:
         self.surface = surface
         self.access = access
-        self.address_family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
+        self.address_family = _family(access)
         self._free = BoundedSemaphore(_AT_ONCE)
         super().__init__((access.host, access.port), _Handler)
 

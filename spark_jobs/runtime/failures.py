@@ -25,13 +25,14 @@ class PoisonRecordError(Exception):
 class Failures:
     """Decides on each failure: raise, or send the input record to the dead letters and go on.
 
-    `skipped` counts those passed over (`dropped-records-total`).
+    `skipped` counts those passed over (`dropped-records-total`), `latest` says what was wrong with the last.
     """
 
     def __init__(self, settings: EngineSettings, append: Append) -> None:
         self._settings = settings
         self._append = append
         self.skipped = 0
+        self.latest: str | None = None
 
     def bad_input(self, record: InputRecord, cause: Exception) -> None:
         """`deserialization.exception.handler`."""
@@ -48,6 +49,7 @@ class Failures:
                 f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
             ) from cause
         self.skipped += 1
+        self.latest = f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
 
     def bad_output(self, record: InputRecord, topic: str, cause: Exception) -> None:
         """`production.exception.handler`."""
@@ -59,6 +61,7 @@ class Failures:
         if handler == "fail":
             raise PoisonRecordError.of(record, doing, cause) from cause
         self.skipped += 1
+        self.latest = str(PoisonRecordError.of(record, doing, cause))
         if self._settings.dead_letter_topic is not None:
             _, _, _, timestamp, key, value, headers = record
             told = headers + _told(record, cause)

@@ -11,24 +11,31 @@ from pathlib import Path
 
 import attrs
 import structlog
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemsError
-from infra.observe import Connection
-from spark_jobs.control import Access, ControlServer, Surface, access_of
+from infra.observe import Connection, KafkaClusterReader
+from spark_jobs.control import Access, ControlServer, Surface, access_of, check_free
 from spark_jobs.control.logs import Form, configure
-from spark_jobs.runtime.client.claim import claimed
+from spark_jobs.runtime.client.claim import check_folder, claimed
+from spark_jobs.runtime.client.ending import no_connector, not_started
 from spark_jobs.runtime.client.loading import Runnable, load
+from spark_jobs.runtime.client.outputs import warn_of_missing
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState
 from spark_jobs.runtime.client.topics import TopicKeeper
-from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from spark_jobs.runtime.spark.application import StreamsApplication
 from spark_jobs.runtime.spark.instruments import Instruments
+from spark_jobs.runtime.spark.orphans import no_orphans
+from spark_jobs.runtime.spark.run_settings import RunSettings
 from spark_jobs.runtime.spark.session import SessionSettings, start_session
 from spark_jobs.runtime.spark.shipping import ship_packages
 from spark_jobs.runtime.spark.sources import RECORDS_AT_ONCE
+from spark_jobs.runtime.spark.user_classes import check_classes
 
 _log = structlog.get_logger(__name__)
-DEFAULT_FOLDER = Path("~/.local/state/headwater")
+DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "headwater"
 
 
 @attrs.frozen(kw_only=True)
@@ -65,8 +72,13 @@ def start(options: RunOptions) -> bool:
     configure(options.log_format, options.log_level, (connection.password, connection.key_password))
     runnable = load(options.file)
     access = None if options.http is None else access_of(options.http, os.environ)
+    if access is not None:
+        check_free(access)
+    if (options.master or "").startswith("local"):
+        check_folder(_state_folder(options, runnable), runnable.document.application.id)
     with claimed(_checkpoint(options), runnable.document.application.id):
         TopicKeeper(runnable.document, connection).prepare()  # before Spark, which takes its time to start
+        warn_of_missing(runnable.nodes, runnable.document.application, KafkaClusterReader(connection))
         return _on_spark(options, runnable, access)
 
 
@@ -78,9 +90,11 @@ def _on_spark(options: RunOptions, runnable: Runnable, access: Access | None) ->
         local_checkpoints=_is_local(_checkpoint(options)),
         conf=options.conf,
     )
-    spark = start_session(session)
+    _log.info("starting Spark", application=runnable.document.application.id, master=options.master)
+    spark = _started(session, runnable)
     try:
         ship_packages(spark)
+        check_classes(spark, runnable)
         application = StreamsApplication(
             spark, runnable.document, runnable.programs, _settings(options, runnable)
         )
@@ -89,10 +103,18 @@ def _on_spark(options: RunOptions, runnable: Runnable, access: Access | None) ->
         spark.stop()
 
 
+def _started(session: SessionSettings, runnable: Runnable) -> SparkSession:
+    try:
+        with no_orphans():
+            return start_session(session)
+    except Exception as error:  # of Java, its gateway or the master: all that is known is a text
+        raise ProblemsError([not_started(runnable.document.application.id, error)]) from error
+
+
 def _run(application: StreamsApplication, access: Access | None, options: RunOptions) -> bool:
     instruments = Instruments(application)
-    application.start()
     with _served(instruments, access), _signals(application), options.watch(instruments):
+        _start(application)
         if options.until_idle:
             application.wait_until_idle()
             application.close()
@@ -102,6 +124,13 @@ def _run(application: StreamsApplication, access: Access | None, options: RunOpt
     if application.problems:
         raise ProblemsError(application.problems)
     return application.state is ClientState.NOT_RUNNING
+
+
+def _start(application: StreamsApplication) -> None:
+    try:
+        application.start()
+    except AnalysisException as error:
+        raise ProblemsError([no_connector(application.id, error)]) from error
 
 
 @contextmanager
@@ -135,15 +164,18 @@ def _signals(application: StreamsApplication) -> Iterator[None]:
 
 
 def _settings(options: RunOptions, runnable: Runnable) -> RunSettings:
-    config = runnable.document.application.config
-    state = options.state_dir or Path(config.get("state.dir") or DEFAULT_FOLDER.expanduser() / "state")
     return RunSettings(
         connection=options.connection,
         checkpoint=_checkpoint(options),
-        state_folder=state.absolute(),
+        state_folder=_state_folder(options, runnable),
         records_at_once=options.records_at_once,
         restarts=Restarts(options.restarts),
     )
+
+
+def _state_folder(options: RunOptions, runnable: Runnable) -> Path:
+    said = options.state_dir or runnable.document.application.config.get("state.dir")
+    return Path(said or DEFAULT_FOLDER.expanduser() / "state").absolute()
 
 
 def _checkpoint(options: RunOptions) -> str:

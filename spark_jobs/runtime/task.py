@@ -15,7 +15,7 @@ from typing import Final
 
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from spark_jobs.processors import PunctuationType
-from spark_jobs.runtime.endpoints import Consume, sink, source, timestamps
+from spark_jobs.runtime.endpoints import Consume, serdes_of, sink, source, timestamps
 from spark_jobs.runtime.failures import Failures, PoisonRecordError
 from spark_jobs.runtime.merging import merged
 from spark_jobs.runtime.operators import FACTORIES
@@ -23,8 +23,10 @@ from spark_jobs.runtime.operators.interface import NotRunnableError, OperatorCon
 from spark_jobs.runtime.program_interface import Program
 from spark_jobs.runtime.punctuation import Schedule, Schedules
 from spark_jobs.runtime.records import Ambient, InputRecord, OutputRecord, Value
+from spark_jobs.runtime.serdes import reads_anything
 from spark_jobs.runtime.stores.clock import Clock
 from spark_jobs.runtime.stores.overlay import Overlay
+from spark_jobs.runtime.tallying import NO_KEY_OR_VALUE, Absorb, Counting, Tallies, counted
 from spark_jobs.runtime.task_state import TaskState
 from spark_jobs.runtime.task_stores import TaskStores
 
@@ -75,7 +77,10 @@ class Task:
         self._timestamps: dict[str, Callable[[InputRecord], InputRecord | None]] = {}
         self._consumers: dict[str, Consume] = {}
         self._started = False
+        self._told_dropped = 0
+        self._absorbs: dict[str, Absorb] = {}
         self._build()
+        self.counting = self._counting()
 
     # what operators, stores and ends ask of their task
 
@@ -100,6 +105,9 @@ class Task:
 
     def is_global_store(self, name: str) -> bool:
         return self._stores.is_global(name)
+
+    def on_tallies(self, node: str, absorb: Absorb) -> None:
+        self._absorbs[node] = absorb
 
     def drop(self, node: str, reason: str) -> None:
         self.dropped[node, reason] += 1
@@ -132,9 +140,28 @@ class Task:
         Raises:
             PoisonRecordError: A record cannot be handled and the handlers say to fail.
         """
+        self._begin(wall_clock_ms)
+        self._consume(records)
+        return self._end(wall_clock_ms)
+
+    def process_tallies(self, tallies: Tallies, wall_clock_ms: int) -> list[OutputRecord]:
+        """`process` where `counting` says that this is enough."""
+        if self.counting is None:
+            raise ValueError(f"{self.task_id} does more than to count")
+        counting = self.counting
+        self._begin(wall_clock_ms)
+        self.stream_time.now = max(self.stream_time.now, tallies.latest)
+        if tallies.dropped:
+            self.dropped[counting.node, NO_KEY_OR_VALUE] += tallies.dropped
+        for key, times, latest, record in tallies.of_keys:
+            counting.absorb(counting.read_key(key), times, latest, record)
+        return self._end(wall_clock_ms)
+
+    def _begin(self, wall_clock_ms: int) -> None:
         self._wall = wall_clock_ms
         self._start()
-        self._consume(records)
+
+    def _end(self, wall_clock_ms: int) -> list[OutputRecord]:
         self._punctuate(PunctuationType.WALL_CLOCK_TIME, wall_clock_ms)
         for finish in reversed(self._finishes):  # parents are built after their children
             finish()
@@ -143,6 +170,13 @@ class Task:
         outputs = self._outputs.copy()
         self._outputs.clear()
         return outputs
+
+    def take_dropped(self) -> tuple[int, str | None]:
+        """Return how many records were left out since this was asked last, and why the handlers did so."""
+        total, latest = self.dropped.total() + self.failures.skipped, self.failures.latest
+        number, self._told_dropped = total - self._told_dropped, total
+        self.failures.latest = None
+        return number, latest
 
     def restore(self, topic: str, records: Iterable[InputRecord]) -> None:
         """Puts records of a changelog topic into its store; they count as changes of the running batch.
@@ -244,6 +278,16 @@ class Task:
                     timed = timestamps(node, self)
                     if timed is not None:
                         self._timestamps[node.name] = timed
+
+    def _counting(self) -> Counting | None:
+        found = counted(self.program.nodes)
+        absorb = self._absorbs.get(found.node.name) if found is not None else None
+        if found is None or absorb is None:
+            return None
+        key, value = serdes_of(found.source.reads, self.program)
+        if not (reads_anything(key) and reads_anything(value)):
+            return None
+        return Counting(found.node.name, key.deserialize, absorb)
 
     def _operator(self, node: ProcessorNode, children: Mapping[str, Process], forward: Process) -> Process:
         if node.behaviour is None:

@@ -20,6 +20,7 @@ from spark_jobs.control import (
     Section,
     Surface,
     access_of,
+    check_free,
 )
 from tests.control.conftest import Asking
 from toolchain.broker.readiness import until
@@ -156,8 +157,12 @@ def test_a_port_that_is_taken_is_a_problem(surface: Surface) -> None:
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(ProblemsError) as caught:
             ControlServer(surface, Access("127.0.0.1", port)).start()
-    [problem] = caught.value.problems
-    assert problem.found == f"127.0.0.1:{port}: Address already in use"
+        with pytest.raises(ProblemsError) as early:
+            check_free(Access("127.0.0.1", port))
+    for each in (caught, early):
+        [problem] = each.value.problems
+        assert problem.found == f"127.0.0.1:{port}: Address already in use"
+    check_free(Access("127.0.0.1", port))
 
 
 def test_a_closed_endpoint_answers_no_more(surface: Surface) -> None:

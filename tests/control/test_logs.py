@@ -1,5 +1,6 @@
 """Logs for people and for programs; secrets in neither."""
 
+import io
 import json
 from collections.abc import Iterator
 
@@ -77,3 +78,12 @@ def test_secrets_never_show(form: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "other-secret" not in text
     assert "***" in text
     assert "ValueError" in text
+
+
+def test_lines_go_to_whatever_standard_error_is_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure()
+    log = structlog.get_logger()
+    taken_over = io.StringIO()
+    monkeypatch.setattr("sys.stderr", taken_over)
+    log.warning("query failed", query="orders")
+    assert "query failed" in taken_over.getvalue()

@@ -96,7 +96,7 @@ def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
 class KafkaStreams:
     """Starts the JVM when it is first asked; `close` always ends it."""
 
-    def __init__(self, timeout_seconds: float = 60) -> None:
+    def __init__(self, timeout_seconds: float = 600) -> None:
         self._timeout = timeout_seconds
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[str | None] = queue.Queue()

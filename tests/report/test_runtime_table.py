@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from infra.report.runtime_table import runtime_rich, size_text
+from infra.report.runtime_table import count_text, runtime_rich, size_text
 
 _PART: dict[str, Any] = {
     "id": "0",
@@ -23,7 +23,7 @@ _PART: dict[str, Any] = {
 }
 
 
-def shown(**status: Any) -> str:  # noqa: ANN401 - JSON
+def shown(width: int = 120, **status: Any) -> str:  # noqa: ANN401 - JSON
     whole = {
         "application": "orders-app",
         "state": "RUNNING",
@@ -31,7 +31,7 @@ def shown(**status: Any) -> str:  # noqa: ANN401 - JSON
         "subtopologies": [_PART],
     } | status
     output = io.StringIO()
-    Console(file=output, width=120).print(runtime_rich(whole))
+    Console(file=output, width=width).print(runtime_rich(whole))
     return output.getvalue()
 
 
@@ -42,11 +42,48 @@ def test_each_sub_topology_has_a_line() -> None:
     assert line.split() == ["0", "RUNNING", "4", "1,234", "98,765", "5", "12", "3", "MiB", "orders"]
 
 
+def test_a_narrow_terminal_has_what_is_read_below_the_table() -> None:
+    long = _PART | {
+        "state": "STARTING",
+        "id": "10",
+        "recordsRead": 1_234_567_890,
+        "recordsWritten": 999_999,
+        "lag": 123_456_789,
+        "recordsPerSecond": 999_999.4,
+        "stateBytes": 1023 * 1024,
+        "sources": ["orders-app-by-customer-repartition", "customers"],
+    }
+    _, heading, line, reads = shown(80, subtopologies=[long]).splitlines()
+    assert heading.split()[-1] == "state"
+    assert line.split()[3:] == ["999,999", "1.235", "G", "999,999", "123.5", "M", "1,023", "KiB"]
+    assert reads == "10 reads orders-app-by-customer-repartition, customers"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (999_999, "999,999"),
+        (1_000_000, "1.000 M"),
+        (999_999_999, "1.000 G"),
+        (1_234_567, "1.235 M"),
+        (123_456_789, "123.5 M"),
+        (10**18, "1.000 E"),
+    ],
+)
+def test_counts(number: float, text: str) -> None:
+    assert count_text(number) == text
+
+
 def test_what_waits_says_why_and_what_is_not_known_is_left_out() -> None:
     text = shown(subtopologies=[_PART | {"state": "WAITING", "failure": "broker away\nmore", "lag": None}])
     assert "sub-topology 0: broker away" in text
     assert "more" not in text
     assert "None" not in text
+
+
+def test_what_a_query_was_stopped_in_is_no_failure() -> None:
+    assert "Interrupted" not in shown(subtopologies=[_PART | {"state": "STOPPED", "failure": "Interrupted"}])
 
 
 def test_problems_are_told() -> None:

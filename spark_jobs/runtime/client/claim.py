@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 
@@ -21,8 +22,11 @@ def claimed(checkpoint: str, application: str) -> Iterator[None]:
         yield
         return
     folder = Path(checkpoint, application)
-    folder.mkdir(parents=True, exist_ok=True)
-    file = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ProblemsError([_unusable("checkpoint", "--checkpoint", folder, application, error)]) from None
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,6 +38,27 @@ def claimed(checkpoint: str, application: str) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def check_folder(folder: Path, application: str) -> None:
+    """Make the folder of the local state, where tasks run on this machine; raises `ProblemsError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ProblemsError([_unusable("state", "--state-dir", folder, application, error)]) from None
+
+
+def _unusable(what: str, option: str, folder: Path, application: str, error: OSError) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"The {what} folder cannot be used.",
+        expected="a folder that this process may make and write to",
+        found=f"{folder}: {error.strerror}",
+        why="Without it nothing can be processed, and nothing is started.",
+        fix=f"Choose another folder by {option}, or correct the permissions of this one.",
+    )
 
 
 def _taken(application: str, folder: Path, holder: str) -> Problem:

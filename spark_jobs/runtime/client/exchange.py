@@ -18,15 +18,18 @@ _ROUND_SECONDS = 60.0
 class Exchange:
     """Shared by the queries of one application.
 
-    `ends` looks up where partitions end, and may raise `KafkaException`: then a round goes unnoticed, and its
-    readers take what they see. Foreign-key joins go round in circles and are left out: their messages
-    carry what they need to be right in any order.
+    `ends` looks up where partitions end, `settled` does so once what was committed is seen. Both may raise
+    `KafkaException`: then a round goes unnoticed, and its readers take what they see. Foreign-key joins go
+    round in circles and are left out: their messages carry what they need to be right in any order.
     """
 
-    def __init__(self, ends: Callable[[list[Place]], Offsets], most: int) -> None:
+    def __init__(
+        self, ends: Callable[[list[Place]], Offsets], settled: Callable[[list[Place]], Offsets], most: int
+    ) -> None:
         self.shared: frozenset[str] = frozenset()
         """Repartition topics that more than one task writes."""
         self._ends = ends
+        self._settled = settled
         self._most = most
         self._rounds = Rounds()
         self._places: Mapping[str, list[Place]] = {}
@@ -50,7 +53,7 @@ class Exchange:
     def begin(self) -> None:
         """Before the first query starts: what lies in the topics belongs to rounds that are over."""
         for writer in self._places:
-            self._end(writer)
+            self._end(writer, self._ends)
 
     def forget(self) -> None:
         """Begin anew: a topic is another one now, so the ends of its rounds say nothing."""
@@ -61,7 +64,7 @@ class Exchange:
         """A batch of the query `writer`."""
         with self._rounds.under_way(writer):
             yield
-            self._end(writer)
+            self._end(writer, self._settled)
 
     def rest(self, topics: Collection[str], ends: Offsets) -> Ranges:
         """Return what else of `topics` belongs to the rounds that a batch up to `ends` ends in.
@@ -79,11 +82,11 @@ class Exchange:
                 }
         return rest if sum(end - first for first, end in rest.values()) <= self._most else {}
 
-    def _end(self, writer: str) -> None:
+    def _end(self, writer: str, ends: Callable[[list[Place]], Offsets]) -> None:
         places = self._places.get(writer)
         if not places:
             return
         try:
-            self._rounds.ended(writer, self._ends(places))
+            self._rounds.ended(writer, ends(places))
         except KafkaException as error:
             _log.debug("end of a round is not known", query=writer, reason=str(error))

@@ -1,8 +1,9 @@
 """Where the input stands: committed offsets, and where to begin where there are none."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
@@ -11,6 +12,9 @@ from spark_jobs.runtime.worker import clients
 
 Place = tuple[str, int]
 Offsets = Mapping[Place, int]
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
+_SETTLING_SECONDS = 5.0
+_LOOK_SECONDS = 0.005
 _EARLIEST, _LATEST = Reset(ResetKind.EARLIEST), Reset(ResetKind.LATEST)
 
 
@@ -24,6 +28,7 @@ class Positions:
     def __init__(self, connection: Connection, group: str) -> None:
         self._group = group
         self._consumer = clients.consumer(connection, group)
+        self._seeing_all = clients.consumer(connection, group, {"isolation.level": "read_uncommitted"})
 
     def committed(self, places: Iterable[Place]) -> Offsets:
         """Return the committed offsets; places without one are missing."""
@@ -33,6 +38,22 @@ class Positions:
     def ends(self, places: Sequence[Place]) -> Offsets:
         """Return the offsets that the next committed records get."""
         return self._offsets({place: _time(_LATEST, 0) for place in places})
+
+    def settled_ends(self, places: Sequence[Place], seconds: float = _SETTLING_SECONDS) -> Offsets:
+        """Return `ends` when all that was written by now is committed.
+
+        A commit is answered as soon as the coordinator has noted it. The partitions learn of it a little
+        later, and until then their ends lie before its records. Raises `KafkaException` after `seconds`.
+        """
+        written = self._offsets({place: _time(_LATEST, 0) for place in places}, self._seeing_all)
+        deadline = time.monotonic() + seconds
+        ends = self.ends(places)
+        while any(ends[place] < end for place, end in written.items()):
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(_TIMED_OUT, f"transactions are open after {seconds:g} s"))
+            time.sleep(_LOOK_SECONDS)
+            ends = self.ends(places)
+        return ends
 
     def left(self, places: Sequence[Place]) -> int:
         """Return how many records are still to be read; a place that is gone raises at once.
@@ -69,16 +90,17 @@ class Positions:
 
     def close(self) -> None:
         self._consumer.close()
+        self._seeing_all.close()
 
     @clients.patiently
-    def _offsets(self, wanted: Mapping[Place, int]) -> Offsets:
-        return self._asked_once(wanted)
+    def _offsets(self, wanted: Mapping[Place, int], consumer: Consumer | None = None) -> Offsets:
+        return self._asked_once(wanted, consumer)
 
-    def _asked_once(self, wanted: Mapping[Place, int]) -> Offsets:
+    def _asked_once(self, wanted: Mapping[Place, int], consumer: Consumer | None = None) -> Offsets:
         if not wanted:
             return {}
-        asked = [TopicPartition(*place, time) for place, time in wanted.items()]
-        found = self._consumer.offsets_for_times(asked, clients.REQUEST_SECONDS)
+        asked = [TopicPartition(*place, time_ms) for place, time_ms in wanted.items()]
+        found = (consumer or self._consumer).offsets_for_times(asked, clients.REQUEST_SECONDS)
         for partition in found:
             if partition.error is not None:
                 raise KafkaException(partition.error)

@@ -10,7 +10,13 @@ from spark_jobs.runtime.worker import clients
 
 
 class Purge:
-    """Deletes what was processed. A refusal is no failure: the next turn tries again."""
+    """Deletes what was processed. A refusal is no failure: the next turn tries again.
+
+    Tell it what a consumer has just been told: librdkafka's admin client (2.16) has aborted processes whose
+    brokers went away while it looked for partitions' leaders. What is left are brokers that go away between
+    the two; 8,000 such requests to a broker that was killed, paused and started again did no harm. To ask
+    for a topic's metadata first would narrow that, but may make a topic that was deleted.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._admin = AdminClient(clients.settings(connection), logger=clients.quiet_logger())

@@ -73,6 +73,20 @@ def not_changed(application: str, text: str) -> Problem:
     )
 
 
+def not_there(application: str, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_INTERNAL_TOPICS,
+        summary=f"Internal topic {topic} was set up and is not there.",
+        application=application,
+        topic=topic,
+        expected="a topic that stays",
+        found="none",
+        why="Somebody deletes it, or the brokers do not agree on their topics. A running application sets it "
+        "up again.",
+        fix="Find out who deletes topics of this application.",
+    )
+
+
 def made_anew(problem: Problem) -> Problem:
     """Return an error for the planner's warning of a topic that was made anew and holds records.
 

@@ -27,9 +27,12 @@ from spark_jobs.runtime.client.topic_changes import (
     made_anew,
     not_changed,
     not_set_up,
+    not_there,
 )
 
 _log = structlog.get_logger(__name__)
+_SEEN_SECONDS = 30.0
+"""How long a topic that was just made may take to show: brokers take less than a second."""
 _NOT_OURS = (
     ProblemCode.GROUP_ACTIVE,
     ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP,
@@ -86,7 +89,10 @@ class TopicKeeper:
         return self._ids_of(self._ids) != self._ids
 
     def put_right(self, look: Look) -> Look:
-        """Make the changes that `look` asks for, return what is there then; raises `ProblemsError`."""
+        """Make the changes that `look` asks for, return what is there then.
+
+        Raises `ProblemsError`, also for a topic that is gone again at once: the next look finds it so.
+        """
         if not look.changes:
             return look
         reasons = {problem.topic: problem.summary for problem in look.problems}
@@ -101,9 +107,16 @@ class TopicKeeper:
         if failed := change_topics(admin_client(self._connection), look.changes):
             raise ProblemsError([not_changed(look.compiled.application.id, text) for text in failed])
         names = {change.name for change in look.changes}
-        while self._ids_of(names).keys() < names:  # until every broker's answer has them
+        deadline = time.monotonic() + _SEEN_SECONDS
+        while self._ids_of(names).keys() < names and time.monotonic() < deadline:  # until all brokers know
             time.sleep(0.05)
-        return attrs.evolve(self._look(None), problems=look.problems, gone=look.gone)
+        seen = self._look(None)
+        internal = names & {topic.name for topic in seen.compiled.internal_topics}
+        if lost := sorted(internal - seen.ids.keys()):
+            raise ProblemsError([not_there(look.compiled.application.id, topic) for topic in lost])
+        # What was replaced only after `look` keeps its old id: the next look finds it gone and follows.
+        late = {name: self._ids[name] for name in seen.gone - look.gone}
+        return attrs.evolve(seen, problems=look.problems, gone=look.gone, ids={**seen.ids, **late})
 
     def remember(self, look: Look) -> None:
         """Take the topics of `look` for those that have to stay."""

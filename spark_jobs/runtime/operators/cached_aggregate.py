@@ -5,15 +5,19 @@ what is forwarded and logged is the same, in the order of the keys' latest updat
 """
 
 from collections.abc import Callable
+from typing import Final
 
-from infra.model.behaviours import StreamAggregate
+from infra.model.behaviours import AggregationKind, StreamAggregate
 from infra.model.nodes import ProcessorNode
 from spark_jobs.runtime.operators.aggregation import functions_of
 from spark_jobs.runtime.operators.interface import OperatorContext, Process
 from spark_jobs.runtime.records import Headers, InputRecord, Value
 from spark_jobs.runtime.stores.key_value import TimestampedKeyValueBytes
 from spark_jobs.runtime.stores.layers import TIMESTAMP, Cached, read_timestamp, with_timestamp
+from spark_jobs.runtime.tallying import NO_KEY_OR_VALUE
 
+_TIMESTAMP: Final = 3
+_HEADERS: Final = 6
 Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 """(key, total, its timestamp, the latest record's timestamp, headers, input record)"""
 
@@ -39,25 +43,31 @@ def cached_aggregate(behaviour: StreamAggregate, context: OperatorContext) -> Pr
     take = pending.pop
     read = _flushed_into(typed, pending, behaviour, context)
 
+    def before(plain: bytes, timestamp: int) -> tuple[Value, int]:
+        """Take out the key's total so far and its time, those of a key that has none if need be."""
+        known = take(plain, None)
+        if known is not None and known[1] is not None:
+            return known[1], max(known[2], timestamp)
+        stored = read(plain) if known is None else None
+        if stored is None:
+            return init(), timestamp
+        return deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
+
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None or value is None:
-            drop(name, "null key or value")
+            drop(name, NO_KEY_OR_VALUE)
             return
         plain = serialize_key(key)
-        known = take(plain, None)
-        if known is None:
-            stored = read(plain)
-            if stored is None:
-                total, time = init(), timestamp
-            else:
-                total, time = deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
-        elif known[1] is None:
-            total, time = init(), timestamp
-        else:
-            _, total, time, _, _, _ = known
-        time = max(time, timestamp)
+        total, time = before(plain, timestamp)
         pending[plain] = (key, add(key, value, total), time, timestamp, headers, ambient.record)
 
+    def absorb(key: Value, times: int, latest: int, last: InputRecord) -> None:
+        plain = serialize_key(key)
+        total, time = before(plain, latest)
+        pending[plain] = (key, total + times, time, last[_TIMESTAMP], last[_HEADERS], last)
+
+    if behaviour.aggregation.kind is AggregationKind.COUNT:
+        context.task.on_tallies(name, absorb)
     return process
 
 

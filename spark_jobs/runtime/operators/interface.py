@@ -18,6 +18,7 @@ from spark_jobs.runtime.program_interface import EngineSettings, Program, Serde
 from spark_jobs.runtime.records import Ambient, Headers, Value
 from spark_jobs.runtime.stores.clock import Clock
 from spark_jobs.runtime.stores.layers import Append
+from spark_jobs.runtime.tallying import Absorb
 
 Process = Callable[[Value, Value, int, Headers], None]
 """(key, value, timestamp, headers)"""
@@ -76,6 +77,10 @@ class TaskServices(Protocol):
         ...
 
     def on_close(self, close: Callable[[], None]) -> None: ...
+
+    def on_tallies(self, node: str, absorb: Absorb) -> None:
+        """Called for each key of a batch instead of the node's function where that will do (`tallying`)."""
+        ...
 
     def drop(self, node: str, reason: str) -> None:
         """Counts a dropped record (`dropped-records-total`)."""

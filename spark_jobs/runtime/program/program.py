@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib import import_module
 from typing import Literal
 
 import attrs
@@ -13,6 +12,7 @@ from infra.model.nodes import Node, SinkNode, StateStore
 from infra.model.topology import Application
 from spark_jobs.runtime.expressions import Compiled, compile_expression
 from spark_jobs.runtime.program import partitioning
+from spark_jobs.runtime.program.classes import load_class
 from spark_jobs.runtime.program.formats import Defaults
 from spark_jobs.runtime.program.partitioning import PartitionRule, SinkPartitioning
 from spark_jobs.runtime.program_interface import EngineSettings, Partition, Serde
@@ -84,16 +84,7 @@ class SubtopologyProgram:
 
     def load(self, name: str) -> Value:
         """Raises ImportError where `name` is not `module:Class`, or leads nowhere."""
-        module, colon, path = name.partition(":")
-        if not colon:
-            raise ImportError(f"{name} is not of the form module:Class")
-        found: Value = import_module(module)
-        for part in path.split("."):
-            try:
-                found = getattr(found, part)
-            except AttributeError:
-                raise ImportError(f"{module} has no {path}") from None
-        return found
+        return load_class(name)
 
     def partition(self, sink: str) -> Partition | None:
         chosen = self.partitioning.get(sink, SinkPartitioning())

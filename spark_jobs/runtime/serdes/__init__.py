@@ -28,7 +28,7 @@ from spark_jobs.runtime.serdes.formats import (
     serde_of,
     subject,
 )
-from spark_jobs.runtime.serdes.plain import Plain
+from spark_jobs.runtime.serdes.plain import Plain, reads_anything
 from spark_jobs.runtime.serdes.registered_avro import RegistryUnavailableError
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "changed_serde",
     "is_schema_format",
     "plain_serde",
+    "reads_anything",
     "response_serde",
     "schema_key",
     "serde_of",

@@ -98,3 +98,8 @@ PLAIN: Mapping[str, Plain] = {
     "double": _number("double", ">d", _FLOATING),
     "float": _number("float", ">f", _FLOATING),
 }
+
+
+def reads_anything(serde: object) -> bool:
+    """Whether any bytes are a value to it: nothing is found by reading them."""
+    return serde is PLAIN["string"] or serde is PLAIN["bytes"]

@@ -1,24 +1,19 @@
 """One micro-batch through the tasks: a Spark task for each task of the sub-topology."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 import attrs
-import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from spark_jobs.runtime.client.exchange import Ranges
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.program import SubtopologyProgram
 from spark_jobs.runtime.spark.native import transformed
+from spark_jobs.runtime.spark.task_function import TaskFunction
 from spark_jobs.runtime.task import PoisonRecordError
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
-from spark_jobs.runtime.worker.rows import by_task
-from spark_jobs.runtime.worker.work import work
-
-_SCHEMA = "outcome string"
-ToArrow = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @attrs.frozen(kw_only=True)
@@ -27,8 +22,9 @@ class Batches:
 
     `round` is about each batch; `rest` says what goes along (`client.exchange`), `more` reads that.
     `is_single` = all input is of one topic, so Spark's partitions are the tasks' as they come. `report` gets
-    the outcomes. Raises `TaskMigrated` or `PoisonRecordError` after every task has done what it could; what
-    others committed is left out when the batch is tried again.
+    the outcomes. `native` is the program that Spark SQL evaluates, if it does. Raises `TaskMigrated` or
+    `PoisonRecordError` after every task has done what it could; what others committed is left out when the
+    batch is tried again.
     """
 
     order: Callable[[int], WorkOrder]
@@ -37,27 +33,30 @@ class Batches:
     round: Callable[[], AbstractContextManager[None]]
     rest: Callable[[WorkOrder], Ranges]
     more: Callable[[Ranges], DataFrame]
+    native: SubtopologyProgram | None = None
     ticks: bool = False
+    function: TaskFunction = attrs.field(factory=TaskFunction, init=False)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         with self.round():
             order = self.order(batch)
             rest = self.rest(order)
             if rest:
-                rows = rows.unionByName(self.more(rest))
+                rows = rows.unionByName(self.evaluated(self.more(rest)))
                 order = attrs.evolve(order, ends={**order.ends, **{place: rest[place][1] for place in rest}})
             self._work(rows, batch, order, is_whole=not rest)
+
+    def evaluated(self, rows: DataFrame) -> DataFrame:
+        """Return `rows` as tasks want them; of a stream once, for to analyse it takes as long as a batch."""
+        return rows if self.native is None else transformed(rows, self.native)
 
     def _work(self, rows: DataFrame, batch: int, order: WorkOrder, *, is_whole: bool) -> None:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{order.application}: sub-topology {order.query}, batch {batch}")
-        if order.is_native:
-            rows = transformed(rows, order.program)
         shuffled = self.ticks or not self.is_single or not is_whole
         if shuffled:
             rows = _placed(rows, max(order.counts[topic] for topic in order.counts), ticks=self.ticks)
-        told = rows.mapInArrow(_worker(order, shuffled=shuffled), _SCHEMA).collect()
-        outcomes = [_outcome(row.outcome) for row in told]
+        outcomes = self.function.over(rows, batch, order, shuffled=shuffled)
         self.report(batch, outcomes)
         _check(outcomes)
 
@@ -69,25 +68,6 @@ def _placed(rows: DataFrame, tasks: int, *, ticks: bool) -> DataFrame:
         places = sql.when(sql.col("topic").isNull(), everywhere).otherwise(sql.array("partition"))
         rows = rows.withColumn("partition", sql.explode(places))
     return rows.repartitionById(tasks, sql.col("partition"))
-
-
-def _worker(order: WorkOrder, *, shuffled: bool) -> ToArrow:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tasks = by_task(batches, shuffled=shuffled)
-        outcomes = [
-            work(order, partition, rows.records, tick=rows.tick) for partition, rows in sorted(tasks.items())
-        ]
-        if outcomes:
-            lines = [json.dumps(attrs.asdict(outcome)) for outcome in outcomes]
-            yield pa.RecordBatch.from_pydict({"outcome": lines})
-
-    return run
-
-
-def _outcome(line: str) -> Outcome:
-    fields = json.loads(line)
-    migrated = fields.pop("migrated")
-    return Outcome(**fields, migrated=tuple(migrated) if migrated else None)
 
 
 def _check(outcomes: Iterable[Outcome]) -> None:

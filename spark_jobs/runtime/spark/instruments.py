@@ -14,6 +14,10 @@ from spark_jobs.runtime.spark.application import StreamsApplication
 _COUNTERS = {
     "recordsRead": ("headwater_runtime_records_read", "Records taken from source topics."),
     "recordsWritten": ("headwater_runtime_records_written", "Records sent to sinks and changelogs."),
+    "recordsDropped": (
+        "headwater_runtime_records_dropped",
+        "Records left out by operators (no key, too late) or exception handlers (dropped-records-total).",
+    ),
     "recordsRestored": ("headwater_runtime_records_restored", "Records read back from changelogs."),
     "restarts": ("headwater_runtime_query_restarts", "Times the query was started again after a failure."),
 }
@@ -70,6 +74,7 @@ class _Collector:
 
     def collect(self) -> Iterable[Metric]:
         status = self._instruments.status()
+        yield _states(status)
         labels = ["application_id", "subtopology_id"]
         for field, (name, text) in _COUNTERS.items():
             counter = CounterMetricFamily(name, text, labels=labels)
@@ -82,3 +87,14 @@ class _Collector:
                 if part[field] is not None:
                     gauge.add_metric([status["application"], part["id"]], part[field])
             yield gauge
+
+
+def _states(status: Mapping[str, Any]) -> Metric:
+    gauge = GaugeMetricFamily(
+        "headwater_runtime_client_state",
+        "1 for the state that the client is in (KafkaStreams.State), 0 for the others.",
+        labels=["application_id", "state"],
+    )
+    for state in ClientState:
+        gauge.add_metric([status["application"], state.value], float(state.value == status["state"]))
+    return gauge

@@ -14,7 +14,7 @@ from infra.model.behaviours import (
 )
 from infra.model.nodes import ProcessorNode, SinkNode, SourceNode
 from spark_jobs.runtime.program import SubtopologyProgram
-from spark_jobs.runtime.worker.rows import COLUMNS
+from spark_jobs.runtime.worker.task_input import COLUMNS
 
 _BYTES = "bytes"
 

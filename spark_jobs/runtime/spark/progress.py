@@ -20,6 +20,7 @@ class QueryProgress:
     read: int = 0
     written: int = 0
     skipped: int = 0
+    dropped: int = 0
     restored: int = 0
     state_bytes: dict[int, int] = attrs.field(factory=dict)
     stream_time: int = -1
@@ -36,6 +37,7 @@ NOTHING: Mapping[str, int | float] = {
     "recordsRead": 0,
     "recordsWritten": 0,
     "recordsSkipped": 0,
+    "recordsDropped": 0,
     "recordsRestored": 0,
     "recordsPerSecond": 0.0,
     "stateBytes": 0,
@@ -59,6 +61,7 @@ class Progress:
                 read += outcome.read
                 of.written += outcome.written
                 of.skipped += outcome.skipped
+                of.dropped += outcome.dropped
                 of.restored += outcome.restored
                 of.state_bytes[outcome.partition] = outcome.state_bytes
                 of.stream_time = max(of.stream_time, outcome.stream_time)
@@ -75,6 +78,7 @@ class Progress:
                     "recordsRead": of.read,
                     "recordsWritten": of.written,
                     "recordsSkipped": of.skipped,
+                    "recordsDropped": of.dropped,
                     "recordsRestored": of.restored,
                     "recordsPerSecond": round(of.rate(now), 1),
                     "stateBytes": sum(of.state_bytes.values()),

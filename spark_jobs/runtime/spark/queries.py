@@ -10,6 +10,7 @@ import structlog
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.runtime.client.ending import reason
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import QueryState
 from spark_jobs.runtime.spark.batches import Batches
@@ -36,8 +37,6 @@ class QuerySpec:
 
 _log = structlog.get_logger(__name__)
 _LOOK_SECONDS = 0.05
-_SHOWN_CHARACTERS = 2_000
-"""Of a failure's text: Python's and Spark's tracebacks end with what happened."""
 
 
 class BatchFailedError(Exception):
@@ -53,7 +52,7 @@ class SubtopologyQuery:
         self._spark = spark
         self._query: StreamingQuery | None = None
         self._lock = RLock()
-        self._state = QueryState.STOPPED
+        self._state = QueryState.STARTING
         self.restarts = 0
         self._failures = 0
         self._start_at = 0.0
@@ -72,7 +71,7 @@ class SubtopologyQuery:
 
     def start(self) -> None:
         """Raise `ProblemsError` or `KafkaException` when the source's positions cannot be had."""
-        stream = read(self._spark, self.spec.source())
+        stream = self.spec.batches.evaluated(read(self._spark, self.spec.source()))
         if self.spec.batches.ticks:
             stream = with_ticks(self._spark, stream)
         self._query = (
@@ -160,8 +159,9 @@ class SubtopologyQuery:
         if self.failure is None and self._query is not None:
             self.failure = self._query.exception()
         pause = self.spec.restarts.pause_ms(self.failure, self._failures)
-        reason = str(self.failure).strip()[-_SHOWN_CHARACTERS:]
-        _log.warning("query failed", query=self.spec.name, again_in_ms=pause, reason=reason)
+        why = None if self.failure is None else reason(self.failure)
+        _log.warning("query failed", query=self.spec.name, again_in_ms=pause, reason=why)
+        _log.debug("query failed", query=self.spec.name, failure=str(self.failure))
         if pause is None:
             self._state = QueryState.FAILED
         else:

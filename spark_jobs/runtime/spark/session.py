@@ -13,8 +13,8 @@ _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-ROWS_AT_ONCE = 20_000
-"""Rows of an Arrow batch: what a Python worker holds as objects at a time, besides what it has to sort."""
+ROWS_AT_ONCE = 2_000
+"""Rows of an Arrow batch: of 1 MiB each, Kafka's limit unless a topic has its own, they just fit."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,6 +46,8 @@ class SessionSettings:
             "spark.sql.streaming.minBatchesToRetain": "10",
             "spark.sql.streaming.metricsEnabled": "true",
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
+            # With a limit of bytes Spark adds up the columns' sizes after each row: a third of a row's cost.
+            "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
             "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
             "spark.python.worker.reuse": "true",
             # One batch of a query must not wait for another query's long one.
@@ -54,6 +56,8 @@ class SessionSettings:
             "spark.redaction.regex": _HIDDEN,
             "spark.sql.redaction.options.regex": _HIDDEN,
             "spark.ui.showConsoleProgress": "false",
+            # What Spark's page shows of a plan is written with each batch: aligned, it takes longer to write.
+            "spark.sql.ui.explainMode": "simple",
         }
         if self.local_checkpoints:
             settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
@@ -79,4 +83,17 @@ def start_session(settings: SessionSettings) -> SparkSession:
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel(settings.conf.get("spark.log.level", "WARN"))
+    if settings.local_checkpoints:
+        _leave_out_checksums(session)
     return session
+
+
+def _leave_out_checksums(session: SparkSession) -> None:
+    """Have Hadoop write no file of checksums beside each local file.
+
+    For every file, these too, it starts a process that sets the permissions: the larger part of what the logs
+    of a batch take. A torn log is not JSON, and a checkpoint can be thrown away.
+    """
+    context = session.sparkContext
+    files = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]  # noqa: SLF001 - Hadoop has no setting
+    files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001

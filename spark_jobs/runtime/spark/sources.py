@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from infra.observe import Connection
-from spark_jobs.runtime.worker.rows import COLUMNS
+from spark_jobs.runtime.worker.task_input import COLUMNS
 
 RECORDS_AT_ONCE = 500_000
 _HEADERS = "array<struct<key:string,value:binary>>"

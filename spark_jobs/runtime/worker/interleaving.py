@@ -19,9 +19,9 @@ _TIME: Final = 3
 _topic = itemgetter(_TOPIC)
 
 
-def marked(records: Sequence[OutputRecord], shared: frozenset[str], task: int) -> Sequence[OutputRecord]:
+def marked(records: Iterable[OutputRecord], shared: frozenset[str], task: int) -> Iterable[OutputRecord]:
     """Return `records`, those of the topics `shared` with a header that names the task."""
-    if shared.isdisjoint(map(_topic, records)):
+    if not shared:
         return records
     header = (_HEADER, b"%d" % task)
     return [
@@ -37,7 +37,7 @@ def interleaved(records: Sequence[InputRecord], shared: frozenset[str]) -> Seque
 
     Records that came without one are taken for another task's. All others come as they came.
     """
-    if shared.isdisjoint(map(_topic, records)):
+    if not shared or shared.isdisjoint(map(_topic, records)):
         return records
     others: list[InputRecord] = []
     written: dict[tuple[str, bytes | None], list[InputRecord]] = {}
@@ -53,6 +53,12 @@ def interleaved(records: Sequence[InputRecord], shared: frozenset[str]) -> Seque
     return others + [
         record for _, record in merge(*map(_by_reached_time, written.values()), key=itemgetter(0))
     ]
+
+
+def unmarked(record: InputRecord) -> InputRecord:
+    """Return `record` without the header."""
+    *fields, headers = record
+    return (*fields, headers[:-1]) if headers and headers[-1][0] == _HEADER else record  # type: ignore[return-value]
 
 
 def _by_reached_time(records: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:

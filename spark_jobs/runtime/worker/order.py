@@ -55,7 +55,8 @@ class WorkOrder:
 class Outcome:
     """What became of a task's part of a batch. `skipped` records had been committed before.
 
-    `restored` records came from changelogs first.
+    `restored` records came from changelogs first. `dropped` ones were left out by operators or by exception
+    handlers (`dropped-records-total`), `passed_over` says what was wrong with the last of the handlers'.
     `migrated` is (topic, wanted partition, its partitions); `poison` says which record cannot be handled.
     """
 
@@ -63,6 +64,8 @@ class Outcome:
     read: int = 0
     skipped: int = 0
     written: int = 0
+    dropped: int = 0
+    passed_over: str | None = None
     stream_time: int = -1
     seconds: float = 0.0
     restored: int = 0

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from infra.observe import Connection
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
@@ -18,11 +18,13 @@ Commits = Mapping[tuple[str, int], tuple[int, str]]
 
 _POLL_EVERY = 10_000
 _GRACE_SECONDS = 5.0
+_REPORT_SECONDS = 1.0
 _SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",  # Java's default partitioner
     "linger.ms": 5,
     "retry.backoff.ms": 10,  # a transaction right after another one waits for its marks
     "batch.size": 262_144,
+    "message.max.bytes": 1_048_588,  # what brokers take by default; librdkafka's own is a little less
     "queue.buffering.max.messages": 500_000,
     "queue.buffering.max.kbytes": 262_144,
     "delivery.report.only.error": True,
@@ -31,8 +33,11 @@ _ANY_PARTITION = -1
 
 
 class Outbox(Protocol):
-    def send(self, records: Iterable[OutputRecord]) -> None:
-        """Raise `TaskMigrated` for a partition that does not exist, `KafkaException` when Kafka refuses."""
+    def send(self, records: Iterable[OutputRecord]) -> int:
+        """Return how many there were.
+
+        Raises `TaskMigrated` for a partition that does not exist, `KafkaException` when Kafka refuses.
+        """
         ...
 
     def commit(self, commits: Commits) -> None:
@@ -67,17 +72,22 @@ class TransactionalOutbox:
         self._sender = _Sender(self._producer)
         self._is_open = False
 
-    def send(self, records: Iterable[OutputRecord]) -> None:
+    def send(self, records: Iterable[OutputRecord]) -> int:
         self._begin()
-        self._sender.send(records)
+        return self._sender.send(records)
 
     def commit(self, commits: Commits) -> None:
         self._begin()
         offsets, group = _partitions(commits), self._reader.consumer_group_metadata()
-        self._ask("send offsets", partial(self._producer.send_offsets_to_transaction, offsets, group))
-        self._ask("commit", self._producer.commit_transaction)
+        try:
+            self._ask("send offsets", partial(self._producer.send_offsets_to_transaction, offsets, group))
+            self._ask("commit", self._producer.commit_transaction)
+        except KafkaException:
+            # A record that was refused is why the transaction cannot go on; its report may be on its way.
+            self._producer.poll(_REPORT_SECONDS)
+            self._reports.check()
+            raise
         self._is_open = False
-        self._reports.check()
 
     def abort(self) -> None:
         if self._is_open:
@@ -113,8 +123,8 @@ class PlainOutbox:
         )
         self._sender = _Sender(self._producer)
 
-    def send(self, records: Iterable[OutputRecord]) -> None:
-        self._sender.send(records)
+    def send(self, records: Iterable[OutputRecord]) -> int:
+        return self._sender.send(records)
 
     def commit(self, commits: Commits) -> None:
         self._producer.flush()
@@ -132,10 +142,11 @@ class _Sender:
         self._producer = producer
         self._counts: dict[str, int] = {}
 
-    def send(self, records: Iterable[OutputRecord]) -> None:
+    def send(self, records: Iterable[OutputRecord]) -> int:
         # By position, as keywords take longer than the rest; `produce_batch` refuses timestamps.
         produce, poll, counts = self._producer.produce, self._producer.poll, self._counts
-        for number, (topic, partition, key, value, timestamp, headers) in enumerate(records):
+        number = 0
+        for number, (topic, partition, key, value, timestamp, headers) in enumerate(records, 1):
             if partition is None:
                 to = _ANY_PARTITION
             else:
@@ -153,6 +164,7 @@ class _Sender:
                     poll(0.05)
             if number % _POLL_EVERY == 0:
                 poll(0)
+        return number
 
     def _check_partition(self, topic: str, partition: int) -> None:
         """Raise `TaskMigrated` if the topic, asked anew, has no such partition."""
@@ -173,16 +185,14 @@ class _Reports:
     def __init__(self) -> None:
         self._failure: KafkaException | None = None
 
-    def note(self, error: Any, message: object) -> None:  # noqa: ANN401 - KafkaError or None
-        del message
+    def note(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failure is None:
-            self._failure = KafkaException(error)
+            self._failure = KafkaException(KafkaError(error.code(), f"{message.topic()}: {error.str()}"))
 
     def check(self) -> None:
         """Raise `KafkaException` if a record was not delivered."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        if self._failure is not None:
+            raise self._failure
 
 
 def _partitions(commits: Commits) -> list[TopicPartition]:

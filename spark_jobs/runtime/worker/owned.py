@@ -14,10 +14,10 @@ Killed before 5 nothing has happened; killed after it, 2 of the next owner appli
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
-from spark_jobs.runtime.records import InputRecord, OutputRecord
+from spark_jobs.runtime.records import OutputRecord
 from spark_jobs.runtime.stores.local_state import LocalState, MemoryState
 from spark_jobs.runtime.task import Task
 from spark_jobs.runtime.worker.catch_up import catch_up
@@ -26,7 +26,9 @@ from spark_jobs.runtime.worker.interleaving import interleaved, marked
 from spark_jobs.runtime.worker.marker import Marker
 from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
-from spark_jobs.runtime.worker.session import Place, open_session
+from spark_jobs.runtime.worker.session import open_session
+from spark_jobs.runtime.worker.tallies import tallies
+from spark_jobs.runtime.worker.task_input import Columns, Place, TaskInput
 
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's own is."""
@@ -49,29 +51,42 @@ class OwnedTask:
             else Task(order.program, partition, self._state, global_stores(order))
         )
 
-    def work(self, order: WorkOrder, records: Sequence[InputRecord], *, tick: bool) -> Outcome:
+    def work(self, order: WorkOrder, input_: TaskInput, *, tick: bool) -> Outcome:
         """Do the task's part of a batch; `tick` = also without records, for punctuations by the wall clock.
 
         Raises `TaskMigrated`, `PoisonRecordError`, `KafkaException`.
         """
-        fresh = _fresh(records, self._session.positions)
+        fresh = input_.after(self._session.positions)
         if not fresh and not tick:
-            return Outcome(partition=self._partition, skipped=len(records))
+            return Outcome(partition=self._partition, skipped=len(input_))
+        positions, times = fresh.reached()
         global_stores(order)
-        outputs = self._task.process(interleaved(fresh, order.shared), time.time_ns() // 1_000_000)
-        written = marked(outputs, order.shared, self._partition)
-        positions, times = _positions(fresh)
-        self._settle(order, positions, times, written)
+        outputs = self._outputs(fresh, order.shared)
+        written = self._settle(order, positions, times, marked(outputs, order.shared, self._partition))
         restored, self._restored = self._restored, 0
+        dropped, passed_over = self._task.take_dropped()
         return Outcome(
             partition=self._partition,
             read=len(fresh),
-            skipped=len(records) - len(fresh),
-            written=len(written),
+            skipped=len(input_) - len(fresh),
+            written=written,
+            dropped=dropped,
+            passed_over=passed_over,
             stream_time=max(times.values(), default=-1),
             restored=restored,
             state_bytes=self._state_bytes(),
         )
+
+    def _outputs(self, fresh: TaskInput, shared: frozenset[str]) -> Iterable[OutputRecord]:
+        task = self._task
+        if isinstance(task, NativeTask):
+            return task.process(fresh, shared)
+        now = time.time_ns() // 1_000_000
+        if task.counting is not None and isinstance(fresh, Columns) and fresh.are_there:
+            counted = tallies(fresh, shared)
+            if counted is not None:
+                return task.process_tallies(counted, now)
+        return task.process(interleaved(fresh.records(), shared), now)
 
     def close(self) -> None:
         """Let go: what was not committed never happened."""
@@ -90,18 +105,19 @@ class OwnedTask:
         order: WorkOrder,
         positions: Mapping[Place, int],
         times: Mapping[Place, int],
-        written: Sequence[OutputRecord],
-    ) -> None:
-        """Make the batch hold: outside in Kafka, and here on disk."""
+        outputs: Iterable[OutputRecord],
+    ) -> int:
+        """Make the batch hold, outside in Kafka and here on disk; return how many records were written."""
         version = self._session.marker.version
-        self._session.outbox.send(written)
+        sent = self._session.outbox.send(outputs)
         self._state.prepare(version)
         if not positions:  # a tick: the marker needs a place to stand
             place = order.inputs(self._partition)[0]
             positions = {place: self._session.positions.get(place, 0)}
         positions = {place: max(offset, order.ends.get(place, 0)) for place, offset in positions.items()}
         self._session.commit(positions, times, Marker(version + 1, dict(self._state.metadata)))
-        self._state.commit(version, self._changelog_offsets(order, written, positions))
+        self._state.commit(version, self._changelog_offsets(order, outputs, positions))
+        return sent
 
     def _changelog_offsets(
         self, order: WorkOrder, written: Iterable[OutputRecord], positions: Mapping[Place, int]
@@ -112,25 +128,3 @@ class OwnedTask:
         after = {topic: offset + counts[topic] for topic, offset in known.items() if topic in counts}
         sources = set(order.program.source_changelogs.values())
         return after | {topic: next_ for (topic, _), next_ in positions.items() if topic in sources}
-
-
-def _positions(read: Sequence[InputRecord]) -> tuple[dict[Place, int], dict[Place, int]]:
-    """Return for each input partition the offset after the last record, and the largest timestamp."""
-    places = _by_place(read)
-    positions = {place: of[-1][2] + 1 for place, of in places.items()}
-    return positions, {place: max(map(itemgetter(3), of)) for place, of in places.items()}
-
-
-def _by_place(records: Sequence[InputRecord]) -> Mapping[Place, Sequence[InputRecord]]:
-    """Return the records of each input partition, in order; a task has one partition of each topic."""
-    topics = set(map(itemgetter(0), records))
-    if len(topics) == 1:
-        return {records[0][:2]: records}
-    return {(topic, records[0][1]): [record for record in records if record[0] == topic] for topic in topics}
-
-
-def _fresh(records: Sequence[InputRecord], positions: Mapping[Place, int]) -> Sequence[InputRecord]:
-    """Return those that were not committed yet; a replayed batch begins with some that were."""
-    if all(of[0][2] >= positions.get(place, 0) for place, of in _by_place(records).items()):
-        return records
-    return [record for record in records if record[2] >= positions.get((record[0], record[1]), 0)]

@@ -1,62 +1,58 @@
-"""Spark's rows of a batch as the engine's records."""
+"""Spark's rows of a batch, sorted out by task."""
 
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from spark_jobs.runtime.records import Headers, InputRecord
+from spark_jobs.runtime.worker.task_input import Columns, Records, TaskInput, records
 
-COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
-"""`time` in milliseconds. A tick is a row that has a partition and nothing else."""
+if TYPE_CHECKING:
+    from spark_jobs.runtime.records import InputRecord
 
 
 @attrs.define
 class TaskRows:
     """A task's part of a batch; `tick` = the wall clock moves on for it, too."""
 
-    records: list[InputRecord] = attrs.field(factory=list)
+    input: TaskInput
     tick: bool = False
 
 
 def by_task(batches: Iterable[pa.RecordBatch], *, shuffled: bool) -> Mapping[int, TaskRows]:
-    """Return partition → rows, by offset within each topic; Spark keeps their order unless it shuffles."""
-    tasks: dict[int, TaskRows] = {}
+    """Return partition → rows, by offset within each topic.
+
+    Unless Spark has shuffled them they are of one input partition or few, one after the other, in order.
+    """
+    filled = (batch for batch in batches if batch.num_rows)
+    return _shuffled(filled) if shuffled else _in_order(filled)
+
+
+def _in_order(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:
+    places: dict[int, Columns] = {}
     for batch in batches:
-        if batch.num_rows:
-            _sort_out(batch, tasks)
-    if shuffled:
-        for task in tasks.values():
-            task.records.sort(key=itemgetter(0, 2))
-    return tasks
+        partitions = batch.column("partition")
+        found = pc.unique(partitions).to_pylist()
+        for partition in found:
+            rows = batch if len(found) == 1 else batch.filter(pc.equal(partitions, partition))
+            place = (rows.column("topic")[0].as_py(), partition)
+            places.setdefault(partition, Columns(place, [])).batches.append(rows)
+    return {partition: TaskRows(columns) for partition, columns in places.items()}
 
 
-def _sort_out(batch: pa.RecordBatch, tasks: dict[int, TaskRows]) -> None:
-    partitions = batch.column("partition")
-    range_ = pyarrow.compute.min_max(partitions).as_py()
-    records = list(_records(batch))
-    if range_["min"] == range_["max"] and not batch.column("topic").null_count:
-        tasks.setdefault(range_["min"], TaskRows()).records.extend(records)
-        return
-    is_tick = batch.column("topic").is_null().to_pylist()
-    for record, tick in zip(records, is_tick, strict=True):
-        task = tasks.setdefault(record[1], TaskRows())
-        if tick:
-            task.tick = True
-        else:
-            task.records.append(record)
-
-
-def _records(batch: pa.RecordBatch) -> Iterable[InputRecord]:
-    columns = [batch.column(name).to_pylist() for name in COLUMNS[:-1]]
-    return zip(*columns, _headers(batch.column("headers")), strict=True)
-
-
-def _headers(column: pa.Array) -> Iterable[Headers]:
-    if not len(column.values):
-        return ((),) * len(column)
-    return [
-        tuple((header["key"], header["value"]) for header in headers or ()) for headers in column.to_pylist()
-    ]
+def _shuffled(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:
+    tasks: dict[int, list[InputRecord]] = {}
+    ticks: set[int] = set()
+    for batch in batches:
+        for record, is_tick in zip(records(batch), batch.column("topic").is_null().to_pylist(), strict=True):
+            task = tasks.setdefault(record[1], [])
+            if is_tick:
+                ticks.add(record[1])
+            else:
+                task.append(record)
+    for task in tasks.values():
+        task.sort(key=itemgetter(0, 2))
+    return {partition: TaskRows(Records(task), partition in ticks) for partition, task in tasks.items()}

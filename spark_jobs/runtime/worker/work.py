@@ -7,7 +7,7 @@ for many records it takes the task over.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from multiprocessing.connection import Client, Connection, Listener
 from multiprocessing.reduction import ForkingPickler
 from secrets import token_hex
@@ -17,24 +17,24 @@ from types import MappingProxyType
 import attrs
 
 from spark_jobs.runtime.partitioners.checked import TaskMigrated
-from spark_jobs.runtime.records import InputRecord
 from spark_jobs.runtime.task import PoisonRecordError
 from spark_jobs.runtime.worker.lease import Lease, read_holder, take
 from spark_jobs.runtime.worker.order import Outcome, WorkOrder
 from spark_jobs.runtime.worker.owned import OwnedTask
+from spark_jobs.runtime.worker.task_input import TaskInput
 
 _FEW = 2_000
 _PATIENCE_SECONDS = 120.0
 
 
-def work(order: WorkOrder, partition: int, records: Sequence[InputRecord], *, tick: bool) -> Outcome:
+def work(order: WorkOrder, partition: int, input_: TaskInput, *, tick: bool) -> Outcome:
     """Do it, here or at the task's home.
 
     Raises `KafkaException` when Kafka fails: then nothing of the batch holds, or all of it, and the next
     attempt finds out which.
     """
     started = time.perf_counter()
-    outcome = _HOME.work(order, partition, records, tick=tick)
+    outcome = _HOME.work(order, partition, input_, tick=tick)
     return attrs.evolve(outcome, seconds=time.perf_counter() - started)
 
 
@@ -56,9 +56,7 @@ class _Home:
         self._process = 0
         self._holder = ""
 
-    def work(
-        self, order: WorkOrder, partition: int, records: Sequence[InputRecord], *, tick: bool
-    ) -> Outcome:
+    def work(self, order: WorkOrder, partition: int, input_: TaskInput, *, tick: bool) -> Outcome:
         task = order.task(partition)
         place = self._place(task)
         with place.lock:
@@ -66,22 +64,22 @@ class _Home:
                 holder = read_holder(order.state_folder, task)
                 away = None
                 if holder != self._holder:
-                    away = _elsewhere(holder, order, partition, records, tick=tick)
+                    away = _elsewhere(holder, order, partition, input_, tick=tick)
                 if away is not None:
                     return away
             was_owned = place.owned is not None
             try:
-                return self._here(order, partition, place, records, tick=tick)
+                return self._here(order, partition, place, input_, tick=tick)
             except _Fatal as fatal:
                 return fatal.outcome
             except Exception:
                 if not was_owned:
                     raise
                 # Another machine may have had the task meanwhile: a new session knows what holds.
-                return self._here(order, partition, place, records, tick=tick)
+                return self._here(order, partition, place, input_, tick=tick)
 
     def _here(
-        self, order: WorkOrder, partition: int, place: _Place, records: Sequence[InputRecord], *, tick: bool
+        self, order: WorkOrder, partition: int, place: _Place, input_: TaskInput, *, tick: bool
     ) -> Outcome:
         try:
             if place.owned is not None and place.owned.edition != order.edition:
@@ -89,7 +87,7 @@ class _Home:
             if place.owned is None:
                 place.lease = place.lease or take(order.state_folder, order.task(partition), self._holder)
                 place.owned = OwnedTask(order, partition)
-            return place.owned.work(order, records, tick=tick)
+            return place.owned.work(order, input_, tick=tick)
         except BaseException as error:
             self._leave(place)
             if isinstance(error, TaskMigrated):
@@ -133,15 +131,15 @@ class _Home:
 
     def _answer(self, caller: Connection) -> None:
         with caller:
-            order, partition, records, tick = caller.recv()
+            order, partition, input_, tick = caller.recv()
             place = self._place(order.task(partition))
             with place.lock:
-                if records is None or place.owned is None:
+                if input_ is None or place.owned is None:
                     self._leave(place)
                     caller.send(None)
                     return
                 try:
-                    caller.send(self._here(order, partition, place, records, tick=tick))
+                    caller.send(self._here(order, partition, place, input_, tick=tick))
                 except _Fatal as fatal:
                     caller.send(fatal.outcome)
                 except Exception:  # noqa: BLE001 - the caller tries it itself and meets whatever it was
@@ -155,7 +153,7 @@ class _Fatal(Exception):  # noqa: N818 - carries an outcome out
 
 
 def _elsewhere(
-    holder: str, order: WorkOrder, partition: int, records: Sequence[InputRecord], *, tick: bool
+    holder: str, order: WorkOrder, partition: int, input_: TaskInput, *, tick: bool
 ) -> Outcome | None:
     """Have the task's home do it if the records are few, else let go; None = it is to be done here."""
     address, _, key = holder.partition("\n")
@@ -163,7 +161,7 @@ def _elsewhere(
         return None
     try:
         with Client(address, authkey=key.encode()) as home:
-            home.send((order, partition, records if len(records) <= _FEW else None, tick))
+            home.send((order, partition, input_ if len(input_) <= _FEW else None, tick))
             return home.recv() if home.poll(_PATIENCE_SECONDS) else None
     except (OSError, EOFError):
         return None  # it has died

@@ -5,14 +5,14 @@ from tests.bench.runtime.workloads import Keys, Workload
 _OTHER_KEYS = (Keys.FEW, Keys.UNIQUE, Keys.SKEWED)
 OPERATORS = (
     Workload(name="map", operator="map", rounds=3, of_plain=0.8, of_streams=1.0),
-    Workload(name="map, exactly once", operator="map", exactly_once=True, share=0.4, has_plain_peer=False),
+    Workload(name="map, exactly once", operator="map", exactly_once=True, share=0.2, has_plain_peer=False),
     Workload(name="count, an update a batch", operator="count", rounds=3, of_plain=0.7, of_streams=1.0),
     Workload(
         name="count, each update, exactly once",
         operator="count",
         every_update=True,
         exactly_once=True,
-        share=0.4,
+        share=0.15,
         rounds=3,
         has_plain_peer=False,
         of_streams=1.0,
@@ -20,7 +20,7 @@ OPERATORS = (
 )
 KEYS = (
     *(
-        Workload(name=f"a batch: {keys.value}", operator="count", keys=keys, share=0.4)
+        Workload(name=f"a batch: {keys.value}", operator="count", keys=keys, share=0.25)
         for keys in _OTHER_KEYS
     ),
     *(
@@ -30,14 +30,14 @@ KEYS = (
             keys=keys,
             every_update=True,
             exactly_once=True,
-            share=0.2,
+            share=0.1,
             has_plain_peer=False,
         )
         for keys in _OTHER_KEYS
     ),
 )
 AT_ONCE = tuple(
-    Workload(name=f"map, {lanes} at once", operator="map", lanes=lanes, share=0.4) for lanes in (1, 4, 8)
+    Workload(name=f"map, {lanes} at once", operator="map", lanes=lanes, share=0.2) for lanes in (1, 4, 8)
 )
 _ONE_AND_A_HALF = 1.5
 """Of what the prototype took: 0.08 s for a map, 0.3 s for a count."""

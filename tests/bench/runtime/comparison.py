@@ -28,7 +28,7 @@ from tests.bench.runtime.workloads import CORES, Workload
 from toolchain import PulumiToolchain, ensure_spark_jars
 from toolchain.broker import Broker
 
-_RECORDS = 2_000_000
+_RECORDS = 8_000_000
 _LATENCY_RECORDS = 100
 _ROUNDS = 3
 _WIDTH = 150
@@ -43,11 +43,11 @@ class _Bench:
     progress: Console
 
     def warm_up(self, records: int) -> None:
-        """Run what every other run begins with: code is compiled and Python workers are there."""
+        """Run each operator whole: a JVM goes on compiling for minutes, which a service has behind it."""
         for workload in OPERATORS:
             for side in self._sides(workload):
                 self._tell(f"warming up: {workload.name}, {side.title}")
-                throughput.seconds_of(side, workload, self.topics, workload.sizes(records)[0])
+                throughput.seconds_of(side, workload, self.topics, workload.sizes(records)[1])
 
     def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> None:
         figures = [

@@ -1,6 +1,7 @@
 """A document in the making: what random calls draw from and write to."""
 
 import random
+from collections.abc import Collection
 from typing import Any, Literal
 
 import attrs
@@ -55,6 +56,10 @@ class Draft:
         given = {"from": on.alias} if on is not None else {}
         self.steps.append({call: {**given, **options, "as": handle.alias}})
         self.handles.append(handle)
+        self.emitted(handle.alias, [on.alias if on is not None else "", options.get("with", "")])
+
+    def emitted(self, alias: str, parents: Collection[str]) -> None:
+        """Hear of each result and of those that it is made of."""
 
     def topic(self) -> str:
         self.topics.append(f"t{len(self.topics)}")

@@ -1,13 +1,13 @@
 """Random topologies that data can flow through, with the functions that the Java helper has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
 import attrs
 
 from tests.runtime.fuzzing import aggregations, joins, sources, streams, tables
-from tests.runtime.fuzzing.draft import Draft, Handle, Kind, NoPartnerError, Options
+from tests.runtime.fuzzing.draft import Draft, Handle, NoPartnerError, Options
 from tests.runtime.fuzzing.functions import TOTAL, Functions
 
 Make = Callable[[Any, Handle], None]
@@ -97,19 +97,7 @@ class TableGenerator(Draft):
             sources.sink(self, handle)
         return {"application": {"id": "app"}, "topology": self.steps}
 
-    def emit(
-        self,
-        call: str,
-        options: Options,
-        kind: Kind,
-        on: Handle | None = None,
-        *,
-        windowed: bool = False,
-        versioned: bool = False,
-    ) -> None:
-        super().emit(call, options, kind, on, windowed=windowed, versioned=versioned)
-        alias = self.handles[-1].alias
-        parents = [on.alias if on is not None else "", options.get("with", "")]
+    def emitted(self, alias: str, parents: Collection[str]) -> None:
         known = [self.made_of[parent] for parent in parents if parent in self.made_of]
         self.made_of[alias] = frozenset().union(*known) or frozenset({alias})
 

@@ -135,13 +135,6 @@ def _first_difference(one: list[Any], other: list[Any]) -> int:
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
-@pytest.fixture(scope="module")
-def kafka_streams() -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams(timeout_seconds=600)
-    yield oracle
-    oracle.close()
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_tasks_go_on_where_others_stopped(seed: int) -> None:
     document, data = situation(seed)

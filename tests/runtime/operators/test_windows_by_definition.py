@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.runtime.driver import Driver
 
-QUICK = settings(max_examples=150, deadline=None)
+QUICK = settings(max_examples=150)
 RECORDS = st.lists(st.tuples(st.sampled_from(["k", "l"]), st.integers(0, 60)), max_size=18)
 _TOPOLOGY = """
 - stream: {{topic: in, serdes: {{key: string, value: string}}}}

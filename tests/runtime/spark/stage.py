@@ -11,7 +11,8 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.client.loading import runnable
 from spark_jobs.runtime.client.restarts import Restarts
-from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from spark_jobs.runtime.spark.application import StreamsApplication
+from spark_jobs.runtime.spark.run_settings import RunSettings
 from tests.runtime.spark.kafka_topics import Topics
 
 PATIENCE_SECONDS = 240.0
@@ -55,7 +56,7 @@ class Stage:
         internal = {f"{id_}-{suffix}": config for suffix, config in (set_up or {}).items()}
         self.topics.create(dict.fromkeys([source, sink, *internal], partitions))
         for name, settings in internal.items():
-            self.topics.configure(name, settings)
+            self.topics.set_up(name, settings)
         configs = {
             "repartition.purge.interval.ms": "500",
             "statestore.cache.max.bytes": "0",

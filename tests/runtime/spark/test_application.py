@@ -62,12 +62,17 @@ def test_a_record_that_cannot_be_read_stops_or_is_passed_over(stage: Stage) -> N
         assert running.application.state is ClientState.ERROR
         (query,) = running.application.queries.values()
         assert f"{running.source}" in str(query.failure)
+        (problem,) = running.application.problems
+        assert problem.code is ProblemCode.QUERY_FAILED
+        assert f"record of {running.source}, partition 0, offset 1" in (problem.found or "")
     handler = {"deserialization.exception.handler": _CONTINUE}
     with stage.application(MAP, handler, VALUE="long") as running:
         running.application.start()
         running.feed(b"\0\0\0\0\0\0\0\7", b"short", b"\0\0\0\0\0\0\0\10")
         running.application.wait_until_idle()
         assert running.values() == [b"<7>", b"<8>"]
+        (part,) = running.application.told()
+        assert (part["recordsRead"], part["recordsDropped"]) == (3, 1)
 
 
 def test_offsets_are_committed_as_kafka_streams_commits_them(stage: Stage) -> None:

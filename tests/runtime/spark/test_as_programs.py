@@ -56,7 +56,7 @@ class Setting:
         if setup == "manual":
             for suffix, settings in _SETTINGS.items():
                 self.topics.create({f"{self.id}-counts-{suffix}": 2})
-                self.topics.configure(f"{self.id}-counts-{suffix}", settings)
+                self.topics.set_up(f"{self.id}-counts-{suffix}", settings)
 
     @contextmanager
     def process(self, command: Sequence[str], name: str) -> Iterator["subprocess.Popen[bytes]"]:

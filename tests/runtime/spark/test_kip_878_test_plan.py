@@ -16,7 +16,8 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.client.loading import runnable
 from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from spark_jobs.runtime.spark.application import StreamsApplication
+from spark_jobs.runtime.spark.run_settings import RunSettings
 from tests.control.agent_process import AgentProcess
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.ledger import Entry, Ledger, round_of
@@ -239,7 +240,8 @@ def test_an_application_grows_with_its_topics_while_records_flow(
     plan.settle()
     plan.put_and_settle(customers(4, "renamed"))
     plan.ledger.put(round_of(51, 4, 5))
-    plan.ledger.put([("albums", "t1:a0", None), ("albums", "t4:a1", None), ("purchases", "t3:p1", None)])
+    # Kafka Streams takes the answer to a deletion for outdated once the key is back, even without a partner.
+    plan.put_and_settle([("albums", "t1:a0", None), ("albums", "t4:a1", None), ("purchases", "t3:p1", None)])
     plan.ledger.put(round_of(52, 4, 5))
     plan.put_and_settle([("purchases", "t0:p1", None), ("purchases", "t3:p0", None)])
     plan.check_results()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import ProblemsError
-from spark_jobs.runtime.client.claim import claimed
+from spark_jobs.runtime.client.claim import check_folder, claimed
 from spark_jobs.runtime.client.reset import Reset, ResetKind
 from spark_jobs.runtime.client.restarts import Restarts
 from spark_jobs.runtime.client.states import ClientState
@@ -19,9 +19,11 @@ from spark_jobs.runtime.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.spark.session import SessionSettings
 from spark_jobs.runtime.task import PoisonRecordError
 from spark_jobs.runtime.worker.marker import LARGEST, Marker, decode, newest
-from spark_jobs.runtime.worker.rows import COLUMNS, by_task
+from spark_jobs.runtime.worker.rows import by_task
+from spark_jobs.runtime.worker.task_input import COLUMNS
 
-CLOCKS = st.dictionaries(st.text(max_size=40), st.integers(-(2**63), 2**63 - 1), max_size=20)
+NAMES = st.text(max_size=40).filter(lambda name: not name.startswith("headwater."))
+CLOCKS = st.dictionaries(NAMES, st.integers(-(2**63), 2**63 - 1), max_size=20)
 
 
 @given(version=st.integers(0, 2**62), clocks=CLOCKS, time=st.integers(-1, 2**62))
@@ -124,7 +126,7 @@ def test_rows_become_records() -> None:
     (partition, task), *more = by_task([rows], shuffled=False).items()
     assert not more
     assert partition == 1
-    assert task.records == [
+    assert task.input.records() == [
         ("in", 1, 5, 99, b"k", None, (("h", b"x"), ("h", None))),
         ("in", 1, 6, 98, None, b"v", ()),
         ("in", 1, 7, 97, b"k", b"v", ()),
@@ -139,11 +141,11 @@ def test_shuffled_rows_are_put_in_order_and_ticks_go_to_their_tasks() -> None:
         ("a", 0, 1, 1, b"k", b"v", None),
     )
     tasks = by_task([rows], shuffled=True)
-    assert [record[:3] for record in tasks[0].records] == [("a", 0, 1), ("a", 0, 2), ("b", 0, 1)]
-    assert {record[6] for record in tasks[0].records} == {()}
+    assert [record[:3] for record in tasks[0].input.records()] == [("a", 0, 1), ("a", 0, 2), ("b", 0, 1)]
+    assert {record[6] for record in tasks[0].input.records()} == {()}
     assert not tasks[0].tick
     assert tasks[2].tick
-    assert tasks[2].records == []
+    assert tasks[2].input.records() == []
 
 
 def test_a_checkpoint_has_one_client_at_a_time(tmp_path: Path) -> None:
@@ -155,3 +157,15 @@ def test_a_checkpoint_has_one_client_at_a_time(tmp_path: Path) -> None:
         assert refused.value.problems[0].found == f"process {os.getpid()}"
     with claimed(str(tmp_path), "shop"), claimed("s3a://bucket/checkpoints", "shop"):
         pass
+
+
+def test_folders_that_cannot_be_made_are_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ProblemsError) as refused, claimed(str(tmp_path / "file"), "shop"):
+        pass
+    assert "--checkpoint" in refused.value.problems[0].fix
+    with pytest.raises(ProblemsError) as refused:
+        check_folder(tmp_path / "file", "shop")
+    assert "--state-dir" in refused.value.problems[0].fix
+    check_folder(tmp_path / "a" / "b", "shop")
+    assert list((tmp_path / "a" / "b").iterdir()) == []

@@ -19,7 +19,8 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from spark_jobs.runtime.client.loading import runnable
 from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.application import RunSettings, StreamsApplication
+from spark_jobs.runtime.spark.application import StreamsApplication
+from spark_jobs.runtime.spark.run_settings import RunSettings
 from tests.oracle.recorded import Case, Json, cases_with
 from tests.runtime.recorded_data import encoded, formats, lines, shown
 from tests.runtime.spark.kafka_topics import Topics

@@ -31,9 +31,7 @@ def _emptied(name: str) -> Harm:
         topics, topic = running.stage.topics, running.topic(name)
         topics.delete(topic)
         assert until(lambda: topic not in topics.names(), PATIENCE_SECONDS)
-        topics.create({topic: 1})
-        if name in _SETTINGS:
-            topics.configure(topic, _SETTINGS[name])
+        topics.create({topic: 1}, _SETTINGS.get(name))
 
     return harm
 

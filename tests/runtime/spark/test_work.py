@@ -16,6 +16,7 @@ from spark_jobs.runtime.program.partitioning import SinkPartitioning
 from spark_jobs.runtime.records import InputRecord
 from spark_jobs.runtime.stores.local_state import LocalState
 from spark_jobs.runtime.worker.order import WorkOrder
+from spark_jobs.runtime.worker.task_input import Records
 from spark_jobs.runtime.worker.work import _Home
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
@@ -81,26 +82,26 @@ def scene(
 def test_what_was_committed_is_left_out_of_a_batch_that_comes_again(scene: Scene) -> None:
     home = _Home()
     first = [scene.record(0, b"a"), scene.record(1, b"a")]
-    assert home.work(scene.order, 0, first, tick=False).read == 2
-    again = home.work(scene.order, 0, [*first, scene.record(2, b"a")], tick=False)
+    assert home.work(scene.order, 0, Records(first), tick=False).read == 2
+    again = home.work(scene.order, 0, Records([*first, scene.record(2, b"a")]), tick=False)
     assert (again.read, again.skipped) == (1, 2)
     assert scene.counts() == [1, 2, 3]
 
 
 def test_another_process_goes_on_where_the_first_one_stopped(scene: Scene) -> None:
     first, second = _Home(), _Home()
-    first.work(scene.order, 0, [scene.record(0, b"a")], tick=False)
-    outcome = second.work(scene.order, 0, [scene.record(0, b"a"), scene.record(1, b"a")], tick=False)
+    first.work(scene.order, 0, Records([scene.record(0, b"a")]), tick=False)
+    outcome = second.work(scene.order, 0, Records([scene.record(0, b"a"), scene.record(1, b"a")]), tick=False)
     assert (outcome.read, outcome.skipped, outcome.restored) == (1, 1, 0)
     assert scene.counts() == [1, 2]
 
 
 def test_lost_state_is_restored_from_the_changelog(scene: Scene) -> None:
     home = _Home()
-    home.work(scene.order, 0, [scene.record(0, b"a"), scene.record(1, b"b")], tick=False)
+    home.work(scene.order, 0, Records([scene.record(0, b"a"), scene.record(1, b"b")]), tick=False)
     _end(home)
     shutil.rmtree(scene.state)
-    outcome = _Home().work(scene.order, 0, [scene.record(2, b"a")], tick=False)
+    outcome = _Home().work(scene.order, 0, Records([scene.record(2, b"a")]), tick=False)
     assert outcome.restored == 2
     assert scene.counts() == [1, 1, 2]
 
@@ -108,13 +109,13 @@ def test_lost_state_is_restored_from_the_changelog(scene: Scene) -> None:
 def test_state_that_fell_behind_gets_only_what_it_lacks(scene: Scene, tmp_path: Path) -> None:
     """As when a task was on another machine meanwhile."""
     here = _Home()
-    here.work(scene.order, 0, [scene.record(0, b"a"), scene.record(1, b"b")], tick=False)
+    here.work(scene.order, 0, Records([scene.record(0, b"a"), scene.record(1, b"b")]), tick=False)
     _end(here)
     there = _Home()
     away = attrs.evolve(scene.order, state_folder=tmp_path / "elsewhere")
-    assert there.work(away, 0, [scene.record(2, b"a")], tick=False).restored == 2
+    assert there.work(away, 0, Records([scene.record(2, b"a")]), tick=False).restored == 2
     _end(there)
-    assert _Home().work(scene.order, 0, [scene.record(3, b"a")], tick=False).restored == 1
+    assert _Home().work(scene.order, 0, Records([scene.record(3, b"a")]), tick=False).restored == 1
     assert scene.counts() == [1, 1, 2, 3]
 
 
@@ -122,7 +123,7 @@ def test_killed_after_the_commit_the_prepared_batch_is_applied(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = _Home()
-    home.work(scene.order, 0, [scene.record(0, b"a")], tick=False)
+    home.work(scene.order, 0, Records([scene.record(0, b"a")]), tick=False)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -130,8 +131,10 @@ def test_killed_after_the_commit_the_prepared_batch_is_applied(
     with monkeypatch.context() as patched:
         patched.setattr(LocalState, "commit", killed)
         with pytest.raises(KeyboardInterrupt):
-            home.work(scene.order, 0, [scene.record(1, b"a")], tick=False)
-    outcome = _Home().work(scene.order, 0, [scene.record(1, b"a"), scene.record(2, b"a")], tick=False)
+            home.work(scene.order, 0, Records([scene.record(1, b"a")]), tick=False)
+    outcome = _Home().work(
+        scene.order, 0, Records([scene.record(1, b"a"), scene.record(2, b"a")]), tick=False
+    )
     assert (outcome.read, outcome.skipped, outcome.restored) == (1, 1, 0)
     assert scene.counts() == [1, 2, 3]
 
@@ -140,7 +143,7 @@ def test_killed_before_the_commit_nothing_has_happened(scene: Scene, monkeypatch
     if not scene.order.exactly_once:
         pytest.skip("at least once: what was sent stays")
     home = _Home()
-    home.work(scene.order, 0, [scene.record(0, b"a")], tick=False)
+    home.work(scene.order, 0, Records([scene.record(0, b"a")]), tick=False)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -148,9 +151,9 @@ def test_killed_before_the_commit_nothing_has_happened(scene: Scene, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr("spark_jobs.runtime.worker.session.Session.commit", killed)
         with pytest.raises(KeyboardInterrupt):
-            home.work(scene.order, 0, [scene.record(1, b"a")], tick=False)
+            home.work(scene.order, 0, Records([scene.record(1, b"a")]), tick=False)
     assert scene.counts() == [1]
-    outcome = _Home().work(scene.order, 0, [scene.record(1, b"a")], tick=False)
+    outcome = _Home().work(scene.order, 0, Records([scene.record(1, b"a")]), tick=False)
     assert (outcome.read, outcome.skipped) == (1, 0)
     assert scene.counts() == [1, 2]
 
@@ -159,11 +162,11 @@ def test_a_record_that_wants_a_partition_waits_and_is_not_lost(scene: Scene) -> 
     """KIP-878: `TaskMigratedException`; the batch is tried again."""
     order = attrs.evolve(scene.order, program=_ranged(scene.order.program).with_counts({scene.sink: 1}))
     records = [scene.record(0, b"a"), scene.record(1, b"z")]
-    outcome = _Home().work(order, 0, records, tick=False)
+    outcome = _Home().work(order, 0, Records(records), tick=False)
     assert outcome.migrated == (scene.sink, 1, 1)
     scene.topics.expand(scene.sink, 2)
     grown = attrs.evolve(order, program=order.program.with_counts({scene.sink: 2}), edition=1)
-    assert _Home().work(grown, 0, records, tick=False).read == 2
+    assert _Home().work(grown, 0, Records(records), tick=False).read == 2
     if order.exactly_once:
         assert [(record[1], record[4]) for record in scene.topics.get(scene.sink)] == [(0, b"a"), (1, b"z")]
 

@@ -159,7 +159,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("kind", ["memory", "lmdb"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=STEPS)
 def test_state_is_a_sorted_dictionary(
     kind: str, steps: list[tuple[str, bytes, bytes | None]], tmp_path_factory: pytest.TempPathFactory

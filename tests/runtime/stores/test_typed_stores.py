@@ -32,7 +32,7 @@ from spark_jobs.runtime.stores.versioned import VersionedBytes
 from spark_jobs.runtime.stores.windows import WindowBytes
 
 STRING = serde_of(Format("string"), {})
-QUICK = settings(max_examples=120, deadline=None)
+QUICK = settings(max_examples=120)
 KEYS = st.sampled_from(["", "a", "ab", "b", "long" * 200])
 VALUES = st.sampled_from(["x", "y", None])
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.runtime.program_interface import EngineSettings
@@ -26,7 +26,7 @@ INPUTS = st.lists(
     max_size=25,
 )
 CACHED = EngineSettings(emit_interval_ms=0)
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=25)
 EACH = pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=TOPOLOGIES)
 
 
@@ -129,7 +129,7 @@ STEPS = ("processed", "prepared", "sent", "applied")
 
 @pytest.mark.parametrize("step", STEPS)
 @EACH
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5)
 @given(inputs=INPUTS, place=st.integers(0, 8))
 def test_a_death_between_any_two_steps_loses_and_doubles_nothing(
     topology: str, step: str, inputs: list[Input], place: int

@@ -62,6 +62,11 @@ def test_log_and_continue_sends_the_record_to_the_dead_letters(
     assert told["__streams.errors.topic"] == b"in"
     assert told["__streams.errors.offset"] == b"0"
     assert driver.tasks["0"].failures.skipped == 1
+    number, latest = driver.tasks["0"].take_dropped()
+    assert number == 1
+    assert "record of in, partition 0, offset 0: cannot be" in (latest or "")
+    assert exception.decode() in (latest or "")
+    assert driver.tasks["0"].take_dropped() == (0, None)
 
 
 def test_records_before_and_after_are_worked_on() -> None:
@@ -74,7 +79,7 @@ def test_records_before_and_after_are_worked_on() -> None:
 def test_a_negative_time_drops_the_record() -> None:
     driver = Driver(TEXT)
     assert driver.feed(driver.record("in", b"k", GOOD, -1)) == []
-    assert sum(driver.tasks["0"].dropped.values()) == 1
+    assert driver.tasks["0"].take_dropped() == (1, None)
 
 
 def test_times_come_from_the_expression_and_order_the_records() -> None:

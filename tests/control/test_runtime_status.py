@@ -1,0 +1,83 @@
+"""`headwater status`, as a command, on the endpoint of an application."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from spark_jobs.control import Access, ControlServer, Surface
+from spark_jobs.runtime.client.states import ClientState
+from spark_jobs.runtime.spark.instruments import Instruments
+from spark_jobs.runtime.spark.progress import NOTHING
+
+_PART = {
+    **NOTHING,
+    "id": "0",
+    "restarts": 0,
+    "lag": 7,
+    "parallelism": 3,
+    "sources": ["orders"],
+    "failure": "",
+}
+
+
+@attrs.define
+class _Application:
+    state: ClientState = ClientState.RUNNING
+    id: str = "shop"
+    problems: tuple[()] = ()
+
+    def told(self) -> Iterable[Mapping[str, object]]:
+        return ({**_PART, "state": "RUNNING"},)
+
+
+@pytest.fixture
+def application() -> _Application:
+    return _Application()
+
+
+@pytest.fixture
+def url(application: Any) -> Iterator[str]:  # noqa: ANN401 - stands in for one on Spark
+    surface = Instruments(application).added_to(Surface.of("shop-1", host="here"))
+    with ControlServer(surface, Access("127.0.0.1", 0)) as server:
+        yield server.url
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["status", *arguments], prog_name="headwater")
+
+
+def test_a_running_application_is_shown_as_a_table(url: str) -> None:
+    done = _run(url.removeprefix("http://"))
+    assert done.exit_code == ExitCode.DONE
+    assert done.stdout.splitlines()[0].split() == ["shop", "RUNNING"]
+    assert done.stdout.splitlines()[2].split() == [
+        *["0", "RUNNING", "3", "0", "0", "0", "7", "0", "B"],
+        "orders",
+    ]
+
+
+def test_programs_read_json_and_the_exit_code(url: str, application: _Application) -> None:
+    application.state = ClientState.REBALANCING
+    done = _run(url, "--format", "json")
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert json.loads(done.stdout)["runtime"]["state"] == "REBALANCING"
+
+
+def test_one_that_does_not_answer_is_told_with_what_to_do() -> None:
+    done = _run("127.0.0.1:1")
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "headwater run --http" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_endpoint_of_an_agent_is_none_of_an_application() -> None:
+    with ControlServer(Surface.of("agent-1", host="here"), Access("127.0.0.1", 0)) as server:
+        done = _run(server.url)
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "is no application that `headwater run` runs" in done.stderr

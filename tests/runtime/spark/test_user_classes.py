@@ -1,0 +1,45 @@
+"""Classes that a document names are looked for where its tasks run, before anything starts."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.model.problems import ProblemCode, ProblemsError
+from infra.spec import load_text
+from spark_jobs.runtime.client.loading import Runnable, runnable
+from spark_jobs.runtime.spark.user_classes import check_classes
+
+_DOCUMENT = """
+application:
+  id: shop
+  config: {static.partitioner.class: "PARTITIONER"}
+topology:
+  - stream: {topic: orders, serdes: {key: string, value: string}}
+  - process: {class: "PROCESSOR", name: enrich}
+  - to: {topic: enriched, serdes: {key: string, value: string}}
+"""
+_THERE = "spark_jobs.processors:Processor"
+
+
+def _runnable(processor: str = _THERE, partitioner: str = _THERE) -> Runnable:
+    text = _DOCUMENT.replace("PROCESSOR", processor).replace("PARTITIONER", partitioner)
+    (document,) = load_text(text, "shop.yaml").documents
+    return runnable(document)
+
+
+@pytest.mark.spark
+def test_all_classes_that_are_not_there_are_told_at_once(spark: SparkSession) -> None:
+    with pytest.raises(ProblemsError) as refused:
+        check_classes(spark, _runnable("nowhere.to.be.found:Enrich", "json:Nothing"))
+    processor, partitioner = refused.value.problems
+    assert {processor.code, partitioner.code} == {ProblemCode.NOT_RUNNABLE}
+    assert processor.node == "enrich"
+    assert processor.location is not None
+    assert processor.location.line == 7
+    assert processor.found == "ModuleNotFoundError: No module named 'nowhere'"
+    assert partitioner.node == "static.partitioner.class"
+    assert partitioner.found == "ImportError: json has no Nothing"
+
+
+@pytest.mark.spark
+def test_classes_that_are_there_are_no_problem(spark: SparkSession) -> None:
+    check_classes(spark, _runnable())

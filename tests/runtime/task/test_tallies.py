@@ -1,0 +1,86 @@
+"""A task that only counts makes the same of how often keys came as of the single records."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.runtime.program_interface import EngineSettings
+from spark_jobs.runtime.stores.local_state import MemoryState
+from spark_jobs.runtime.tallying import Tallies
+from spark_jobs.runtime.task import Task
+from spark_jobs.runtime.worker.tallies import tallies
+from tests.runtime.driver import NO_CACHE, programs
+from tests.runtime.task.topologies import CLASSES, TOPOLOGIES
+from tests.runtime.worker.test_task_input import columns
+
+if TYPE_CHECKING:
+    from spark_jobs.runtime.records import InputRecord
+
+CACHED = EngineSettings(emit_interval_ms=0)
+_GROUPED = "- stream: {topic: in, serdes: {key: string, value: string}}\n- groupByKey: null\n"
+_OUT = "- to: {topic: out, serdes: {key: string, value: long}}\n"
+COUNTING = {
+    "count": f"{_GROUPED}- count: null\n- toStream: null\n{_OUT}",
+    "then grouped": f"{_GROUPED}- count: null\n- groupBy: {{key: str(value), value: '1'}}\n- count: null\n",
+    "then filtered": (
+        f"{_GROUPED}- count: {{materialized: n}}\n- filter: {{where: value > 2}}\n- toStream: null\n{_OUT}"
+    ),
+    "then suppressed": (
+        f"{_GROUPED}- count: null\n- suppress: {{until: timeLimit, timeLimit: 8s, maxRecords: 2}}\n"
+        f"- toStream: null\n{_OUT}"
+    ),
+    "of bytes": (
+        "- stream: {topic: in, serdes: {key: bytes, value: bytes}}\n- groupByKey: null\n- count: null\n"
+        "- toStream: null\n- to: {topic: out, serdes: {key: bytes, value: long}}\n"
+    ),
+}
+_BATCHES = st.lists(
+    st.lists(
+        st.tuples(
+            st.integers(-1, 30_000),
+            st.none() | st.sampled_from([b"", b"a", b"b", b"\xff", b"\xfe"]),
+            st.none() | st.sampled_from([b"", b"v"]),
+            st.sampled_from([(), (("h", b"1"),)]),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    max_size=4,
+)
+
+
+def task(topology: str, settings: EngineSettings = CACHED) -> Task:
+    return Task(programs(topology, settings, CLASSES)[0], 0, MemoryState())
+
+
+@pytest.mark.parametrize("topology", COUNTING.values(), ids=COUNTING)
+@given(batches=_BATCHES)
+def test_tallies_lead_to_the_same_records(
+    topology: str, batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]]
+) -> None:
+    one_by_one, by_tallies = task(topology), task(topology)
+    assert by_tallies.counting is not None
+    offset = 0
+    for drawn in batches:
+        records: list[InputRecord] = [("in", 0, offset + at, *fields) for at, fields in enumerate(drawn)]
+        offset += len(records)
+        found = tallies(columns(records), frozenset())
+        expected = one_by_one.process(records, 5)
+        assert (
+            by_tallies.process(records, 5) if found is None else by_tallies.process_tallies(found, 5)
+        ) == expected
+        assert by_tallies.dropped == one_by_one.dropped
+        assert by_tallies.state.metadata == one_by_one.state.metadata
+
+
+def test_only_counts_that_keep_a_batch_back_are_for_tallies() -> None:
+    counting = {name for name, topology in TOPOLOGIES.items() if task(topology).counting is not None}
+    assert counting == {"count", "count of counts"}
+    assert task(COUNTING["count"], NO_CACHE).counting is None
+    for text in ("key: long, value: string", "key: string, value: json"):
+        assert task(COUNTING["count"].replace("key: string, value: string", text)).counting is None
+    nothing = Tallies(of_keys=(), dropped=0, latest=-1)
+    with pytest.raises(ValueError, match="0_0 does more than to count"):
+        task(TOPOLOGIES["reduce"]).process_tallies(nothing, 0)
