@@ -1,6 +1,7 @@
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from spark_jobs.agent.instruments import AgentInstruments
 from spark_jobs.agent.lag import LagWatch
 from spark_jobs.agent.state import Outcome, TopicResult
 from spark_jobs.control import Surface
+from spark_jobs.runtime.client.states import ClientState
+from spark_jobs.runtime.spark.instruments import Instruments
+from spark_jobs.runtime.spark.progress import NOTHING
 from tests.control.states import LEADING
 from toolchain.promtool import ensure_promtool
 
@@ -33,6 +37,26 @@ def exported() -> frozenset[str]:
     LagWatch(Connection(bootstrap_servers=("localhost:9092",)), surface.registry, "agent-1", dict)
     instruments.observed(LEADING)
     instruments.told(events.AttemptEnded("orders-app", 4, (TopicResult("a", 6, Outcome.EXPANDED),)))
+    return _series(surface)
+
+
+@pytest.fixture(scope="session")
+def exported_by_runtime() -> frozenset[str]:
+    """Return the names of all series that an application on Spark exports."""
+    application: Any = _Application()
+    return _series(Instruments(application).added_to(Surface.of("client-1", host="host-1")))
+
+
+class _Application:
+    id = "orders-app"
+    state = ClientState.RUNNING
+    problems = ()
+
+    def told(self) -> Iterable[Mapping[str, object]]:
+        return ({"id": "0", "restarts": 0, "lag": 0, "parallelism": 1, **NOTHING},)
+
+
+def _series(surface: Surface) -> frozenset[str]:
     return frozenset(
         f"{metric.name}{suffix}"
         for metric in surface.registry.collect()
