@@ -1,6 +1,7 @@
 """`headwater local`: a real Kafka broker on this machine, for trying things out."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ import click
 from toolchain import ToolchainError, ensure_kafka
 from toolchain.broker import Settings
 from toolchain.broker import local as broker
+from toolchain.broker.tools import TOOLS, command
 
 
 @click.group()
@@ -80,6 +82,30 @@ def status(context: click.Context, form: str) -> None:
     else:
         click.echo(_summary(running) if ready else f"{_summary(running)}\nIt does not answer.")
     context.exit(0 if ready else 1)
+
+
+@local.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("tool", type=click.Choice(list(TOOLS)), metavar="TOOL")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]...")
+def kafka(tool: str, arguments: tuple[str, ...]) -> None:
+    """Run a program of Kafka's on the broker, with the options that Kafka documents.
+
+    TOOL is topics (`kafka-topics.sh`), configs, acls, console-producer, console-consumer, consumer-groups,
+    streams-groups, groups, get-offsets or delete-records; each tells its options by --help.
+
+    \b
+    Examples:
+      headwater local kafka topics --create --topic orders --partitions 6
+      headwater local kafka console-producer --topic orders --property parse.key=true
+      headwater local kafka console-consumer --topic orders --from-beginning
+      headwater local kafka consumer-groups --describe --group busy-customers
+    """
+    running = broker.status()
+    if running is None:
+        raise click.ClickException(_absence())
+    with _told():
+        line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
+    os.execv(line[0], list(map(str, line)))  # noqa: S606 - Ctrl-C and the exit code are the program's own
 
 
 @contextmanager

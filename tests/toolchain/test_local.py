@@ -20,6 +20,7 @@ from toolchain import KafkaDistribution, ToolchainError
 from toolchain.broker import local
 from toolchain.broker.ports import HOST, free_ports
 from toolchain.broker.readiness import until
+from toolchain.broker.tools import command as command_line
 
 Run = Callable[..., Result]
 
@@ -96,6 +97,42 @@ def test_an_up_that_is_killed_half_way_leaves_no_broker(run: Run) -> None:
         assert until(log.exists, 30), "the broker process is there"
         up.kill()
     assert until(lambda: run("up", "--port", "0").exit_code == 0, 30)
+
+
+@pytest.mark.broker
+def test_kafkas_own_programs_work_on_it(run: Run, kafka_distribution: KafkaDistribution) -> None:
+    local.up(kafka_distribution, port=0)
+    made = _kafka("topics", "--create", "--topic", "orders", "--partitions", "3")
+    assert (made.returncode, made.stdout.strip()) == (0, "Created topic orders.")
+    sent = _kafka("console-producer", "--topic", "orders", "--property", "parse.key=true", given="k\tv\n")
+    assert sent.returncode == 0, sent.stderr
+    read = ("--topic", "orders", "--from-beginning", "--max-messages", "1", "--property", "print.key=true")
+    assert _kafka("console-consumer", *read).stdout == "k\tv\n"
+    again = _kafka("topics", "--create", "--topic", "orders", "--partitions", "3")
+    assert again.returncode == 1
+    assert "Topic 'orders' already exists" in again.stdout + again.stderr
+    assert "--partitions" in _kafka("topics", "--help").stderr, "the program's own help"
+    run("down")
+    without = _kafka("topics", "--list")
+    assert without.returncode == 1
+    assert "headwater local up" in without.stderr
+
+
+def test_a_server_that_is_named_counts() -> None:
+    distribution = KafkaDistribution(Path("java"), Path("jars"))
+    named = ("--bootstrap-server=elsewhere:9092", "--list")
+    assert command_line(distribution, "topics", "here:9092", named)[-2:] == named
+    assert command_line(distribution, "topics", "here:9092", ["--list"])[-3:] == (
+        "--bootstrap-server",
+        "here:9092",
+        "--list",
+    )
+
+
+def _kafka(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    """As a process: what is called takes its place."""
+    line = (sys.executable, "-c", "from infra.cli.local import local; local()", "kafka", *arguments)
+    return subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_state_file_of_another_life_stops_nobody(run: Run) -> None:

@@ -11,9 +11,9 @@ from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution
 
 # A broker lives for seconds to hours and shares the machine: little memory, quick to start.
-_LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 # Two thirds of the processor time of a start; what runs for a short while need not be compiled any better.
-_QUICK_START = "-XX:TieredStopAtLevel=1"
+QUICK_START = "-XX:TieredStopAtLevel=1"
 # The process waits, as a shell, until it is watched: there is no moment in which it could be left behind.
 _START_WHEN_TOLD = 'read -r go && exec "$@" </dev/null'
 _SHOWN_LINES = 10
@@ -52,7 +52,7 @@ def format_storage(
 
 def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path, failure: str) -> None:
     """Run one of Kafka's command line programs to its end; raises `ToolchainError` with `failure` and why."""
-    java = (distribution.java, *_LEAN_JVM, _QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
+    java = (distribution.java, *LEAN_JVM, QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
     done = subprocess.run([*java, main, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ToolchainError(f"{failure}.\n{reasons(done.stdout + done.stderr)}")
@@ -80,8 +80,8 @@ def launch(
         return subprocess.Popen(
             [
                 *("sh", "-c", _START_WHEN_TOLD, "sh"),
-                *(distribution.java, *_LEAN_JVM, f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
-                *(() if settings.sustained_load else (_QUICK_START,)),
+                *(distribution.java, *LEAN_JVM, f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
+                *(() if settings.sustained_load else (QUICK_START,)),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",
                 *("-cp", distribution.class_path, "kafka.Kafka", properties),
             ],
