@@ -179,13 +179,13 @@ class Broker:
         log_start = self.log.stat().st_size if self.log.exists() else 0
         self._launch(properties, inherited)
         try:
-            until(lambda: not self.is_running or self._is_ready(), _START_SECONDS)
+            is_over = until(lambda: not self.is_running or self._is_ready(), _START_SECONDS)
         except BaseException:
             self.kill()
             raise
-        if self.is_running and self._is_ready():
+        if is_over and self.is_running:
             return None
-        reason = "ended while starting" if not self.is_running else f"was not ready after {_START_SECONDS} s"
+        reason = "ended while starting" if is_over else f"was not ready after {_START_SECONDS} s"
         self.kill()
         written = self.log.read_bytes()[log_start:].decode(errors="replace")
         return f"The Kafka broker {reason}.\n{reasons(written)}\n  Its log: {self.log}"
