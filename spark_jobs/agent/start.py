@@ -79,8 +79,10 @@ def start(options: AgentOptions) -> bool:
         agent = Agent(
             attrs.evolve(settings, documents=endpoint.documents), endpoint.instruments, coordination, clock
         )
-        _log.info("agent started", client_id=options.client_id, group=options.group, endpoint=endpoint.url)
         with agent.signals():
+            _log.info(
+                "agent started", client_id=options.client_id, group=options.group, endpoint=endpoint.url
+            )
             if options.once:
                 return agent.run_once()
             agent.run()
