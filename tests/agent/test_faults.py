@@ -108,8 +108,7 @@ def test_a_broker_that_hangs_past_request_timeouts(scene: Scene) -> None:
         scene.grow(6)
         scene.broker.pause()
         try:
-            await_true(lambda: agent.of(ClusterUnreadable))
-            assert agent.state.unreadable
+            await_true(lambda: agent.of(ClusterUnreadable) and agent.state.unreadable)
         finally:
             scene.broker.resume()
         await_true(lambda: agent.of(ClusterReadable))

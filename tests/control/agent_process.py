@@ -101,5 +101,5 @@ class AgentProcess:
         with self.process.stderr:
             for line in self.process.stderr:
                 self._heard.append(line)
-                if line.startswith("{"):  # not so if it dies of an error
+                if line.startswith("{") and line.endswith("\n"):  # not so if it dies of an error or is killed
                     self._lines.put(json.loads(line))

@@ -37,7 +37,7 @@ class Asking:
         return self.ask("POST", path, text, {"Content-Type": "application/json", **(headers or {})})
 
     def ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answered:
-        connection = HTTPConnection(self._address, timeout=10)
+        connection = HTTPConnection(self._address, timeout=60)
         try:
             connection.request(method, path, body, dict(headers))
             answer: HTTPResponse = connection.getresponse()

@@ -94,6 +94,7 @@ def test_metrics_status_and_history_tell_of_an_expansion(scene: Scene) -> None:
         assert agent.value("num_autoscaling_failures_total", client_id=agent.client_id) == 0
         assert agent.asking.get("/health/ready").status == agent.asking.get("/health/live").status == 200
     scene.await_counts(6)
+    assert until(lambda: _is_over(scene), SECONDS)
     leader.await_line("callback called")
     assert leader.value("headwater_agent_convergence_seconds_count", application_id=scene.totals_app) == 1
     assert other.value("headwater_agent_convergence_seconds_count") is None

@@ -1,5 +1,6 @@
 """Neither what an agent logs nor what its endpoint answers holds a secret, at any level."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,6 @@ import pytest
 from tests.agent.live_documents import texts
 from tests.control.conftest import Asking
 from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.ports import free_ports
 from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
@@ -30,7 +30,6 @@ def guarded(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
 @pytest.mark.parametrize("password", [_USER.password, "wr0ng-password"])
 def test_secrets_show_nowhere(guarded: Broker, tmp_path: Path, password: str) -> None:
     (tmp_path / "orders.yaml").write_text(texts("secrets")[0])
-    [port] = free_ports(1)
     environment = {
         **os.environ,
         "HEADWATER_BOOTSTRAP_SERVERS": guarded.address("SASL_PLAINTEXT"),
@@ -46,7 +45,7 @@ def test_secrets_show_nowhere(guarded: Broker, tmp_path: Path, password: str) ->
         "run",
         str(tmp_path),
         "--http",
-        f"127.0.0.1:{port}",
+        "127.0.0.1:0",
     ]
     log = tmp_path / "log.txt"
     with log.open("w") as stderr:
@@ -58,9 +57,9 @@ def test_secrets_show_nowhere(guarded: Broker, tmp_path: Path, password: str) ->
             stderr=subprocess.STDOUT,
         )
         try:
-            asking = Asking(f"http://127.0.0.1:{port}")
             words = "leadership gained" if password == _USER.password else "AuthenticationRefused"
             assert until(lambda: words in log.read_text(), 60), log.read_text()
+            asking = Asking(_endpoint(log.read_text()))
             answers = [asking.get(path).text for path in ("/status", "/metrics", "/health/ready")]
             answers.append(asking.post("/control/autoscaling", {}).text)
         finally:
@@ -69,3 +68,8 @@ def test_secrets_show_nowhere(guarded: Broker, tmp_path: Path, password: str) ->
     for text in (log.read_text(), *answers):
         assert password not in text
         assert _TOKEN not in text
+
+
+def _endpoint(log: str) -> str:
+    lines = (json.loads(line) for line in log.splitlines() if line.startswith("{"))
+    return str(next(line["endpoint"] for line in lines if line["event"] == "agent started"))

@@ -10,6 +10,7 @@ from infra.observe import Connection
 from spark_jobs.agent.coordination import Coordination
 
 SESSION_MS = 6_000  # the least that brokers take unless told otherwise
+_LONGEST_POLL_SECONDS = 1.0  # polls take microseconds, but a busy machine may have other work meanwhile
 
 
 class Group:
@@ -19,10 +20,10 @@ class Group:
         self.name = name
         self.connection = Connection(bootstrap_servers=(bootstrap_servers,))
         self._stack = ExitStack()
-        self.longest_poll = 0.0
+        self._longest_poll = 0.0
 
-    def join(self, client_id: str) -> Coordination:
-        return self._stack.enter_context(Coordination.of(self.connection, self.name, client_id, SESSION_MS))
+    def join(self, client_id: str, session_ms: int = SESSION_MS) -> Coordination:
+        return self._stack.enter_context(Coordination.of(self.connection, self.name, client_id, session_ms))
 
     def terms(self, members: Sequence[Coordination]) -> list[int | None]:
         """Poll all members once."""
@@ -45,13 +46,18 @@ class Group:
             f"nobody leads after {seconds} s: {[member.leadership.trouble for member in members]}"
         )
 
+    @property
+    def has_waited(self) -> bool:
+        """Whether a poll took as long as the shortest time-out of a request would."""
+        return self._longest_poll > _LONGEST_POLL_SECONDS
+
     def close(self) -> None:
         self._stack.close()
 
     def _poll(self, member: Coordination) -> int | None:
         begin = time.monotonic()
         term = member.leadership.poll()
-        self.longest_poll = max(self.longest_poll, time.monotonic() - begin)
+        self._longest_poll = max(self._longest_poll, time.monotonic() - begin)
         return term
 
 

@@ -29,13 +29,16 @@ from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
 _ROOT = Path(__file__).parents[2]
+_LONG_SESSION_MS = 15_000
+"""Who waits for its end does not hand over at once, and is told apart from who is merely slow."""
+
 MakeGroup = Callable[[str], Group]
 
 
 @pytest.mark.broker
 def test_one_leads_and_hands_over_at_once_when_it_ends(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
-    members = [agents.join(f"agent-{number}") for number in range(3)]
+    members = [agents.join(f"agent-{number}", _LONG_SESSION_MS) for number in range(3)]
     terms = []
     while members:
         leader, term = agents.leader(members)
@@ -46,9 +49,9 @@ def test_one_leads_and_hands_over_at_once_when_it_ends(kafka: LocalBroker, group
         leader.close()
         if members:
             agents.leader(members)
-            assert time.monotonic() - ended < SESSION_MS / 1_000
+            assert time.monotonic() - ended < _LONG_SESSION_MS / 1_000
     assert terms == sorted(set(terms))
-    assert agents.longest_poll < 0.1
+    assert not agents.has_waited
 
 
 @pytest.mark.broker
@@ -148,14 +151,14 @@ def test_a_broker_that_hangs_leaves_one_leader_and_no_old_one(
         broker.pause()
         begin = time.monotonic()
         assert not leader.leadership.confirm(term)
-        assert time.monotonic() - begin < 6
+        assert time.monotonic() - begin < 10
         # Well past the session time-out, as a broker would be that hangs for 30 s with the default of 10 s.
         assert until(lambda: agents.terms(members) == [None, None], 3 * SESSION_MS / 1_000)
         broker.resume()
         _, later = agents.leader(members)
         assert later >= term
         assert not leader.leadership.confirm(term) or later == term
-        assert agents.longest_poll < 0.1
+        assert not agents.has_waited
 
 
 @pytest.mark.broker
@@ -167,7 +170,7 @@ def test_agents_may_be_there_before_the_broker(own_broker: Callable[[], Broker],
         assert agents.terms([agent] * 3) == [None] * 3
         broker.start()
         agents.leader([agent])
-        assert agents.longest_poll < 0.1
+        assert not agents.has_waited
 
 
 @pytest.mark.broker

@@ -20,6 +20,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
 from tests.toolchain.certificates import pkcs8, server_tls
 from toolchain.broker import Broker, SaslUser, Settings
+from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 PROMPT_SECONDS = 10.0
@@ -33,8 +34,10 @@ def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA
     tls = server_tls(certificate_authority, client_certificate_required=True)
     with own_broker(Settings(sasl_users=(ALICE, BORIS), tls=tls, authorizer=True)) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        for future in admin.create_topics([NewTopic("shop-a-changelog", 1), NewTopic("shop-in", 2)]).values():
+        made = {"shop-a-changelog": 1, "shop-in": 2}
+        for future in admin.create_topics([NewTopic(*topic) for topic in made.items()]).values():
             future.result()
+        assert until(lambda: made.keys() <= admin.list_topics(timeout=20).topics.keys(), 20)
         grants = [
             (ResourceType.TOPIC, "shop-", AclOperation.DESCRIBE),
             (ResourceType.TOPIC, "shop-", AclOperation.DESCRIBE_CONFIGS),
@@ -204,8 +207,16 @@ def test_a_broker_that_hangs(own_broker: Callable[..., Broker], capfd: pytest.Ca
         assert refusal.value.problems[0].code is ProblemCode.CLUSTER_UNREACHABLE
         assert refusal.value.problems[0].found == "no answer within 2 s"
         broker.resume()
-        assert reader.read(SnapshotRequest()).brokers == 1
+        assert until(lambda: brokers(reader), 30) == 1
     assert capfd.readouterr() == ("", "")
+
+
+def brokers(reader: KafkaClusterReader) -> int:
+    """Return how many there are, 0 while none answers: what was asked first may still be due."""
+    try:
+        return reader.read(SnapshotRequest()).brokers
+    except ProblemsError:
+        return 0
 
 
 def test_asking_for_topics_creates_none(own_broker: Callable[..., Broker]) -> None:

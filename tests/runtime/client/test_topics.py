@@ -37,6 +37,10 @@ class Kept:
         self.topics.delete(self.changelog)
         assert until(lambda: self.changelog not in self.topics.names(), _PATIENCE_SECONDS)
 
+    def loses_what_it_makes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "change_topics", self.change_and_delete)
+        monkeypatch.setattr(module, "_SEEN_SECONDS", 0.2)  # nobody waits for what will not come
+
     def change_and_delete(self, admin: object, changes: Sequence[TopicChange]) -> tuple[str, ...]:
         """As `change_topics`, but what it makes is not there for long."""
         failed = change_topics(admin, changes)  # type: ignore[arg-type]  # the module's own client
@@ -46,8 +50,7 @@ class Kept:
 
 
 @pytest.fixture
-def kept(kafka: local.LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setattr(module, "_SEEN_SECONDS", 0.2)
+def kept(kafka: local.LocalBroker, unique: Callable[[str], str]) -> Kept:
     id_ = unique("kept")
     loaded = load_text(_DOCUMENT.replace("APP", id_), "kept.yaml")
     assert not loaded.problems, loaded.problems
@@ -60,7 +63,7 @@ def kept(kafka: local.LocalBroker, unique: Callable[[str], str], monkeypatch: py
 def test_a_topic_that_is_deleted_at_once_keeps_an_application_from_starting(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "change_topics", kept.change_and_delete)
+    kept.loses_what_it_makes(monkeypatch)
     with pytest.raises(ProblemsError) as raised:
         kept.keeper.prepare()
     (problem,) = raised.value.problems
@@ -73,13 +76,12 @@ def test_a_running_application_finds_it_gone_at_the_next_look(
     kept.keeper.prepare()
     kept.delete()
     with monkeypatch.context() as patched:
-        patched.setattr(module, "change_topics", kept.change_and_delete)
+        kept.loses_what_it_makes(patched)
         with pytest.raises(ProblemsError):
             kept.keeper.put_right(kept.keeper.look())
     assert kept.keeper.has_changed()
     look = kept.keeper.look()
     assert look.gone == {kept.changelog}
-    monkeypatch.setattr(module, "_SEEN_SECONDS", _PATIENCE_SECONDS)
     kept.keeper.remember(kept.keeper.put_right(look))
     assert not kept.keeper.has_changed()
 
@@ -88,7 +90,6 @@ def test_a_topic_that_is_replaced_during_a_look_is_found_gone_at_the_next(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its new id must not be remembered before what was committed for the old one is forgotten."""
-    monkeypatch.setattr(module, "_SEEN_SECONDS", _PATIENCE_SECONDS)
     kept.keeper.prepare()
     remembered = dict(kept.keeper._ids)
     kept.delete()
