@@ -1,6 +1,7 @@
 """From text to a function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
@@ -12,6 +13,8 @@ from spark_jobs.runtime.records import Ambient, Headers, Value
 
 _OF_THE_RECORD = {"topic": 0, "partition": 1, "offset": 2, "timestamp": 3, "headers": 6}
 """Name → its place in an input record."""
+_TYPES = {"topic": "STRING", "partition": "BIGINT", "offset": "BIGINT", "timestamp": "BIGINT"}
+_UNKNOWN: Mapping[str, str] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -31,10 +34,11 @@ class Compiled:
         return self._make(ambient)
 
 
-def compile_expression(text: str, names: Sequence[str]) -> Compiled:
+def compile_expression(text: str, names: Sequence[str], types: Mapping[str, str] = _UNKNOWN) -> Compiled:
     """Compile `text` to a function of the positional parameters `names`.
 
-    `topic`, `partition`, `offset`, `timestamp` and `headers` are known, too.
+    `topic`, `partition`, `offset`, `timestamp` and `headers` are known, too. `types`, as Spark calls
+    them, are those of names that hold neither fields nor items: it is a fault to ask them for some.
 
     Raises:
         ExpressionError: With all that is wrong with it.
@@ -42,7 +46,8 @@ def compile_expression(text: str, names: Sequence[str]) -> Compiled:
     tree = parse(text)
     variables = {name: f"v{position}" for position, name in enumerate(names)}
     ambient = {name: f"a{at}" for name, at in _OF_THE_RECORD.items() if name not in variables}
-    generator = Generator(variables | ambient)
+    scope = variables | ambient
+    generator = Generator(scope, {scope[name]: kind for name, kind in (_TYPES | {**types}).items()})
     try:
         result = generator.value(tree)
     except RecursionError:

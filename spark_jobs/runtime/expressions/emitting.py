@@ -1,6 +1,6 @@
 """What emitters, of nodes and of forms, need of the generator."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from sqlglot import exp
@@ -13,6 +13,8 @@ class Emitting(Protocol):
     """`generating.Generator`, as its emitters see it."""
 
     source: Source
+    types: Mapping[str, str]
+    """Of variables that hold neither fields nor items."""
 
     @property
     def known(self) -> str: ...

@@ -20,9 +20,11 @@ from spark_jobs.runtime.records import Value
 class Generator:
     """Collects faults and goes on after each, so that all of them are told at once."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    def __init__(self, names: Mapping[str, str], types: Mapping[str, str]) -> None:
+        """`names` → variables, of which some have known `types` without fields and items."""
         self.source = Source()
         self.faults: list[Fault] = []
+        self.types = types
         self._names = dict(names)
         self.used: set[str] = set()
 

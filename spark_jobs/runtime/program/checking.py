@@ -1,7 +1,7 @@
 """What keeps an application from running, told before anything starts."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
@@ -10,12 +10,21 @@ from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.expressions import ExpressionError, Fault, compile_expression
 from spark_jobs.runtime.partitioners.choice import CLASS, built_in
+from spark_jobs.runtime.program.arriving import Arriving, arriving
 from spark_jobs.runtime.program.expressions import Asked, class_of, expressions_of
 from spark_jobs.runtime.program.formats import Defaults, UsedFormat, used_formats
 from spark_jobs.runtime.program.settings import setting_problems
 from spark_jobs.runtime.serdes import plain_serde, schema_key
 
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_PLAIN = {
+    **dict.fromkeys(("string", "uuid"), "STRING"),
+    **dict.fromkeys(("long", "integer", "short"), "BIGINT"),
+    **dict.fromkeys(("double", "float"), "DOUBLE"),
+    "boolean": "BOOLEAN",
+    "bytes": "BINARY",
+}
+"""Formats whose values have no parts, and the type of these."""
 _PLANS_ONLY = "The topology plans without it, but a record that arrives there would have nowhere to go."
 
 
@@ -27,28 +36,36 @@ def problems_of(
     if document.described is not None or document.observed is not None:
         return (_only_described(document),)
     found = list(setting_problems(application))
+    defaults = Defaults.of(application.config)
+    formats = arriving(nodes, defaults)
     for node in nodes.nodes:
         for asked in expressions_of(node):
-            found += _expression(node, asked)
+            found += _expression(node, asked, formats[node.name])
         found += _class(node)
         if isinstance(node, SinkNode) and node.writes is not None and node.writes.partitioner is not None:
             found += _partitioner(node.writes.partitioner, document, node.at)
     if CLASS in application.config:
         found += _partitioner(application.config[CLASS], document, application.at)
-    for used in used_formats(nodes, Defaults.of(application.config)):
+    for used in used_formats(nodes, defaults):
         found += _format(used, schemas or {})
     return tuple(attrs.evolve(problem, application=application.id) for problem in dict.fromkeys(found))
 
 
-def _expression(node: Node, asked: Asked) -> Iterator[Problem]:
+def _expression(node: Node, asked: Asked, formats: Arriving) -> Iterator[Problem]:
     if asked.text is None:
         yield _missing(node, f"`{asked.option}`", "a Spark SQL expression", f"Give `{asked.option}`.")
         return
     try:
-        compile_expression(asked.text, asked.names)
+        compile_expression(asked.text, asked.names, _types(asked.names, formats))
     except ExpressionError as error:
         for fault in error.faults:
             yield _unsupported(node, asked, fault)
+
+
+def _types(names: Collection[str], formats: Arriving) -> dict[str, str]:
+    """Of parameters that hold neither fields nor items."""
+    known = {"key": formats.key, "value": formats.value}
+    return {name: _PLAIN[it] for name, it in known.items() if name in names and it in _PLAIN}
 
 
 def _missing(node: Node, what: str, expected: str, fix: str) -> Problem:

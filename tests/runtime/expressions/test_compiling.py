@@ -45,6 +45,30 @@ def test_what_cannot_be_compiled_is_named_with_its_place(text: str, told: list[s
     assert [fault.partition(" ")[2] for fault in found] == [each.partition(" ")[2] for each in told]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("value.customer", "`value` is a STRING, which has neither fields nor items"),
+        ("key['customer']", "`key` is a BIGINT, which has neither fields nor items"),
+        ("upper(value.a.b)", "`value` is a STRING, which has neither fields nor items"),
+        ("(value).a", "`(value)` is a STRING, which has neither fields nor items"),
+        ("topic.name", "`topic` is a STRING, which has neither fields nor items"),
+    ],
+)
+def test_no_parts_are_asked_of_what_has_none(text: str, told: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        compile_expression(text, ("key", "value"), {"key": "BIGINT", "value": "STRING"})
+    assert [fault.summary for fault in refused.value.faults] == [told]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["value", "get_json_object(value, '$.a')", "transform(array(1), value -> value.a)", "headers[0].key"],
+)
+def test_what_has_none_may_be_used_as_it_is(text: str) -> None:
+    compile_expression(text, ("key", "value"), {"key": "BIGINT", "value": "STRING"})
+
+
 def test_syntax_is_told_with_its_place() -> None:
     (fault,) = faults("value +\n  * 2 )")
     assert fault.startswith("2:")
