@@ -30,6 +30,8 @@ _SETTINGS: Mapping[str, Any] = {
     "delivery.report.only.error": True,
 }
 _ANY_PARTITION = -1
+_EARLIEST_MS = 1
+"""As close to 0 as it gets: librdkafka takes that for no time, and writes the present one."""
 
 
 class Outbox(Protocol):
@@ -147,6 +149,7 @@ class _Sender:
         produce, poll, counts = self._producer.produce, self._producer.poll, self._counts
         number = 0
         for number, (topic, partition, key, value, timestamp, headers) in enumerate(records, 1):
+            time = timestamp or _EARLIEST_MS
             if partition is None:
                 to = _ANY_PARTITION
             else:
@@ -156,9 +159,9 @@ class _Sender:
             while True:
                 try:
                     if headers:
-                        produce(topic, value, key, to, timestamp=timestamp, headers=list(headers))
+                        produce(topic, value, key, to, timestamp=time, headers=list(headers))
                     else:
-                        produce(topic, value, key, to, None, None, timestamp)
+                        produce(topic, value, key, to, None, None, time)
                     break
                 except BufferError:
                     poll(0.05)

@@ -72,6 +72,13 @@ def desk(
     reader.close()
 
 
+def test_the_first_instant_of_all_is_not_taken_for_now(desk: Desk) -> None:
+    box = desk.open()
+    box.send([(desk.other, 0, b"k", b"v", 0, ()), (desk.other, 0, b"k", b"v", 0, (("name", b"x"),))])
+    box.commit(desk.commits(2))
+    assert [record[3] for record in desk.topics.get(desk.other)] == [1, 1]
+
+
 def test_a_record_that_is_refused_fails_the_batch_and_the_next_attempt_is_clean(desk: Desk) -> None:
     failing = desk.open()
     failing.send([record(desk.other, b"one"), record(desk.sink, b"x" * 2_000)])
