@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import structlog
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # public all the same
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,6 +18,7 @@ from spark_jobs.agent.state import AgentState, TopicCounts
 
 PERIOD_SECONDS = 30.0
 _PATIENCE_SECONDS = 10.0
+_END = -1  # as a time, in the protocol's ListOffsets
 
 _log = structlog.get_logger(__name__)
 
@@ -78,48 +78,51 @@ class LagWatch(Collector):
         self._ended.set()
 
     def _watch(self) -> None:
-        admin = AdminClient(self._settings)
         while not self._ended.is_set():
             begin = time.monotonic()
             self._lags = {
                 group: lags
                 for group, topics in self._consumed().items()
-                if not self._ended.is_set() and (lags := self._lag(admin, group, topics))
+                if not self._ended.is_set() and (lags := self._lag(group, topics))
             }
             self._ended.wait(max(self._period - (time.monotonic() - begin), 1.0))
 
-    def _lag(self, admin: AdminClient, group: str, topics: TopicCounts) -> Mapping[str, int]:
+    def _lag(self, group: str, topics: TopicCounts) -> Mapping[str, int]:
         try:
-            return group_lag(admin, self._settings, group, topics)
+            return group_lag(self._settings, group, topics)
         except KafkaException as error:
             _log.debug("lag not read", group=group, reason=str(error))
             return {}
 
 
-def group_lag(
-    admin: AdminClient, settings: Mapping[str, Any], group: str, topics: TopicCounts
-) -> Mapping[str, int]:
+def group_lag(settings: Mapping[str, Any], group: str, topics: TopicCounts) -> Mapping[str, int]:
     """Return topic → records behind, over the partitions that the group has committed.
 
-    Raises `KafkaException`. A client that never joins the group asks what was committed, not
-    `AdminClient.list_consumer_group_offsets`: librdkafka (2.16) dies of an answer that tells of a coordinator
-    that has moved or is not up yet.
+    Raises `KafkaException`. A client that never joins the group asks for all of it: librdkafka's admin client
+    (2.16) dies of an answer that tells of a coordinator that has moved or is not up yet, and aborts the
+    process when brokers go away while it looks for partitions' leaders.
     """
-    asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
-    reader = Consumer({**settings, "group.id": group, "enable.auto.commit": False})
+    reader = Consumer({
+        **settings,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "isolation.level": "read_uncommitted",  # an end is where the log ends, as other tools show the lag
+    })  # fmt: skip
     try:
-        told = reader.committed(asked, timeout=_PATIENCE_SECONDS)
+        asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+        committed = {
+            (place.topic, place.partition): place.offset
+            for place in reader.committed(asked, timeout=_PATIENCE_SECONDS)
+            if place.error is None and place.offset >= 0
+        }
+        ends = [TopicPartition(*place, _END) for place in committed]
+        found = reader.offsets_for_times(ends, timeout=_PATIENCE_SECONDS) if ends else []
     finally:
         reader.close()
-    committed = {
-        (place.topic, place.partition): place.offset
-        for place in told
-        if place.error is None and place.offset >= 0
-    }
-    latest = {TopicPartition(*place): OffsetSpec.latest() for place in committed}  # type: ignore[no-untyped-call]
     lags: dict[str, int] = {}
-    if latest:
-        for partition, future in admin.list_offsets(latest, request_timeout=_PATIENCE_SECONDS).items():
-            behind = future.result().offset - committed[partition.topic, partition.partition]
-            lags[partition.topic] = lags.get(partition.topic, 0) + max(behind, 0)
+    for end in found:
+        if end.error is not None:
+            raise KafkaException(end.error)
+        behind = end.offset - committed[end.topic, end.partition]
+        lags[end.topic] = lags.get(end.topic, 0) + max(behind, 0)
     return lags
