@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
+from infra.observe.asking import in_background
 from infra.observe.client_log import client_log
 from infra.observe.refusals import Told, told, unreachable
 from spark_jobs.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
@@ -32,7 +33,7 @@ class KafkaCluster:
         self._timeout = timeout_seconds
         self._heard: deque[Told] = deque(maxlen=50)
         heard = self._heard  # not by `self` in the callback: the client could never be freed
-        settings: dict[str, Any] = {
+        self._settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": client_id,
             "error_cb": lambda error: heard.append(told(error)),
@@ -42,7 +43,7 @@ class KafkaCluster:
             # The metadata is asked for in so many words; nobody needs it in between.
             "topic.metadata.refresh.interval.ms": -1,
         }
-        self._client = AdminClient(settings, logger=client_log(lambda line: heard.append(Told(line))))
+        self._client = self._connected()
 
     def partition_counts(self) -> TopicCounts:
         """See `ports.Cluster`."""
@@ -51,7 +52,9 @@ class KafkaCluster:
             topics = self._client.list_topics(timeout=self._timeout).topics
         except KafkaException:
             self._client.poll(0)
-            raise ProblemsError([unreachable(self._servers, tuple(self._heard), self._timeout)]) from None
+            problem = unreachable(self._servers, tuple(self._heard), self._timeout)
+            self._connect_anew()
+            raise ProblemsError([problem]) from None
         self._heard.clear()  # what was wrong for a moment must not count against a later request
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
@@ -64,6 +67,19 @@ class KafkaCluster:
 
     def close(self) -> None:
         """Nothing is held that the client does not free by itself."""
+
+    def _connected(self) -> AdminClient:
+        heard = self._heard
+        return AdminClient(self._settings, logger=client_log(lambda line: heard.append(Told(line))))
+
+    def _connect_anew(self) -> None:
+        """Ask by another client from now on: one that met a broker that hung may never be answered again.
+
+        The old one is closed in the background, for that may take as long.
+        """
+        old = [self._client]
+        self._client = self._connected()
+        in_background(old.clear)
 
     def _ask(self, lacking: Sequence[Shortfall], *, validate_only: bool) -> Iterator[TopicResult]:
         try:

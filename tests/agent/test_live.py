@@ -8,7 +8,9 @@ from typing import ClassVar
 
 import attrs
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from infra.observe.client_log import client_log
 from spark_jobs.agent import kafka_cluster
@@ -32,7 +34,7 @@ from spark_jobs.agent.state import (
     TopicCounts,
 )
 from tests.agent.live_documents import HEARD, heard, texts, unique_documents
-from tests.agent.running import Recorder, await_counts, await_true, make_topics, running, settings
+from tests.agent.running import SECONDS, Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import set_up
 from tests.pulumi.cluster import Cluster
 from toolchain.broker.local import LocalBroker
@@ -74,7 +76,7 @@ class Scene:
     def sources(self, orders: int, returns: int = 3) -> dict[str, int]:
         return {self.orders: orders, self.returns: returns}
 
-    def await_counts(self, orders: int, returns: int = 3, seconds: float = 30) -> None:
+    def await_counts(self, orders: int, returns: int = 3, seconds: float = SECONDS) -> None:
         await_counts(self.cluster, unique_documents(self.suffix), self.sources(orders, returns), seconds)
 
     def await_steady(self, agent: Recorder) -> None:
@@ -143,6 +145,26 @@ def test_each_look_is_one_request(scene: Scene, monkeypatch: pytest.MonkeyPatch)
         cluster.partition_counts()
     cluster._client.poll(0)
     assert len([line for line in sent if "Sent MetadataRequest" in line]) == 5
+
+
+class _Unanswered:
+    """A client that a broker's pause has left without a connection, and that finds no way back."""
+
+    def poll(self, _seconds: float) -> int:
+        return 0
+
+    def list_topics(self, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT), timeout)
+
+
+def test_a_client_that_is_never_answered_again_is_replaced(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
+    monkeypatch.setattr(cluster, "_client", _Unanswered())
+    with pytest.raises(ProblemsError, match="No Kafka broker can be reached"):
+        cluster.partition_counts()
+    assert cluster.partition_counts()[scene.orders] == 2
 
 
 def test_validation_changes_nothing_and_tells_each_topic(scene: Scene) -> None:
