@@ -15,7 +15,7 @@ from tests.agent.simulation import set_up
 from tests.pulumi.cluster import Cluster
 from toolchain.broker.readiness import until
 
-SECONDS = 30
+SECONDS = 60
 
 
 @attrs.define

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,8 @@ def test_metrics_status_and_history_tell_of_an_expansion(scene: Scene) -> None:
     scene.await_counts(6)
     assert until(lambda: _is_over(scene), SECONDS)
     leader.await_line("callback called")
-    assert leader.value("headwater_agent_convergence_seconds_count", application_id=scene.totals_app) == 1
+    # More than once where metadata took longer to spread than the agents were told.
+    assert leader.value("headwater_agent_convergence_seconds_count", application_id=scene.totals_app)
     assert other.value("headwater_agent_convergence_seconds_count") is None
     assert leader.value("headwater_agent_admin_request_seconds_count", operation="metadata")
 
@@ -163,7 +164,7 @@ def test_a_broker_that_hangs_for_30_seconds_splits_nobody(
             broker.pause()
             before.await_line("leadership lost")
             assert sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 0
-            assert {agent.asking.get("/health/live").status for agent in agents} == {200}
+            assert _statuses(agents, "/health/live") == {200}
             time.sleep(30 - SESSION_SECONDS)
             broker.resume()
             scene.await_counts(9)
@@ -174,7 +175,8 @@ def test_a_broker_that_hangs_for_30_seconds_splits_nobody(
                 for stage in past["stages"]:
                     terms.setdefault(stage["term"], set()).add(stage["clientId"])
             assert all(len(clients) == 1 for clients in terms.values())
-            assert {agent.asking.get("/health/ready").status for agent in agents} == {200}
+            # Each pauses a little longer after each look that failed.
+            assert until(lambda: _statuses(agents, "/health/ready") == {200}, SECONDS)
         finally:
             scene.close()
 
@@ -196,6 +198,10 @@ def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
     scene.await_counts(5)
     assert until(lambda: agent.application(scene.totals_app)["phase"] == "steady", SECONDS)
     assert agent.end() == 0
+
+
+def _statuses(agents: Iterable[AgentProcess], path: str) -> set[int]:
+    return {agent.asking.get(path).status for agent in agents}
 
 
 def _is_over(scene: Scene) -> bool:
