@@ -10,8 +10,7 @@ from typing import Any
 import attrs
 import pytest
 import yaml
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.running_application import running_application
@@ -30,6 +29,7 @@ _STREAMS_PROTOCOL = {
 }
 _MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 _SECONDS = 60
+_READ = {"in": 3, "facts": 4}
 
 
 def document(id_: str, **config: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class World:
 def cluster(own_broker: Callable[..., Broker]) -> Iterator[Cluster]:
     with own_broker(Settings(overrides=_STREAMS_PROTOCOL)) as broker:
         cluster = Cluster(broker.bootstrap_servers)
-        for name, partitions in {"in": 3, "facts": 4}.items():
+        for name, partitions in _READ.items():
             cluster.create(name, partitions)
             cluster.produce(name)
         cluster.create("orders-cdc-changelog", 1, {"cleanup.policy": "compact"})
@@ -104,10 +104,16 @@ def cluster(own_broker: Callable[..., Broker]) -> Iterator[Cluster]:
 
 
 def committed(broker: Broker, group: str) -> set[str]:
-    """The topics that the group has offsets of: they stay when its members are gone."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
-    return {offset.topic for offset in asked.result().topic_partitions or ()}
+    """The topics that the group has offsets of: they stay when its members are gone.
+
+    Asked by a client that never joins: an admin client dies of a coordinator that is not up yet.
+    """
+    reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 0})
+    places = [TopicPartition(topic, each) for topic, count in _READ.items() for each in range(count)]
+    try:
+        return {place.topic for place in reader.committed(places, _SECONDS) if place.offset >= 0}
+    finally:
+        reader.close()
 
 
 @pytest.fixture
