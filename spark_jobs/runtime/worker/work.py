@@ -8,6 +8,7 @@ for many records it takes the task over.
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from multiprocessing.reduction import ForkingPickler
 from secrets import token_hex
@@ -130,20 +131,25 @@ class _Home:
             Thread(target=self._answer, args=(caller,), daemon=True).start()
 
     def _answer(self, caller: Connection) -> None:
-        with caller:
+        with caller, suppress(OSError, EOFError):  # a caller that has died waits for no answer
             order, partition, input_, tick = caller.recv()
-            place = self._place(order.task(partition))
-            with place.lock:
-                if input_ is None or place.owned is None:
-                    self._leave(place)
-                    caller.send(None)
-                    return
-                try:
-                    caller.send(self._here(order, partition, place, input_, tick=tick))
-                except _Fatal as fatal:
-                    caller.send(fatal.outcome)
-                except Exception:  # noqa: BLE001 - the caller tries it itself and meets whatever it was
-                    caller.send(None)
+            caller.send(self._done_for_another(order, partition, input_, tick=tick))
+
+    def _done_for_another(
+        self, order: WorkOrder, partition: int, input_: TaskInput | None, *, tick: bool
+    ) -> Outcome | None:
+        """Return None where the caller has to do it: the task is let go, or was not here any more."""
+        place = self._place(order.task(partition))
+        with place.lock:
+            if input_ is None or place.owned is None:
+                self._leave(place)
+                return None
+            try:
+                return self._here(order, partition, place, input_, tick=tick)
+            except _Fatal as fatal:
+                return fatal.outcome
+            except Exception:  # noqa: BLE001 - the caller tries it itself and meets whatever it was
+                return None
 
 
 class _Fatal(Exception):  # noqa: N818 - carries an outcome out

@@ -1,7 +1,9 @@
 """One task's batches on a real broker, without Spark: what is committed, left out, restored, taken back."""
 
 import shutil
+import threading
 from collections.abc import Callable
+from multiprocessing.connection import Client
 from pathlib import Path
 
 import attrs
@@ -20,6 +22,7 @@ from spark_jobs.runtime.worker.task_input import Records
 from spark_jobs.runtime.worker.work import _Home
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
+from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 
@@ -94,6 +97,17 @@ def test_another_process_goes_on_where_the_first_one_stopped(scene: Scene) -> No
     outcome = second.work(scene.order, 0, Records([scene.record(0, b"a"), scene.record(1, b"a")]), tick=False)
     assert (outcome.read, outcome.skipped, outcome.restored) == (1, 1, 0)
     assert scene.counts() == [1, 2]
+
+
+def test_what_a_caller_that_died_has_sent_is_done_all_the_same(scene: Scene) -> None:
+    """As when Spark ends a Python worker whose task it has cancelled."""
+    home = _Home()
+    home.work(scene.order, 0, Records([scene.record(0, b"a")]), tick=False)
+    address, _, key = home._holder.partition("\n")
+    with Client(address, authkey=key.encode()) as caller:
+        caller.send((scene.order, 0, Records([scene.record(1, b"a")]), False))
+    assert until(lambda: scene.counts() == [1, 2], 60)
+    assert until(lambda: not any("_answer" in each.name for each in threading.enumerate()), 60)
 
 
 def test_lost_state_is_restored_from_the_changelog(scene: Scene) -> None:
