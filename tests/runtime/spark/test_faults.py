@@ -124,6 +124,14 @@ def kill_all(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
+def _kill(pid: int) -> bool:
+    """Return whether it was still there to be killed."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
 def _until_counted(scene: Scene, least: int, process: "subprocess.Popen[bytes]") -> None:
     assert until(lambda: scene.counted() >= least or process.poll() is not None, _PATIENCE_SECONDS), (
         scene.log()
@@ -150,9 +158,7 @@ def test_python_workers_die(scene: Scene) -> None:
     with scene.run() as process:
         for least in _instants(11, 3):
             _until_counted(scene, least, process)
-            for worker in python_workers(process.pid)[:1]:
-                os.kill(worker, signal.SIGKILL)
-                killed += 1
+            killed += sum(_kill(worker) for worker in python_workers(process.pid)[:1])
         assert process.wait(_PATIENCE_SECONDS) == 0, scene.log()
     assert killed
     scene.reconcile()
@@ -163,9 +169,7 @@ def test_executors_die(scene: Scene) -> None:
     with scene.run("local-cluster[2,1,1024]") as process:
         for least in _instants(12, 2):
             _until_counted(scene, least, process)
-            for executor in executors(process.pid)[:1]:
-                os.kill(executor, signal.SIGKILL)
-                killed += 1
+            killed += sum(_kill(executor) for executor in executors(process.pid)[:1])
         assert process.wait(_PATIENCE_SECONDS) == 0, scene.log()
     assert killed
     scene.reconcile()
