@@ -34,6 +34,11 @@ class Failures:
         self.skipped = 0
         self.latest: str | None = None
 
+    @property
+    def stops(self) -> bool:
+        """Whether a record that cannot be processed ends the run."""
+        return self._settings.on_processing_error == "fail"
+
     def bad_input(self, record: InputRecord, cause: Exception) -> None:
         """`deserialization.exception.handler`."""
         self._decide(self._settings.on_bad_input, record, "cannot be read", cause)

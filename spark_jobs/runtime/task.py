@@ -293,7 +293,24 @@ class Task:
         if node.behaviour is None:
             raise NotRunnableError(f"{node.name} comes from a text that does not say what it does")
         factory = FACTORIES[type(node.behaviour)]
-        return factory(node.behaviour, OperatorContext(node, children, forward, self))
+        process = factory(node.behaviour, OperatorContext(node, children, forward, self))
+        return process if self.failures.stops else self._surviving(process)
+
+    def _surviving(self, process: Process) -> Process:
+        """What a node cannot handle is passed over there: its parent and siblings go on (`ProcessorNode`)."""
+        ambient, failures = self.ambient, self.failures
+
+        def survive(key: Value, value: Value, timestamp: int, headers: Value) -> None:
+            before = ambient.record, ambient.node
+            try:
+                process(key, value, timestamp, headers)
+            except PoisonRecordError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - expressions and users' classes raise anything
+                ambient.record, ambient.node = before
+                failures.processing(ambient.record, fault)
+
+        return survive
 
 
 def _children(nodes: Iterable[Node]) -> dict[str, list[str]]:

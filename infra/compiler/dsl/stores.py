@@ -73,8 +73,20 @@ def key_value_store(name: str, materialized: Materialized | None, record: Record
         return Store(
             name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), history, keeps=keeps
         )
-    keeps = Keeps("timestampedKeyValue", record, caching=caching, in_memory=in_memory)
+    keeps = Keeps(
+        "timestampedKeyValue",
+        record,
+        caching=caching,
+        in_memory=in_memory,
+        forgets_time=_forgets_time(materialized, StoreKind.KEY_VALUE),
+    )
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
+
+
+def _forgets_time(materialized: Materialized | None, plain: StoreKind) -> bool:
+    """`KeyValueToTimestampedKeyValueByteStoreAdapter` and its kin; stores in memory keep what they get."""
+    supplier = materialized.supplier if materialized is not None else None
+    return supplier is not None and supplier.kind is plain and not _in_memory(materialized)
 
 
 def windowed_store(
@@ -91,6 +103,7 @@ def windowed_store(
         size_of(window),
         caching=_caching(materialized),
         in_memory=_in_memory(materialized),
+        forgets_time=_forgets_time(materialized, StoreKind.WINDOW),
     )
     return Store(
         name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms, keeps=keeps

@@ -78,4 +78,6 @@ class Keeps:
     retain_duplicates: bool = False
     caching: bool | None = None
     in_memory: bool = False
+    forgets_time: bool = False
+    """On disk values have no timestamp: a supplier of plain stores, where Kafka Streams reads -1."""
     right: RecordFormat | None = None

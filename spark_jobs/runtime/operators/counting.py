@@ -16,11 +16,12 @@ _STORED = Struct(">qq")
 
 
 def counts_fast(behaviour: StreamAggregate, context: OperatorContext) -> bool:
-    """Whether the store is timestamped, holds longs and has no cache."""
+    """Whether the store is timestamped, on disk too, holds longs and has no cache."""
     typed = context.task.typed_store(behaviour.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)
+        and not typed.below.forgets_time
         and typed.value_serde.serialize(1) == (1).to_bytes(8, "big")
     )
 

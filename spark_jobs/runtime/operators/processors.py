@@ -106,14 +106,18 @@ def run_global(class_name: str, context: OperatorContext) -> Process:
     return run_processor(RunProcessor(class_name), context)
 
 
-def value_transformer(class_name: str | None, context: OperatorContext) -> Callable[[Value, Value], Value]:
-    """(key, value) → value, by an instance of its own."""
+Transform = Callable[[Value, Value, int, Headers], Value]
+"""(key, value, timestamp, headers) → value; what the transformer puts is logged with the latter two."""
+
+
+def value_transformer(class_name: str | None, context: OperatorContext) -> Transform:
+    """An instance of its own."""
     own = TaskProcessorContext(context, forwards=False)
     transform: Callable[[Value, Value], Value] = _started(class_name, context, own).transform
     ambient = context.task.ambient
 
-    def call(key: Value, value: Value) -> Value:
-        before, ambient.node = ambient.node, ambient.context()
+    def call(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+        before, ambient.node = ambient.node, (timestamp, headers, ambient.record)
         result = transform(key, value)
         ambient.node = before
         return result

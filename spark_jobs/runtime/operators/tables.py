@@ -18,8 +18,8 @@ from spark_jobs.runtime.operators.materialized import TableStore, table_store
 from spark_jobs.runtime.operators.processors import run_global, value_transformer
 from spark_jobs.runtime.records import Headers, Value
 
-Compute = Callable[[Value, Value], Value]
-"""(key, value) → value of the derived table; None = not in it."""
+Compute = Callable[[Value, Value, int, Headers], Value]
+"""(key, value, timestamp, headers) → value of the derived table; None = not in it."""
 
 
 def table_source(behaviour: TableSource, context: OperatorContext) -> Process:
@@ -60,16 +60,21 @@ def table_filter(behaviour: TableFilter, context: OperatorContext) -> Process:
     where = context.expression(behaviour.where, "key", "value")
     wanted = not behaviour.negate
 
-    def compute(key: Value, value: Value) -> Value:
+    def compute(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+        del timestamp, headers
         return value if value is not None and where(key, value) is wanted else None
 
     derive = _derived(compute, behaviour, context)
     if not behaviour.sends_old or behaviour.versioned:
         return derive
-    old_of = _old_value(compute, behaviour, context)
+    known = context.task.typed_store(behaviour.store).get if behaviour.store is not None else None
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
-        if compute(key, change[0]) is not None or old_of(key, change) is not None:
+        new, old, _ = change
+        if (
+            compute(key, new, timestamp, headers) is not None
+            or (compute(key, old, timestamp, headers) if known is None else known(key)) is not None
+        ):
             derive(key, change, timestamp, headers)
 
     return process
@@ -78,7 +83,8 @@ def table_filter(behaviour: TableFilter, context: OperatorContext) -> Process:
 def table_map_values(behaviour: TableMapValues, context: OperatorContext) -> Process:
     new_value = context.expression(behaviour.value, "key", "value")
 
-    def compute(key: Value, value: Value) -> Value:
+    def compute(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+        del timestamp, headers
         return None if value is None else new_value(key, value)
 
     return _derived(compute, behaviour, context)
@@ -99,7 +105,7 @@ def _derived(compute: Compute, behaviour: Derived, context: OperatorContext) -> 
     if store is not None:
 
         def update(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
-            new = compute(key, change[0])
+            new = compute(key, change[0], timestamp, headers)
             known = store.get(key) if sends_old else None
             old = None if known is None else known[0]
             store.update(key, new, old, timestamp, (timestamp, headers))
@@ -107,20 +113,11 @@ def _derived(compute: Compute, behaviour: Derived, context: OperatorContext) -> 
         return update
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
-        new = compute(key, change[0])
-        old = compute(key, change[1]) if sends_old else None
+        new = compute(key, change[0], timestamp, headers)
+        old = compute(key, change[1], timestamp, headers) if sends_old else None
         forward(key, (new, old, change[2]), timestamp, headers)
 
     return process
-
-
-def _old_value(
-    compute: Compute, behaviour: TableFilter, context: OperatorContext
-) -> Callable[[Value, Value], Value]:
-    if behaviour.store is None:
-        return lambda key, change: compute(key, change[1])
-    get = context.task.typed_store(behaviour.store).get
-    return lambda key, change: get(key)  # noqa: ARG005 - None or something is all that is asked
 
 
 def _own_store(behaviour: Derived, context: OperatorContext) -> TableStore | None:

@@ -1,6 +1,7 @@
 """How a table's current value is looked up (`KTableValueGetter`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from infra.model.behaviours import (
     FilteredView,
@@ -30,31 +31,28 @@ def value_getter(view: TableView, context: OperatorContext) -> ValueGetter:
     match view:
         case StoreView():
             return _of_store(context.task.typed_store(view.store))
-        case FilteredView():
-            return _filtered(view, context)
-        case MappedView():
-            return _mapped(view, context)
+        case FilteredView() | MappedView() | TransformedView():
+            parent, compute = value_getter(view.parent, context), _COMPUTED[type(view)](view, context)
+            return lambda key: compute(key, parent(key))
         case JoinedView():
             return _joined(view, context)
-        case TransformedView():
-            return _transformed(view, context)
         case SuppressedView():
             return _suppressed(view, context)
 
 
 def as_of_getter(view: TableView, context: OperatorContext) -> AsOfGetter | None:
-    """The look-up into a versioned store, through filters and mappings; None where there is no such store."""
+    """The look-up into a versioned store, through what computes from one row; None where there is none."""
     match view:
         case StoreView():
             typed = context.task.typed_store(view.store)
             if not isinstance(typed, VersionedBytes):
                 return None
             return lambda key, time: _pair(typed.get(key, time))
-        case FilteredView() | MappedView():
+        case FilteredView() | MappedView() | TransformedView():
             parent = as_of_getter(view.parent, context)
             if parent is None:
                 return None
-            compute = _filter(view, context) if isinstance(view, FilteredView) else _map(view, context)
+            compute = _COMPUTED[type(view)](view, context)
             return lambda key, time: compute(key, parent(key, time))
         case _:
             return None
@@ -85,20 +83,10 @@ def _session_value(typed: SessionBytes, session: Value) -> tuple[Value, int] | N
     return None if value is None else (value, session.end)
 
 
-def _filtered(view: FilteredView, context: OperatorContext) -> ValueGetter:
-    parent, compute = value_getter(view.parent, context), _filter(view, context)
-    return lambda key: compute(key, parent(key))
-
-
 def _filter(view: FilteredView, context: OperatorContext) -> Compute:
     where = context.expression(view.where, "key", "value")
     wanted = not view.negate
     return lambda key, found: found if found is not None and where(key, found[0]) is wanted else None
-
-
-def _mapped(view: MappedView, context: OperatorContext) -> ValueGetter:
-    parent, compute = value_getter(view.parent, context), _map(view, context)
-    return lambda key: compute(key, parent(key))
 
 
 def _map(view: MappedView, context: OperatorContext) -> Compute:
@@ -131,23 +119,30 @@ def _joined(view: JoinedView, context: OperatorContext) -> ValueGetter:
     return get
 
 
-def _transformed(view: TransformedView, context: OperatorContext) -> ValueGetter:
+def _transform(view: TransformedView, context: OperatorContext) -> Compute:
     """The transformer knows no input record here."""
     node = next(node for node in context.task.program.nodes if node.name == view.node)
     if not isinstance(node, ProcessorNode) or not isinstance(node.behaviour, TableTransformValues):
         raise NotRunnableError(f"{view.node} is no transformValues")
-    parent = value_getter(view.parent, context)
     transform = value_transformer(node.behaviour.processor_class, context)
     ambient = context.task.ambient
 
-    def get(key: Value) -> tuple[Value, int] | None:
-        found = parent(key)
+    def compute(key: Value, found: tuple[Value, int] | None) -> tuple[Value, int] | None:
+        row, time = (None, -1) if found is None else found
         known, ambient.record = ambient.record, NO_RECORD
-        value = transform(key, None if found is None else found[0])
+        value = transform(key, row, time, ())
         ambient.record = known
-        return None if value is None else (value, -1 if found is None else found[1])
+        return None if value is None else (value, time)
 
-    return get
+    return compute
+
+
+_COMPUTED: Mapping[type, Callable[[Any, OperatorContext], Compute]] = {
+    FilteredView: _filter,
+    MappedView: _map,
+    TransformedView: _transform,
+}
+"""Views of one table, by what they make of its row."""
 
 
 def _suppressed(view: SuppressedView, context: OperatorContext) -> ValueGetter:

@@ -13,6 +13,8 @@ from spark_jobs.runtime.stores.overlay import Overlay
 
 Append = Callable[[OutputRecord], None]
 TIMESTAMP = 8
+NO_TIMESTAMP = -1
+"""`RecordQueue.UNKNOWN`"""
 
 
 Put = Callable[[bytes, bytes | None, Context], None]
@@ -43,9 +45,10 @@ class Logged:
         changelog: (topic, partition, where to append), None = not logged.
         prefix: How many bytes of a key are the store's own and not logged.
         timestamped: Values are led by their timestamp.
+        forgets_time: They are logged with it and kept without (-1).
     """
 
-    __slots__ = ("lowest", "overlay", "put")
+    __slots__ = ("forgets_time", "lowest", "overlay", "put")
 
     def __init__(
         self,
@@ -54,11 +57,12 @@ class Logged:
         *,
         prefix: int = 0,
         timestamped: bool = False,
+        forgets_time: bool = False,
     ) -> None:
         self.overlay = self.lowest = overlay
-        self.put: Put = (
-            _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
-        )
+        self.forgets_time = forgets_time
+        put = _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
+        self.put: Put = _forgetting(put, overlay) if forgets_time else put
 
 
 def _unlogged(overlay: Overlay) -> Put:
@@ -81,6 +85,17 @@ def _logged(overlay: Overlay, changelog: tuple[str, int, Append], prefix: int, t
             append((topic, partition, key[prefix:], value[TIMESTAMP:], read_timestamp(value), ()))
         else:
             append((topic, partition, key[prefix:], value, context[0], ()))
+
+    return put
+
+
+def _forgetting(keep: Put, overlay: Overlay) -> Put:
+    written = overlay.written
+
+    def put(key: bytes, value: bytes | None, context: Context) -> None:
+        keep(key, value, context)
+        if value is not None:
+            written[key] = with_timestamp(value[TIMESTAMP:], NO_TIMESTAMP)
 
     return put
 

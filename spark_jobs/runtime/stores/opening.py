@@ -12,7 +12,7 @@ from spark_jobs.runtime.records import Ambient, Headers, Value
 from spark_jobs.runtime.stores.clock import Clock
 from spark_jobs.runtime.stores.join_buffer import JoinBufferBytes
 from spark_jobs.runtime.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
-from spark_jobs.runtime.stores.layers import Append, Cached, Logged, with_timestamp
+from spark_jobs.runtime.stores.layers import NO_TIMESTAMP, Append, Cached, Logged, with_timestamp
 from spark_jobs.runtime.stores.lists import ListBytes
 from spark_jobs.runtime.stores.overlay import Overlay
 from spark_jobs.runtime.stores.segments import SEGMENT
@@ -76,6 +76,11 @@ class _Opening:
         """With a cache nothing that closes is lost."""
         return self.emits_on_close and self.services.program.settings.cache_max_bytes > 0
 
+    @property
+    def forgets_time(self) -> bool:
+        """With a cache values are read from there."""
+        return self.keeps.forgets_time and not self.cache
+
     def clock(self, what: str) -> Clock:
         return self.services.clock(f"{self.kept.name}/{what}")
 
@@ -101,7 +106,13 @@ class _Opening:
 
     def layered(self, *, prefix: int = 0, timestamped: bool = False) -> tuple[Logged, Logged | Cached]:
         """The changelog's layer, and what lies under the typed store."""
-        logged = Logged(self.overlay, self.changelog(), prefix=prefix, timestamped=timestamped)
+        logged = Logged(
+            self.overlay,
+            self.changelog(),
+            prefix=prefix,
+            timestamped=timestamped,
+            forgets_time=self.forgets_time,
+        )
         return logged, Cached(logged) if self.cache else logged
 
     def opened(
@@ -138,10 +149,11 @@ def _subscription(opening: _Opening) -> OpenStore:
 def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> OpenStore:
     _, below = opening.layered(timestamped=True)
     typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.ambient.context)
-    overlay = opening.overlay
+    overlay, forgets_time = opening.overlay, opening.forgets_time
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        overlay.written[key] = None if value is None else with_timestamp(value, timestamp)
+        time = NO_TIMESTAMP if forgets_time else timestamp
+        overlay.written[key] = None if value is None else with_timestamp(value, time)
 
     return opening.opened(typed, restore, below)
 
@@ -182,8 +194,11 @@ def _window(opening: _Opening) -> OpenStore:
         shows_all_closed=opening.shows_all_closed,
     )
 
+    forgets_time = opening.forgets_time
+
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        typed.restore(key, with_timestamp(value, timestamp) if timestamped and value is not None else value)
+        time = NO_TIMESTAMP if forgets_time else timestamp
+        typed.restore(key, with_timestamp(value, time) if timestamped and value is not None else value)
 
     return opening.opened(typed, restore, below, (typed.expire,))
 

@@ -47,15 +47,21 @@ class VersionedBytes:
         return self.put_bytes(self.key_serde.serialize(key), stored, timestamp)
 
     def put_bytes(self, key: bytes, value: bytes | None, timestamp: int, *, log: bool = True) -> int | None:
+        if log:  # also what is too old to be kept, as in Kafka Streams
+            self._log(key, value, timestamp)
         if timestamp < self.observed.now - self._retention:
             return NOT_PUT
         self.observed.now = max(self.observed.now, timestamp)
         lead = _lead(key)
         later = next(self.overlay.range(lead + _time(timestamp + 1), lead + _LAST), None)
-        self.overlay.put(lead + _time(timestamp), _DELETED if value is None else _VALUE + value)
+        place = lead + _time(timestamp)
+        if value is not None:
+            self.overlay.put(place, _VALUE + value)
+        elif later is None and self._leaves_no_trace(lead, place):
+            self.overlay.delete(place)
+        else:
+            self.overlay.put(place, _DELETED)
         self._forget(lead)
-        if log:
-            self._log(key, value, timestamp)
         return None if later is None else int.from_bytes(later[0][-_TIME:], "big")
 
     def delete(self, key: Value, timestamp: int) -> VersionedRecord | None:
@@ -83,6 +89,14 @@ class VersionedBytes:
                 valid_to,
             )
         return None
+
+    def _leaves_no_trace(self, lead: bytes, place: bytes) -> bool:
+        """A deletion at the time of the latest version is known only as the end of the one before."""
+        replaced = self.overlay.get(place)
+        if replaced is None or replaced == _DELETED:
+            return False
+        before = next(self.overlay.reverse_range(lead, place), None)
+        return before is None or before[1] == _DELETED
 
     def _forget(self, lead: bytes) -> None:
         """Takes out versions that were replaced before the history begins."""

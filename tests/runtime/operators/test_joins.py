@@ -119,6 +119,16 @@ def test_a_versioned_table_answers_as_of_the_records_time() -> None:
     assert pipe(run, "left", "k", "l", 99) == []
 
 
+def test_a_versioned_table_answers_so_through_a_transformer() -> None:
+    transformed = '{transformValues: {from: r, class: "tests.runtime.fuzzing.processors:Append", as: x}}'
+    run = replay(
+        f'{TABLE}{transformed}, {{join: {{from: l, with: x, value: "{JOINED}"}}}}, {{to: {{topic: out}}}}]'
+    )
+    pipe(run, "right", "k", "one", 100)
+    pipe(run, "right", "k", "two", 110)
+    assert pipe(run, "left", "k", "l", 105) == [("k", "l+onex", 105)]
+
+
 def test_with_a_grace_period_records_wait_for_late_versions() -> None:
     join = f'{{leftJoin: {{from: l, with: r, grace: 10, value: "{JOINED}"}}}}'
     run = replay(f"{TABLE}{join}, {{to: {{topic: out}}}}]")

@@ -22,6 +22,21 @@ CONTINUE = attrs.evolve(
 TEXT = LONGS.replace("100 // value", "str(100 // value)")
 
 
+def test_log_and_continue_passes_over_the_node_that_fails_alone() -> None:
+    driver = Driver(
+        """
+        - stream: {topic: in, serdes: {key: string, value: long}, as: s}
+        - flatMapValues: {each: "(value, 0, value)"}
+        - mapValues: {value: str(100 // value)}
+        - to: {topic: out, serdes: {key: string, value: string}}
+        - to: {from: s, topic: sibling}
+        """,
+        CONTINUE,
+    )
+    written = driver.feed(driver.record("in", b"k", GOOD, 1))
+    assert [topic for topic, *_ in written] == ["out", "dead", "out", "sibling"]
+
+
 def test_a_poison_record_is_named() -> None:
     driver = Driver(TEXT)
     with pytest.raises(PoisonRecordError, match="record of in, partition 0, offset 1: cannot be read: "):
