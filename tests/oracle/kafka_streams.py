@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import attrs
@@ -18,6 +19,7 @@ from toolchain.progress import Progress
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores wait for their disk ten times as long as they compute
 
 
 class OracleDiedError(Exception):
@@ -99,6 +101,7 @@ class KafkaStreams:
     def __init__(self, timeout_seconds: float = 600) -> None:
         self._timeout = timeout_seconds
         self._process: subprocess.Popen[str] | None = None
+        self._folder: TemporaryDirectory[str] | None = None
         self._answers: queue.Queue[str | None] = queue.Queue()
 
     def ask(
@@ -141,6 +144,9 @@ class KafkaStreams:
                 if pipe is not None:
                     pipe.close()
             self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
     def _exchange(self, line: str) -> str:
         process = self._running()
@@ -162,8 +168,12 @@ class KafkaStreams:
         self.close()
         java, folder = built_program()
         class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
+        self._folder = TemporaryDirectory(
+            prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None
+        )
+        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         process = subprocess.Popen(
-            [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN],
+            [java, *flags, f"-Djava.io.tmpdir={self._folder.name}", "-cp", class_path, _MAIN],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

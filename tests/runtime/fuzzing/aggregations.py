@@ -1,6 +1,6 @@
 """Groups, windows and what is folded over them."""
 
-from tests.runtime.fuzzing.draft import BOTH, KEY, Draft, Handle, Options
+from tests.runtime.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, Options
 
 
 def aggregate(draft: Draft, on: Handle) -> None:
@@ -16,9 +16,32 @@ def windowed(draft: Draft, on: Handle) -> None:
     on_close = {"emit": "onWindowClose"} if "unlimited" not in window and draft.chance(25) else {}
     draft.steps.append({"windowedBy": {**window, **on_close}})
     call, options = _fold(draft, sessions="session" in window)
-    # Kafka Streams' stores in memory forget a window before it is emitted on close; ours do not
-    store = draft.store(60, in_memory=not on_close)
+    store = windowed_store(draft, window, on_close=bool(on_close))
     draft.emit(call, options | store, "table", windowed=True)
+
+
+def windowed_store(draft: Draft, window: Options, *, on_close: bool) -> Options:
+    """By name or as a supplier, kept for as long as need be or longer."""
+    ((kind, lengths),) = window.items()
+    by_name = kind == "unlimited" or (kind == "session" and on_close)  # it cannot emit from others
+    if by_name or draft.chance(60):
+        # Kafka Streams' stores in memory forget a window before it is emitted on close; ours do not
+        return draft.store(60, in_memory=not on_close)
+    size = lengths.get("size", lengths.get("difference", lengths.get("gap", 0)))
+    needed = lengths["grace"] + (2 * size if kind == "sliding" else size)
+    retention = needed + draft.random.choice([0, 0, 1, 7_000, 200_000])
+    options = draft.store_options(in_memory=not on_close)
+    if draft.chance(50):
+        return {"materialized": {"store": draft.name("st"), "retention": retention, **options}}
+    where = {key: options.pop(key) for key in ("type",) if key in options}
+    if kind == "session":
+        supplier: Options = {"kind": "session"}
+    else:
+        # windows of a plain store have no time that could be emitted: Kafka Streams dies of that
+        plain = [] if on_close else ["window"]
+        supplier = {"kind": draft.random.choice([*plain, "timestampedWindow"]), "windowSize": size}
+    supplier |= {"name": draft.name("ws"), "retention": retention, **where}
+    return {"materialized": {"supplier": supplier, **options}}
 
 
 def cogroup(draft: Draft, on: Handle) -> None:
@@ -33,8 +56,8 @@ def cogroup(draft: Draft, on: Handle) -> None:
     if window:
         draft.steps.append({"windowedBy": window})
     merge = {"merge": draft.functions.merge} if "session" in window else {}
-    store = {"materialized": {"store": draft.name("st"), "serdes": {"value": "default"}}}
-    options = {"init": draft.functions.init, **merge, **store}
+    store = {"materialized": {"store": draft.name("st"), **draft.store_options(), **VALUE}}
+    options = {"init": draft.init(), **merge, **store}
     draft.emit("aggregate", options, "table", windowed=bool(window))
 
 
@@ -84,4 +107,4 @@ def _fold(draft: Draft, *, sessions: bool = False) -> tuple[str, Options]:
     if call == "reduce":
         return call, {"add": draft.functions.add}
     merge = {"merge": draft.functions.merge} if sessions else {}
-    return call, {"init": draft.functions.init, "add": draft.functions.add, **merge}
+    return call, {"init": draft.init(), "add": draft.functions.add, **merge}

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+_BEGINNINGS = (100_000, 100_000, 100_000, 0, 0, 5_000, 1_700_000_000_000, 2**62)
 _JUMPS = (0, 1, 500, 1000, 1000, 3000, 7000, 25_000)
 _BACK = (0, 0, 0, 0, 1000, 2000, 6000, 15_000, 60_000)
 _KEYS = ("a", "b", "c", "a", "b", None)
@@ -12,7 +13,7 @@ _HEADERS: tuple[tuple[str, ...], ...] = ((), (), ("one",), ("one", "two"), ("two
 
 def records(chance: random.Random, topics: list[str], count: int) -> list[dict[str, Any]]:
     """`count` records or moments at which the clock goes on (`advance`, in milliseconds)."""
-    time = 100_000
+    time = chance.choice(_BEGINNINGS)
     made: list[dict[str, Any]] = []
     for number in range(count):
         if chance.randrange(20) == 0:

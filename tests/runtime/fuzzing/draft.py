@@ -14,6 +14,7 @@ VALUE = {"serdes": {"value": "default"}}
 BOTH = {"serdes": {"key": "default", "value": "default"}}
 KEY = {"serdes": {"key": "default"}}
 """Where Kafka Streams forgets a serde the document says `default`."""
+_CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler"
 
 
 class NoPartnerError(Exception):
@@ -37,6 +38,8 @@ class Draft:
     steps: list[Options] = attrs.field(factory=list)
     handles: list[Handle] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
+    survives: bool = False
+    """What a processor cannot handle is passed over."""
     stores: set[str] = attrs.field(factory=set)
     """What is there once only: stores that processors name, processors with punctuations."""
     _names: int = 0
@@ -84,6 +87,15 @@ class Draft:
     def maybe_named(self) -> Options:
         return {"name": self.name("n")} if self.chance(40) else {}
 
+    def handlers(self) -> Options:
+        return {"processing.exception.handler": _CONTINUE} if self.survives else {}
+
+    def where(self) -> str:
+        return self.random.choice([self.functions.where, self.functions.other_where])
+
+    def init(self) -> str:
+        return self.functions.no_init if self.chance(15) else self.functions.init
+
     def ms(self, low: int, high: int) -> int:
         """Whole seconds."""
         return self.random.randint(low, high) * 1000
@@ -95,12 +107,24 @@ class Draft:
         """A store of its own, by name."""
         if not self.chance(percent):
             return {}
+        return {"materialized": {"store": self.name("st"), **self.store_options(in_memory=in_memory)}}
+
+    def store_options(self, *, in_memory: bool = True) -> Options:
+        """Where a store keeps its data, with which changelog and cache."""
         kind = {"type": "in-memory"} if in_memory and self.chance(30) else {}
-        return {"materialized": {"store": self.name("st"), **kind}}
+        logging = {"logging": False} if self.chance(10) else {}
+        caching = {"caching": self.chance(50)} if self.chance(20) else {}
+        return {**kind, **logging, **caching}
 
     def key_value_store(self, percent: int) -> tuple[Options, bool]:
         """A store of any kind that a table may have, and whether it keeps versions."""
-        if not self.chance(15):
+        if self.chance(75):
             return self.store(percent), False
-        supplier = {"name": self.name("v"), "kind": "versionedKeyValue", "retention": self.ms(5, 60)}
-        return {"materialized": {"supplier": supplier}}, True
+        supplier: Options = {"name": self.name("v")}
+        versioned = self.chance(60)
+        if versioned:
+            supplier |= {"kind": "versionedKeyValue", "retention": self.ms(5, 60)}
+        else:
+            supplier["kind"] = self.random.choice(["keyValue", "timestampedKeyValue"])
+            supplier |= {"type": "in-memory"} if self.chance(40) else {}
+        return {"materialized": {"supplier": supplier}}, versioned

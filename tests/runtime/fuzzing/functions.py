@@ -25,6 +25,7 @@ class Functions:
     """As they stand none yields null for a value that is there."""
 
     where: str = "coalesce(length(string(value)), 0) % 3 <> 0"
+    other_where: str = "coalesce(length(string(value)), 0) % 2 <> 0"
     key: str = _before(_TEXT)
     value: str = f"{_TEXT} || 'm'"
     pair_value: str = f"{_TEXT} || 'p'"
@@ -35,6 +36,9 @@ class Functions:
     values: str = f"if(value is null, array(), array({_TEXT}, {_TEXT} || 'g'))"
     foreign_key: str = _before(_TEXT)
     init: str = "''"
+    no_init: str = "cast(null as string)"
+    timestamp: str = f"if(endswith({_SHOWN}, '4'), -1, timestamp + if(endswith({_SHOWN}, '6'), 7000, 0))"
+    topic: str = f"'out-chosen-' || (coalesce(length({_TEXT}), 0) % 2)"
     add: str = _folded("total", "value")
     merge: str = _folded("left", "right")
     join: str = _joined()

@@ -36,6 +36,15 @@ _CONVERGENT: tuple[Make, ...] = (
     tables.values, streams.forgetful_transform, joins.tables, joins.tables, joins.left_foreign_key,
     joins.left_foreign_key,
 )  # fmt: skip
+_OPTIMIZATIONS = (
+    "none",
+    "none",
+    "none",
+    "all",
+    "all",
+    "reuse.ktable.source.topics",
+    "merge.repartition.topics",
+)
 
 
 @attrs.define
@@ -45,11 +54,12 @@ class Generator(Draft):
 
     def document(self, size: int) -> Options:
         self.one_task = self.chance(10)
+        self.survives = self.chance(25)
         for make in (sources.stream, sources.table, sources.stream, sources.table)[
             : 1 if self.one_task else 4
         ]:
             make(self)
-        if self.chance(30):
+        while self.chance(25):
             sources.global_table(self)
         if self.chance(15):
             sources.global_store(self)
@@ -57,7 +67,9 @@ class Generator(Draft):
             self._step()
         for handle in list(self.handles):
             sources.sink(self, handle)
-        config = self.random.choice([{}, {"topology.optimization": "all"}])
+        if self.chance(10):
+            sources.chosen_sink(self)
+        config = {"topology.optimization": self.random.choice(_OPTIMIZATIONS), **self.handlers()}
         return {"application": {"id": "app", "config": config}, "topology": self.steps}
 
     def _step(self) -> None:

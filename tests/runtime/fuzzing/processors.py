@@ -1,5 +1,7 @@
 """The processors of the Java helper (`Works.java`). Stores have the names that the generator gives them."""
 
+from collections.abc import Iterable
+
 from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record, Value
 from spark_jobs.runtime.records import Windowed
 
@@ -18,6 +20,14 @@ def text(value: Value) -> str:
     if isinstance(value, Windowed):
         return f"[{value.key}@{value.start}/{value.end}]"
     return "null" if value is None else str(value)
+
+
+def before(value: Value) -> Value:
+    return None if value is None else text(value).split(":")[0]
+
+
+def shown(rows: Iterable[tuple[Value, Value]]) -> str:
+    return "".join(f"{text(key)}={text(value)}+" for key, value in rows)
 
 
 def _text(value: Value) -> Value:
@@ -88,6 +98,99 @@ class Session(Append):
         merged = folded(merged, value)
         sessions.put(Windowed(key, start, end), merged)
         return f"s:{start}-{end}{merged}"
+
+
+class Fail(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        del key, timestamp
+        if text(value).endswith("3"):
+            raise ValueError("ends with 3")
+        return appended(value)
+
+
+class Several(Recent, Remember):
+    """What was seen lately, remembered."""
+
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        return Remember.value_of(self, key, Recent.value_of(self, key, value, timestamp), timestamp)
+
+
+class Spread(Append):
+    """Three records out of one: later; with another header; with key and value turned, and earlier."""
+
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_timestamp(record.timestamp + 1_500))
+        self.context.forward(record.with_headers((("own", b""),)))
+        turned = record.with_key(before(record.value)).with_value(record.key)
+        self.context.forward(turned.with_timestamp(max(0, record.timestamp - 4_000)))
+
+
+class Choose(Append):
+    def process(self, record: Record) -> None:
+        self.context.forward(record, "odd" if len(_text(record.value) or "") % 2 else "even")
+
+
+class Scan(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        del timestamp
+        if key is None:
+            return None
+        store, key = self.context.state_store("scanned"), text(key)
+        known = store.delete(key) if value is None else store.put_if_absent(before(value), value)
+        store.put(key, value)
+        found = (store.range("a", "b"), store.reverse_range(None, "b"), store.reverse_all())
+        return "k:" + text(known) + "|".join(map(shown, (*found, store.prefix_scan(b"a"))))
+
+
+class Stamped(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        store = self.context.state_store("stamped")
+        known = store.get(text(key))
+        store.put(text(key), (value, timestamp))
+        return "t:" + ("none" if known is None else f"{known[0]}@{known[1]}")
+
+
+class Duplicates(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        store = self.context.state_store("duplicates")
+        store.put(text(key), value, timestamp)
+        found = store.fetch_range(text(key), timestamp - 20_000, timestamp + 5_000)
+        return f"d:{shown(found)}|{shown(store.all())}"
+
+
+class Windows(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        store, key, first = self.context.state_store("all-windows"), text(key), max(0, timestamp - 20_000)
+        known = store.fetch(key, timestamp)
+        store.put(key, value, timestamp)
+        found = (
+            store.fetch_all(first, timestamp),
+            store.backward_fetch_all(first, timestamp),
+            store.all(),
+            store.fetch_keys("a", "b", first, timestamp),
+            store.backward_fetch_range(key, first, timestamp),
+        )
+        return "w:" + text(known) + "|".join(map(shown, found))
+
+
+class Sessions(Append):
+    def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
+        if key is None:
+            return None
+        store, key, start = (
+            self.context.state_store("all-sessions"),
+            text(key),
+            timestamp - timestamp % 10_000,
+        )
+        known = store.fetch_session(key, start, timestamp)
+        store.put(Windowed(key, start, timestamp), value)
+        return "s:" + text(known) + shown(store.fetch(key))
 
 
 class LookUp(Append):

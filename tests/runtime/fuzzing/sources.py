@@ -13,12 +13,17 @@ def stream(draft: Draft) -> None:
         options = {"topic": draft.random.choice(draft.topics)}
     else:
         options = {"topic": draft.topic()}
-    draft.emit("stream", options, "stream")
+    draft.emit("stream", options | timestamps(draft), "stream")
+
+
+def timestamps(draft: Draft) -> Options:
+    return {"timestamp": draft.functions.timestamp} if draft.chance(10) else {}
 
 
 def table(draft: Draft) -> None:
     store, versioned = draft.key_value_store(50)
-    draft.emit("table", {"topic": draft.topic(), **store}, "table", versioned=versioned)
+    options = {"topic": draft.topic(), **store, **timestamps(draft)}
+    draft.emit("table", options, "table", versioned=versioned)
 
 
 def global_table(draft: Draft) -> None:
@@ -40,3 +45,9 @@ def sink(draft: Draft, handle: Handle) -> None:
         draft.steps.append({"toStream": {"from": handle.alias, "as": source}})
     if handle.kind != "global":
         draft.steps.append({"to": {"from": source, "topic": f"out-{handle.alias}"}})
+
+
+def chosen_sink(draft: Draft) -> None:
+    """To a topic that each record chooses."""
+    options = {"from": draft.partner("stream").alias, "extractor": draft.functions.topic}
+    draft.steps.append({"to": options})

@@ -2,16 +2,26 @@
 
 from tests.runtime.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, Options
 
-_PROCESSORS = "tests.runtime.fuzzing.processors"
-_STORES: dict[str, Options] = {
-    "Append": {},
-    "Remember": {"name": "memory", "kind": "keyValue"},
-    "Report": {"name": "memory", "kind": "keyValue"},
-    "Tick": {"name": "memory", "kind": "keyValue"},
-    "Recent": {"name": "windows", "kind": "window", "retention": 60_000, "windowSize": 10_000},
-    "Version": {"name": "versions", "kind": "versionedKeyValue", "retention": 20_000},
-    "Session": {"name": "sessions", "kind": "session", "retention": 60_000},
-    "LookUp": {},
+PROCESSORS = "tests.runtime.fuzzing.processors"
+_MEMORY: Options = {"name": "memory", "kind": "keyValue"}
+_WINDOWS: Options = {"name": "windows", "kind": "window", "retention": 60_000, "windowSize": 10_000}
+STORES: dict[str, tuple[Options, ...]] = {
+    "Append": (),
+    "Fail": (),
+    "Remember": (_MEMORY,),
+    "Report": (_MEMORY,),
+    "Tick": (_MEMORY,),
+    "Several": (_MEMORY, _WINDOWS),
+    "Recent": (_WINDOWS,),
+    "Version": ({"name": "versions", "kind": "versionedKeyValue", "retention": 20_000},),
+    "Session": ({"name": "sessions", "kind": "session", "retention": 60_000},),
+    "LookUp": (),
+    "Spread": (),
+    "Scan": ({"name": "scanned", "kind": "keyValue"},),
+    "Stamped": ({"name": "stamped", "kind": "timestampedKeyValue"},),
+    "Duplicates": ({**_WINDOWS, "name": "duplicates", "retention": 30_000, "retainDuplicates": True},),
+    "Windows": ({**_WINDOWS, "name": "all-windows", "retention": 30_000},),
+    "Sessions": ({"name": "all-sessions", "kind": "session", "retention": 40_000},),
 }
 """What each class needs."""
 _PUNCTUATED: tuple[str, ...] = ("Report", "Tick")
@@ -24,13 +34,19 @@ def values(draft: Draft, on: Handle) -> None:
 
 def select(draft: Draft, on: Handle) -> None:
     call = draft.random.choice(["filter", "filterNot", "peek"])
-    options = {} if call == "peek" else {"where": draft.functions.where}
+    options = {} if call == "peek" else {"where": draft.where()}
     draft.emit(call, options, "stream", on, windowed=on.windowed)
 
 
 def process(draft: Draft, on: Handle) -> None:
-    excluded = {"Report", *([] if "global" in draft.stores else ["LookUp"])}
-    _run(draft, on, draft.random.choice([each for each in _STORES if each not in excluded]))
+    _run(draft, on, draft.random.choice([each for each in STORES if can_run(draft, each)]))
+
+
+def can_run(draft: Draft, chosen: str) -> bool:
+    missing = {"Report"}
+    missing |= set() if "global" in draft.stores else {"LookUp"}
+    missing |= set() if draft.survives else {"Fail"}
+    return chosen not in missing
 
 
 def report(draft: Draft, on: Handle) -> None:
@@ -43,8 +59,8 @@ def _run(draft: Draft, on: Handle, chosen: str) -> None:
         if chosen in draft.stores:
             return
         draft.stores.add(chosen)
-    options = {"class": f"{_PROCESSORS}:{chosen}", **_stores(draft, chosen)}
-    if chosen in _PUNCTUATED or draft.chance(50):
+    options = {"class": f"{PROCESSORS}:{chosen}", **_stores(draft, chosen)}
+    if chosen in _PUNCTUATED or chosen == "Spread" or draft.chance(50):
         draft.emit("process", {**options, **BOTH}, "stream", on)
     else:
         draft.emit("processValues", {**options, **VALUE}, "stream", on)
@@ -61,23 +77,31 @@ def forgetful_transform(draft: Draft, on: Handle) -> None:
 
 
 def _transform(draft: Draft, on: Handle, chosen: str) -> None:
-    store = {} if on.windowed else draft.store(40)
+    store, versioned = ({}, False) if on.windowed else draft.key_value_store(40)
+    versioned = versioned if store else on.versioned
     stores = _stores(draft, chosen, by_name=True)  # Kafka Streams ignores those that the supplier brings
-    options = {"class": f"{_PROCESSORS}:{chosen}", **stores, **VALUE, **store}
-    draft.emit("transformValues", options, "table", on, windowed=on.windowed)
+    options = {"class": f"{PROCESSORS}:{chosen}", **stores, **VALUE, **store}
+    draft.emit("transformValues", options, "table", on, windowed=on.windowed, versioned=versioned)
 
 
 def _stores(draft: Draft, chosen: str, *, by_name: bool = False) -> Options:
     """As the supplier's own, or added by a step and named: what comes first holds for all."""
-    store = _STORES[chosen]
-    if not store:
-        return {}
+    stores = [_store(draft, each, by_name=by_name) for each in STORES[chosen]]
+    return {"stores": stores} if stores else {}
+
+
+def _store(draft: Draft, store: Options, *, by_name: bool) -> str | Options:
     name = store["name"]
     if name not in draft.stores and f"{name}, own" not in draft.stores:
         draft.stores.add(name if by_name or draft.chance(50) else f"{name}, own")
         if name in draft.stores:
-            draft.steps.append({"addStateStore": store})
-    return {"stores": [name if name in draft.stores else store]}
+            draft.steps.append({"addStateStore": store | added_options(draft)})
+    return name if name in draft.stores else store
+
+
+def added_options(draft: Draft) -> Options:
+    caching = {"caching": draft.chance(50)} if draft.chance(20) else {}
+    return {"logging": False, **caching} if draft.chance(10) else caching
 
 
 def rekey(draft: Draft, on: Handle) -> None:
@@ -108,13 +132,13 @@ def repartition(draft: Draft, on: Handle) -> None:
 
 
 def split(draft: Draft, on: Handle) -> None:
-    """The same condition twice: the second branch stays empty. What no branch takes may be dropped."""
+    """With the same condition twice the second branch stays empty. What no branch takes may be dropped."""
     first, second, rest = (Handle(draft.name("h"), "stream") for _ in range(3))
-    branches: list[Options] = [{"where": draft.functions.where, "as": first.alias}]
+    branches: list[Options] = [{"where": draft.where(), "as": first.alias}]
     if draft.chance(30):
         branches[0]["then"] = [{"mapValues": {"value": draft.functions.value, **VALUE}}]
     if draft.chance(30):
-        branches.append({"where": draft.functions.where, "as": second.alias})
+        branches.append({"where": draft.where(), "as": second.alias})
     made = [first, second][: len(branches)]
     options: Options = {"from": on.alias, "branches": branches}
     if draft.chance(70):

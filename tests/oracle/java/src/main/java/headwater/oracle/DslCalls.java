@@ -16,6 +16,7 @@ import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
@@ -112,8 +113,8 @@ final class DslCalls {
 
     private Object onStream(final Call call, final KStream stream, final Named named) {
         switch (call.operator()) {
-            case "filter": return named == null ? stream.filter(Functions.PREDICATE) : stream.filter(Functions.PREDICATE, named);
-            case "filterNot": return named == null ? stream.filterNot(Functions.PREDICATE) : stream.filterNot(Functions.PREDICATE, named);
+            case "filter": return named == null ? stream.filter(Functions.predicate(call)) : stream.filter(Functions.predicate(call), named);
+            case "filterNot": return named == null ? stream.filterNot(Functions.predicate(call)) : stream.filterNot(Functions.predicate(call), named);
             case "map": return named == null ? stream.map(Functions.PAIR_MAPPER) : stream.map(Functions.PAIR_MAPPER, named);
             case "mapValues": return named == null ? stream.mapValues(Functions.VALUE_MAPPER) : stream.mapValues(Functions.VALUE_MAPPER, named);
             case "flatMap": return named == null ? stream.flatMap(Functions.PAIRS_MAPPER) : stream.flatMap(Functions.PAIRS_MAPPER, named);
@@ -144,11 +145,11 @@ final class DslCalls {
         final Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> store = StoreOptions.materialized(call);
         switch (call.operator()) {
             case "filter":
-                return store == null ? named == null ? table.filter(Functions.PREDICATE) : table.filter(Functions.PREDICATE, named)
-                    : named == null ? table.filter(Functions.PREDICATE, store) : table.filter(Functions.PREDICATE, named, store);
+                return store == null ? named == null ? table.filter(Functions.predicate(call)) : table.filter(Functions.predicate(call), named)
+                    : named == null ? table.filter(Functions.predicate(call), store) : table.filter(Functions.predicate(call), named, store);
             case "filterNot":
-                return store == null ? named == null ? table.filterNot(Functions.PREDICATE) : table.filterNot(Functions.PREDICATE, named)
-                    : named == null ? table.filterNot(Functions.PREDICATE, store) : table.filterNot(Functions.PREDICATE, named, store);
+                return store == null ? named == null ? table.filterNot(Functions.predicate(call)) : table.filterNot(Functions.predicate(call), named)
+                    : named == null ? table.filterNot(Functions.predicate(call), store) : table.filterNot(Functions.predicate(call), named, store);
             case "mapValues":
                 return store == null ? named == null ? table.mapValues(Functions.VALUE_MAPPER) : table.mapValues(Functions.VALUE_MAPPER, named)
                     : named == null ? table.mapValues(Functions.VALUE_MAPPER, store) : table.mapValues(Functions.VALUE_MAPPER, named, store);
@@ -189,6 +190,9 @@ final class DslCalls {
         }
         if (call.has("offsetReset")) {
             consumed = consumed.withOffsetResetPolicy(offsetReset(call.text("offsetReset")));
+        }
+        if (call.has("timestamp")) {
+            consumed = consumed.withTimestampExtractor(Functions.EXTRACTOR);
         }
         return consumed;
     }
@@ -315,41 +319,41 @@ final class DslCalls {
         final Materialized store = StoreOptions.materialized(call);
         if (input instanceof KGroupedStream) {
             final KGroupedStream grouped = (KGroupedStream) input;
-            return named == null ? store == null ? grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR) : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, store)
-                : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, named, orUnnamed(store));
+            return named == null ? store == null ? grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR) : grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR, store)
+                : grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR, named, orUnnamed(store));
         }
         if (input instanceof KGroupedTable) {
             final KGroupedTable grouped = (KGroupedTable) input;
             return store == null
-                ? named == null ? grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR) : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR, named)
-                : named == null ? grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR, store)
-                : grouped.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.AGGREGATOR, named, store);
+                ? named == null ? grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.AGGREGATOR) : grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.AGGREGATOR, named)
+                : named == null ? grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.AGGREGATOR, store)
+                : grouped.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.AGGREGATOR, named, store);
         }
         if (input instanceof TimeWindowedKStream) {
             final TimeWindowedKStream windowed = (TimeWindowedKStream) input;
-            return store == null ? named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR) : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, named)
-                : named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, store) : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, named, store);
+            return store == null ? named == null ? windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR) : windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, named)
+                : named == null ? windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, store) : windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, named, store);
         }
         if (input instanceof SessionWindowedKStream) {
             final SessionWindowedKStream windowed = (SessionWindowedKStream) input;
             return store == null
-                ? named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER) : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER, named)
-                : named == null ? windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER, store)
-                : windowed.aggregate(Functions.INITIALIZER, Functions.AGGREGATOR, Functions.MERGER, named, store);
+                ? named == null ? windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.MERGER) : windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.MERGER, named)
+                : named == null ? windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.MERGER, store)
+                : windowed.aggregate(Functions.initializer(call), Functions.AGGREGATOR, Functions.MERGER, named, store);
         }
         if (input instanceof CogroupedKStream) {
             final CogroupedKStream cogrouped = (CogroupedKStream) input;
-            return store == null ? named == null ? cogrouped.aggregate(Functions.INITIALIZER) : cogrouped.aggregate(Functions.INITIALIZER, named)
-                : named == null ? cogrouped.aggregate(Functions.INITIALIZER, store) : cogrouped.aggregate(Functions.INITIALIZER, named, store);
+            return store == null ? named == null ? cogrouped.aggregate(Functions.initializer(call)) : cogrouped.aggregate(Functions.initializer(call), named)
+                : named == null ? cogrouped.aggregate(Functions.initializer(call), store) : cogrouped.aggregate(Functions.initializer(call), named, store);
         }
         if (input instanceof TimeWindowedCogroupedKStream) {
             final TimeWindowedCogroupedKStream cogrouped = (TimeWindowedCogroupedKStream) input;
-            return store == null ? named == null ? cogrouped.aggregate(Functions.INITIALIZER) : cogrouped.aggregate(Functions.INITIALIZER, named)
-                : named == null ? cogrouped.aggregate(Functions.INITIALIZER, store) : cogrouped.aggregate(Functions.INITIALIZER, named, store);
+            return store == null ? named == null ? cogrouped.aggregate(Functions.initializer(call)) : cogrouped.aggregate(Functions.initializer(call), named)
+                : named == null ? cogrouped.aggregate(Functions.initializer(call), store) : cogrouped.aggregate(Functions.initializer(call), named, store);
         }
         final SessionWindowedCogroupedKStream cogrouped = (SessionWindowedCogroupedKStream) input;
-        return store == null ? named == null ? cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER) : cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER, named)
-            : named == null ? cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER, store) : cogrouped.aggregate(Functions.INITIALIZER, Functions.MERGER, named, store);
+        return store == null ? named == null ? cogrouped.aggregate(Functions.initializer(call), Functions.MERGER) : cogrouped.aggregate(Functions.initializer(call), Functions.MERGER, named)
+            : named == null ? cogrouped.aggregate(Functions.initializer(call), Functions.MERGER, store) : cogrouped.aggregate(Functions.initializer(call), Functions.MERGER, named, store);
     }
 
     /** Some overloads take a name only together with a Materialized. */
@@ -389,7 +393,8 @@ final class DslCalls {
         BranchedKStream splitter = named == null ? stream.split() : stream.split(named);
         for (final Object branch : call.list("branches")) {
             final Branched branched = branched(Call.mapping(branch));
-            splitter = branched == null ? splitter.branch(Functions.PREDICATE) : splitter.branch(Functions.PREDICATE, branched);
+            final Predicate predicate = Functions.predicate(new Call("branch", Call.mapping(branch)));
+            splitter = branched == null ? splitter.branch(predicate) : splitter.branch(predicate, branched);
         }
         final Object rest = call.options().get("default");
         if (rest == null || Boolean.FALSE.equals(rest)) {

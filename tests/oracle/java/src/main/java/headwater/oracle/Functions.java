@@ -9,6 +9,7 @@ import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.Reducer;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueMapper;
+import org.apache.kafka.streams.processor.TimestampExtractor;
 
 import java.util.List;
 import java.util.function.Function;
@@ -19,11 +20,10 @@ import java.util.function.Function;
  */
 @SuppressWarnings("rawtypes")
 final class Functions {
-    static final Initializer INITIALIZER = () -> "";
     static final Aggregator AGGREGATOR = (key, value, aggregate) -> added(aggregate, value);
     static final Reducer REDUCER = Functions::added;
     static final Merger MERGER = (key, left, right) -> folded(left, right);
-    static final Predicate PREDICATE = (key, value) -> (value == null ? 0 : text(value).length()) % 3 != 0;
+    static final TimestampExtractor EXTRACTOR = (record, before) -> timestamp(record.timestamp(), text(record.value()));
     static final KeyValueMapper KEY_MAPPER = (key, value) -> before(value);
     static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(before(value), appended(value, "p"));
     static final KeyValueMapper PAIRS_MAPPER = (key, value) -> value == null ? List.of()
@@ -35,6 +35,28 @@ final class Functions {
     static final Function FOREIGN_KEY = value -> text(value).startsWith("d") ? null : before(value);
 
     private Functions() {
+    }
+
+    /** `where` tells which of the two: by twos or by threes. */
+    static Predicate predicate(final Call call) {
+        final int divisor = call.has("where") && call.text("where").contains("% 2") ? 2 : 3;
+        return (key, value) -> (value == null ? 0 : text(value).length()) % divisor != 0;
+    }
+
+    /** Empty, or null. */
+    static Initializer initializer(final Call call) {
+        final Object first = call.has("init") && call.text("init").contains("null") ? null : "";
+        return () -> first;
+    }
+
+    /** Now and then later than the record says, now and then invalid. */
+    private static long timestamp(final long given, final String value) {
+        return value.endsWith("4") ? -1 : value.endsWith("6") ? given + 7_000 : given;
+    }
+
+    /** A sink's topic, one of two. */
+    static String topic(final Object value) {
+        return "out-chosen-" + (value == null ? 0 : text(value).length()) % 2;
     }
 
     private static String text(final Object value) {

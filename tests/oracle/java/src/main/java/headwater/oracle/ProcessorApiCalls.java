@@ -3,6 +3,7 @@ package headwater.oracle;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.streams.AutoOffsetReset;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.state.StoreBuilder;
 
 import java.util.List;
@@ -69,11 +70,12 @@ final class ProcessorApiCalls {
 
     private void addSource(final Call call, final String name) {
         final AutoOffsetReset reset = call.has("offsetReset") ? DslCalls.offsetReset(call.text("offsetReset")) : null;
+        final TimestampExtractor timestamps = call.has("timestamp") ? Functions.EXTRACTOR : null;
         if (call.has("pattern")) {
-            topology.addSource(reset, name, Pattern.compile(call.text("pattern")));
+            topology.addSource(reset, timestamps, name, Pattern.compile(call.text("pattern")));
         } else {
             final List<String> topics = call.has("topic") ? List.of(call.text("topic")) : call.texts("topics");
-            topology.addSource(reset, name, topics.toArray(new String[0]));
+            topology.addSource(reset, timestamps, name, topics.toArray(new String[0]));
         }
     }
 }

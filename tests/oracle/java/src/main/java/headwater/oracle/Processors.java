@@ -105,7 +105,9 @@ final class Processors {
 
                     @Override
                     public void process(final Record record) {
-                        if (Works.keeps(call) || Works.collects(call)) {
+                        if (Works.sends(call)) {
+                            Works.send(call, context, record);
+                        } else if (Works.keeps(call) || Works.collects(call)) {
                             Works.collect(context.getStateStore(Works.keeps(call) ? "global" : "memory"), record.key(), record.value());
                         } else {
                             context.forward(record.withValue(
@@ -126,7 +128,7 @@ final class Processors {
         return new TopicNameExtractor() {
             @Override
             public String extract(final Object key, final Object value, final RecordContext context) {
-                return "anywhere";
+                return Functions.topic(value);
             }
 
             @Override

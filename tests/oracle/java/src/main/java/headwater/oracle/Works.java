@@ -1,5 +1,7 @@
 package headwater.oracle;
 
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
@@ -10,12 +12,14 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.VersionedRecord;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.WindowStoreIterator;
 
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
@@ -38,6 +42,13 @@ final class Works {
             case "Version": return Works::version;
             case "Session": return Works::session;
             case "LookUp": return Works::lookUp;
+            case "Fail": return Works::fail;
+            case "Scan": return Works::scan;
+            case "Stamped": return Works::stamped;
+            case "Duplicates": return Works::duplicates;
+            case "Windows": return Works::windows;
+            case "Sessions": return Works::sessions;
+            case "Several": return Works::several;
             default: return (stores, key, value, timestamp) -> Functions.appended(value, "x");
         }
     }
@@ -57,6 +68,21 @@ final class Works {
                 break;
             default:
         }
+    }
+
+    static boolean sends(final Call call) {
+        return name(call).equals("Spread") || name(call).equals("Choose");
+    }
+
+    /** Several records out of one, or one to the child that its value chooses. */
+    static void send(final Call call, final ProcessorContext context, final Record record) {
+        if (name(call).equals("Choose")) {
+            context.forward(record, (record.value() == null ? 0 : text(record.value()).length()) % 2 == 0 ? "even" : "odd");
+            return;
+        }
+        context.forward(record.withTimestamp(record.timestamp() + 1_500));
+        context.forward(record.withHeaders(new RecordHeaders().add("own", new byte[0])));
+        context.forward(record.withKey(Functions.before(record.value())).withValue(record.key()).withTimestamp(Math.max(0, record.timestamp() - 4_000)));
     }
 
     static boolean collects(final Call call) {
@@ -148,6 +174,82 @@ final class Works {
     private static Object lookUp(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
         final Object wanted = Functions.before(value);
         return wanted == null ? null : "g:" + ((KeyValueStore) stores.apply("global")).get(wanted);
+    }
+
+    private static Object fail(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        if (text(value).endsWith("3")) {
+            throw new IllegalStateException("ends with 3");
+        }
+        return Functions.appended(value, "x");
+    }
+
+    private static Object scan(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        if (key == null) {
+            return null;
+        }
+        final KeyValueStore store = (KeyValueStore) stores.apply("scanned");
+        final Object before = value == null ? store.delete(text(key)) : store.putIfAbsent(Functions.before(value), text(value));
+        store.put(text(key), value == null ? null : text(value));
+        return "k:" + text(before) + shown(store.range("a", "b")) + "|" + shown(store.reverseRange(null, "b")) + "|" + shown(store.reverseAll())
+            + "|" + shown(store.prefixScan("a", Serdes.String().serializer()));
+    }
+
+    private static Object stamped(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        if (key == null) {
+            return null;
+        }
+        final KeyValueStore store = (KeyValueStore) stores.apply("stamped");
+        final ValueAndTimestamp before = (ValueAndTimestamp) store.get(text(key));
+        store.put(text(key), ValueAndTimestamp.make(value == null ? null : text(value), timestamp));
+        return "t:" + (before == null ? "none" : before.value() + "@" + before.timestamp());
+    }
+
+    private static Object duplicates(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        if (key == null) {
+            return null;
+        }
+        final WindowStore store = (WindowStore) stores.apply("duplicates");
+        store.put(text(key), value == null ? null : text(value), timestamp);
+        return "d:" + shown(store.fetch(text(key), timestamp - 20_000, timestamp + 5_000)) + "|" + shown(store.all());
+    }
+
+    private static Object windows(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        if (key == null) {
+            return null;
+        }
+        final WindowStore store = (WindowStore) stores.apply("all-windows");
+        final Object before = store.fetch(text(key), timestamp);
+        store.put(text(key), value == null ? null : text(value), timestamp);
+        final Instant from = Instant.ofEpochMilli(Math.max(0, timestamp - 20_000));
+        final Instant to = Instant.ofEpochMilli(timestamp);
+        return "w:" + text(before) + shown(store.fetchAll(from, to)) + "|" + shown(store.backwardFetchAll(from, to)) + "|" + shown(store.all())
+            + "|" + shown(store.fetch("a", "b", from, to)) + "|" + shown(store.backwardFetch(text(key), from, to));
+    }
+
+    private static Object sessions(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        if (key == null) {
+            return null;
+        }
+        final SessionStore store = (SessionStore) stores.apply("all-sessions");
+        final long start = timestamp - timestamp % 10_000;
+        final Object before = store.fetchSession(text(key), start, timestamp);
+        store.put(new Windowed(text(key), new SessionWindow(start, timestamp)), value == null ? null : text(value));
+        return "s:" + text(before) + shown(store.fetch(text(key)));
+    }
+
+    private static Object several(final Function<String, StateStore> stores, final Object key, final Object value, final long timestamp) {
+        return remember(stores, key, recent(stores, key, value, timestamp), timestamp);
+    }
+
+    private static String shown(final KeyValueIterator rows) {
+        final StringBuilder found = new StringBuilder();
+        try (rows) {
+            while (rows.hasNext()) {
+                final KeyValue row = (KeyValue) rows.next();
+                found.append(row.key).append('=').append(row.value).append('+');
+            }
+        }
+        return found.toString();
     }
 
     private static String text(final Object value) {
