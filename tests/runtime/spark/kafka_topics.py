@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     TopicMetadata,
 )
 
-from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.records import InputRecord, OutputRecord
 from spark_jobs.runtime.worker.restoring import as_input
 from tests.answers import answered
 from toolchain.broker.readiness import until
@@ -93,18 +93,32 @@ class Topics:
             return -1
 
     def _written(self, topic: str) -> int:
+        return sum(self._ends(topic, IsolationLevel.READ_COMMITTED))
+
+    def is_settled(self, topic: str) -> bool:
+        """Whether all that is written is committed; partitions hear of a commit a little later."""
+        return self._ends(topic, IsolationLevel.READ_COMMITTED) == self._ends(
+            topic, IsolationLevel.READ_UNCOMMITTED
+        )
+
+    def _ends(self, topic: str, isolation: IsolationLevel) -> list[int]:
         places = [TopicPartition(topic, each) for each in range(self.partitions(topic))]
         asked = {place: OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
-        found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
-        return sum(future.result().offset for future in found.values())
+        found = self._admin.list_offsets(asked, isolation_level=isolation)
+        return [found[place].result().offset for place in places]
 
     def put(
         self, topic: str, records: Iterable[tuple[bytes | None, bytes | None, int]], partition: int = 0
     ) -> None:
         """Write (key, value, timestamp) in order, by a producer that knows the partitions of now."""
+        self.send((topic, partition, key, value, timestamp, ()) for key, value, timestamp in records)
+
+    def send(self, records: Iterable[OutputRecord]) -> None:
+        """Write records that name their partitions, in order within each of them."""
         producer = Producer({**self._servers, "linger.ms": 5})
-        for key, value, timestamp in records:
-            producer.produce(topic, value, key, partition, timestamp=timestamp)
+        for topic, partition, key, value, timestamp, headers in records:
+            assert partition is not None
+            producer.produce(topic, value, key, partition, timestamp=timestamp, headers=list(headers))
             producer.poll(0)
         assert producer.flush(_WAIT_SECONDS) == 0
 

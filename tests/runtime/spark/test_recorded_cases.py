@@ -6,7 +6,7 @@ engine's order is Kafka Streams' own. Without a cache nothing is merged by batch
 
 import base64
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from spark_jobs.runtime.spark.run_settings import RunSettings
 from tests.oracle.recorded import Case, Json, cases_with
 from tests.runtime.recorded_data import encoded, formats, lines, shown
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import Broker, Settings
+from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -47,23 +47,10 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
-    """One that keeps everything: recorded timestamps lie years back."""
-    never = "86400000"
-    forever = {
-        "log.cleaner.enable": "false",
-        "log.retention.check.interval.ms": never,
-        "log.initial.task.delay.ms": never,  # else a first check comes half a minute after the start
-    }
-    with own_broker(Settings(overrides=forever)) as running:
-        yield running
-
-
 @pytest.fixture
-def topics(broker: Broker) -> Iterator[Topics]:
+def topics(keeping_broker: Broker) -> Iterator[Topics]:
     """The broker's topics, none at first: cases share names."""
-    topics = Topics(broker.bootstrap_servers)
+    topics = Topics(keeping_broker.bootstrap_servers)
     topics.delete_all()
     yield topics
     topics.delete_all()
@@ -71,7 +58,7 @@ def topics(broker: Broker) -> Iterator[Topics]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_recorded_case(
-    case: Case, spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
+    case: Case, spark: SparkSession, keeping_broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     document = _uncached(case.document())
     sources, sinks = formats(case, "sources"), formats(case, "sinks")
@@ -81,7 +68,7 @@ def test_a_recorded_case(
         document,
         runnable(document).programs,
         RunSettings(
-            connection=Connection(bootstrap_servers=(broker.bootstrap_servers,)),
+            connection=Connection(bootstrap_servers=(keeping_broker.bootstrap_servers,)),
             checkpoint=str(tmp_path / "checkpoint"),
             state_folder=tmp_path / "state",
         ),
