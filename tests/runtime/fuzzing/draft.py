@@ -14,6 +14,9 @@ VALUE = {"serdes": {"value": "default"}}
 BOTH = {"serdes": {"key": "default", "value": "default"}}
 KEY = {"serdes": {"key": "default"}}
 """Where Kafka Streams forgets a serde the document says `default`."""
+_KEEP_VALUES = frozenset(
+    {"filter", "filterNot", "peek", "selectKey", "repartition", "suppress", "toStream", "toTable"}
+)
 _CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler"
 
 
@@ -23,12 +26,13 @@ class NoPartnerError(Exception):
 
 @attrs.frozen
 class Handle:
-    """`windowed` = its keys are; `versioned` = a table whose store keeps versions."""
+    """`windowed` = its keys are; `versioned` = a table whose store keeps versions; `counts` = of numbers."""
 
     alias: str
     kind: Kind
     windowed: bool = False
     versioned: bool = False
+    counts: bool = False
 
 
 @attrs.define
@@ -55,7 +59,8 @@ class Draft:
         versioned: bool = False,
     ) -> None:
         """Add a step whose result can be used by others."""
-        handle = Handle(self.name("h"), kind, windowed, versioned)
+        counts = call == "count" or (on is not None and on.counts and call in _KEEP_VALUES)
+        handle = Handle(self.name("h"), kind, windowed, versioned, counts)
         given = {"from": on.alias} if on is not None else {}
         self.steps.append({call: {**given, **options, "as": handle.alias}})
         self.handles.append(handle)

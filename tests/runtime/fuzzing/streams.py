@@ -1,6 +1,6 @@
 """Calls on a stream that are neither joins nor aggregations."""
 
-from tests.runtime.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, Options
+from tests.runtime.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, NoPartnerError, Options
 
 PROCESSORS = "tests.runtime.fuzzing.processors"
 _MEMORY: Options = {"name": "memory", "kind": "keyValue"}
@@ -92,7 +92,9 @@ def _stores(draft: Draft, chosen: str, *, by_name: bool = False) -> Options:
 
 def _store(draft: Draft, store: Options, *, by_name: bool) -> str | Options:
     name = store["name"]
-    if name not in draft.stores and f"{name}, own" not in draft.stores:
+    if f"{name}, own" in draft.stores:  # two of two sub-topologies are one to the test driver's only task
+        raise NoPartnerError
+    if name not in draft.stores:
         draft.stores.add(name if by_name or draft.chance(50) else f"{name}, own")
         if name in draft.stores:
             draft.steps.append({"addStateStore": store | added_options(draft)})

@@ -10,9 +10,8 @@ def values(draft: Draft, on: Handle) -> None:
 
 
 def select(draft: Draft, on: Handle) -> None:
-    store, versioned = _store(draft, on)
-    if store:  # it does not inherit the format of what is filtered
-        store = {"materialized": {**store["materialized"], **VALUE}}
+    # Kafka Streams gives a filter's store the default format, and its result that of the counts
+    store, versioned = ({}, on.versioned) if on.counts else _store(draft, on)
     options = {"where": draft.where(), **store}
     call = draft.random.choice(["filter", "filterNot"])
     draft.emit(call, options, "table", on, windowed=on.windowed, versioned=versioned)
