@@ -6,6 +6,7 @@ or put right is, with a warning.
 
 import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import attrs
 import structlog
@@ -19,6 +20,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError, Severity, 
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.observe.asking import in_background
 from infra.planner import Plan, PlanPolicy, plan
 from spark_jobs.runtime.client.topic_changes import (
     Change,
@@ -127,7 +129,8 @@ class TopicKeeper:
         records = {record.application_id: record} if record is not None else {}
         asked = snapshot_request([self._document], records)
         # The group is our own. A coordinator that comes up answers late, and librdkafka (2.16) aborts then.
-        snapshot = self._reader.read(attrs.evolve(asked, groups=(), streams_groups=frozenset()))
+        with self._asking() as reader:
+            snapshot = reader.read(attrs.evolve(asked, groups=(), streams_groups=frozenset()))
         compiled = compile_document(self._document, snapshot.partitions)
         made = plan([compiled], snapshot, records, PlanPolicy())
         wanted = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
@@ -156,4 +159,20 @@ class TopicKeeper:
                 yield not_set_up(compiled.application.id, action)
 
     def _ids_of(self, names: Collection[str]) -> dict[str, str]:
-        return dict(self._reader.topic_ids(sorted(names))) if names else {}
+        if not names:
+            return {}
+        with self._asking() as reader:
+            return dict(reader.topic_ids(sorted(names)))
+
+    @contextmanager
+    def _asking(self) -> Iterator[KafkaClusterReader]:
+        """Yield the reader. After a failure there is another one: who met a broker that hung may stay unanswered.
+
+        The old one is closed in the background, for that may take as long.
+        """
+        try:
+            yield self._reader
+        except ProblemsError:
+            old, self._reader = [self._reader], KafkaClusterReader(self._connection)
+            in_background(old.clear)
+            raise

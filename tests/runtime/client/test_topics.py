@@ -1,6 +1,6 @@
 """An application that sets its topics up by itself, on a broker where somebody deletes them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import pytest
@@ -10,6 +10,7 @@ from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.client import topics as module
+from spark_jobs.runtime.client.topic_changes import not_there
 from spark_jobs.runtime.client.topics import TopicKeeper
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
@@ -68,6 +69,23 @@ def test_a_topic_that_is_deleted_at_once_keeps_an_application_from_starting(
         kept.keeper.prepare()
     (problem,) = raised.value.problems
     assert (problem.code, problem.topic) == (ProblemCode.MISSING_INTERNAL_TOPICS, kept.changelog)
+
+
+class _Unanswered:
+    """A reader that a broker's pause has left without a connection, and that finds no way back."""
+
+    def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
+        raise ProblemsError([not_there("app", name) for name in names])
+
+
+def test_a_reader_that_is_never_answered_again_is_replaced(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.keeper.prepare()
+    monkeypatch.setattr(kept.keeper, "_reader", _Unanswered())
+    with pytest.raises(ProblemsError):
+        kept.keeper.has_changed()
+    assert not kept.keeper.has_changed()
 
 
 def test_a_running_application_finds_it_gone_at_the_next_look(
