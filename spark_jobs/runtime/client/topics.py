@@ -166,7 +166,7 @@ class TopicKeeper:
 
     @contextmanager
     def _asking(self) -> Iterator[KafkaClusterReader]:
-        """Yield the reader. After a failure there is another one: who met a broker that hung may stay unanswered.
+        """Yield the reader; after a failure another one: who met a broker that hung may stay unanswered.
 
         The old one is closed in the background, for that may take as long.
         """
