@@ -7,11 +7,13 @@ from typing import Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 _PAUSE_SECONDS: Final = 0.1
-_NOBODY_ANSWERED: Final = frozenset({
-    KafkaError._TRANSPORT,
-    KafkaError._TIMED_OUT,
-    KafkaError._ALL_BROKERS_DOWN,
-})
+_NOBODY_ANSWERED: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._ALL_BROKERS_DOWN,
+    }
+)
 
 T = TypeVar("T")
 
