@@ -86,7 +86,11 @@ def key_value_store(name: str, materialized: Materialized | None, record: Record
 def _forgets_time(materialized: Materialized | None, plain: StoreKind) -> bool:
     """`KeyValueToTimestampedKeyValueByteStoreAdapter` and its kin; stores in memory keep what they get."""
     supplier = materialized.supplier if materialized is not None else None
-    return supplier is not None and supplier.kind is plain and not _in_memory(materialized)
+    return supplier is not None and supplier.kind is plain and _is_supplied_on_disk(materialized)
+
+
+def _is_supplied_on_disk(materialized: Materialized | None) -> bool:
+    return materialized is not None and materialized.supplier is not None and not _in_memory(materialized)
 
 
 def windowed_store(
@@ -104,6 +108,7 @@ def windowed_store(
         caching=_caching(materialized),
         in_memory=_in_memory(materialized),
         forgets_time=_forgets_time(materialized, StoreKind.WINDOW),
+        ordered_by_key=_is_supplied_on_disk(materialized),
     )
     return Store(
         name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms, keeps=keeps

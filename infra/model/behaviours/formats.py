@@ -80,4 +80,6 @@ class Keeps:
     in_memory: bool = False
     forgets_time: bool = False
     """On disk values have no timestamp: a supplier of plain stores, where Kafka Streams reads -1."""
+    ordered_by_key: bool = False
+    """Closed windows come by segment and key, not by time: a supplier of stores on disk."""
     right: RecordFormat | None = None

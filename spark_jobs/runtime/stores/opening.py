@@ -191,6 +191,7 @@ def _window(opening: _Opening) -> OpenStore:
         sequence=opening.clock("sequence") if opening.keeps.retain_duplicates else None,
         nulls_move_time=opening.keeps.in_memory,
         emits_on_close=opening.emits_on_close,
+        ordered_by_key=opening.keeps.ordered_by_key,
         shows_all_closed=opening.shows_all_closed,
     )
 

@@ -31,6 +31,7 @@ class WindowBytes:
         sequence: Counts the entries of a store with duplicates; None = without.
         nulls_move_time: With duplicates, whether a null counts as seen (in-memory stores).
         emits_on_close: Kafka Streams then takes another store, which shows one millisecond more.
+        ordered_by_key: It does not, for a supplier has given it one.
         shows_all_closed: What expired in the running batch is still emitted, as from Kafka Streams' cache.
     """
 
@@ -47,6 +48,7 @@ class WindowBytes:
         sequence: Clock | None = None,
         nulls_move_time: bool = False,
         emits_on_close: bool = False,
+        ordered_by_key: bool = False,
         shows_all_closed: bool = False,
     ) -> None:
         self.below = below
@@ -55,7 +57,8 @@ class WindowBytes:
         self.segments = Segments(retention_ms)
         self.observed = observed
         self._sequence = sequence
-        self._seen = retention_ms if emits_on_close else retention_ms - 1
+        self._seen = retention_ms if emits_on_close and not ordered_by_key else retention_ms - 1
+        self._ordered_by_key = ordered_by_key
         self._size = size_ms
         self._nulls_move_time = nulls_move_time
         self._shows_all_closed = shows_all_closed
@@ -128,11 +131,12 @@ class WindowBytes:
         return (entry for _, entry in self._of_times(self._visible(first), last, forward=False))
 
     def closed(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        """What emission on close sees: by start, then by the key's bytes."""
+        """What emission on close sees: by start and the key's bytes, or in the order of the store itself."""
         if self._by_time is None:
             raise TypeError("a store that is not emitted on close")
         first = first if self._shows_all_closed else self._visible(first)
-        for place, value in list(self._by_time.between(first, last)):
+        found = list(self._by_time.between(first, last))
+        for place, value in sorted(found) if self._ordered_by_key else found:
             start = int.from_bytes(place[-_TAIL:-_SEQUENCE], "big")
             key = self.key_serde.deserialize(place[SEGMENT:-_TAIL])
             yield Windowed(key, start, start + self._size), self._decode(value)
