@@ -20,6 +20,7 @@ from infra.model.topology import TopologyDocument
 from infra.spec import load_text
 from spark_jobs.runtime.client.states import ClientState
 from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.spark.application import StreamsApplication
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.fuzzing.data import records
 from tests.runtime.fuzzing.generation import TableGenerator
@@ -54,6 +55,7 @@ _CHEAP, _FEW_QUERIES = 3, 4
 _MOST_SINGLY, _STRETCH = 16, 10
 _MOST_SINGLY_TICKING, _STRETCH_TICKING = 6, 20
 _PATIENCE_SECONDS = 120.0
+_ON_THE_WAY = (ClientState.CREATED, ClientState.REBALANCING, ClientState.PENDING_ERROR)
 Shown = tuple[str | None, str | None, int | None, tuple[str, ...]]
 """Key, value, timestamp, names of headers."""
 
@@ -113,7 +115,8 @@ def record_by_record(rig: Rig, kafka_streams: KafkaStreams, seed: int, asked: Qu
             application.wait_until_idle()
             if number == stop_after and not application.state.is_final:
                 application = scene.start_again()
-        state, problems = application.state, application.problems
+        application.wait_until_idle()
+        state, problems = _settled(application), application.problems
         outputs = scene.outputs()
     if isinstance(answer, Refusal):
         return None if state is ClientState.ERROR else f"goes on where Kafka Streams dies: {answer.message}"
@@ -151,7 +154,7 @@ def all_at_once(rig: Rig, seed: int) -> str | None:
             assert until(lambda: scene.read() > some, _PATIENCE_SECONDS)
             application = scene.start_again()
         application.wait_until_idle()
-        state, problems = application.state, application.problems
+        state, problems = _settled(application), application.problems
         outputs = scene.outputs()
     if state is not ClientState.RUNNING:
         return f"{state.value}: {problems}"
@@ -162,6 +165,12 @@ def all_at_once(rig: Rig, seed: int) -> str | None:
     if found == wanted:
         return None
     return f"{found}\ninstead of\n{wanted}\n{circumstances}\n{_steps(document)}"
+
+
+def _settled(application: StreamsApplication) -> ClientState:
+    """The client sees a moment later than others that its queries run."""
+    assert until(lambda: application.state not in _ON_THE_WAY, _PATIENCE_SECONDS), application.state
+    return application.state
 
 
 def _ticks(document: Json) -> bool:
