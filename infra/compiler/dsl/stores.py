@@ -100,15 +100,16 @@ def windowed_store(
     logging = _logging(materialized)
     supplier = materialized.supplier if materialized is not None else None
     kept_ms = supplier.retention_ms if supplier is not None else None
+    is_session = isinstance(window, SessionWindow)
     keeps = Keeps(
-        "session" if isinstance(window, SessionWindow) else "timestampedWindow",
+        "session" if is_session else "timestampedWindow",
         record,
         retention_ms if kept_ms is None else kept_ms,
         size_of(window),
         caching=_caching(materialized),
         in_memory=_in_memory(materialized),
         forgets_time=_forgets_time(materialized, StoreKind.WINDOW),
-        ordered_by_key=_is_supplied_on_disk(materialized),
+        ordered_by_key=not is_session and _is_supplied_on_disk(materialized),
     )
     return Store(
         name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms, keeps=keeps
