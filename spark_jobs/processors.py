@@ -27,7 +27,7 @@ from typing import Protocol
 
 import attrs
 
-from spark_jobs.runtime.records import Headers, Value, ValueAndTimestamp
+from spark_jobs.runtime.engine.records import Headers, Value, ValueAndTimestamp
 
 __all__ = [
     "Cancellable",

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spark_jobs.entry_point import add_options, run_program
-from spark_jobs.runtime.spark.sources import RECORDS_AT_ONCE
-from spark_jobs.runtime.start import RunOptions, start
+from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
+from spark_jobs.runtime.driver.start import RunOptions, start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

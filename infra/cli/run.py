@@ -19,7 +19,7 @@ from infra.observe import Connection
 from toolchain import fetched_spark_jars
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.spark.instruments import Instruments
+    from spark_jobs.runtime.driver.metrics import Instruments
 
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 _FORMATS = ("console", "json")
@@ -88,8 +88,8 @@ def run(
       headwater run orders.yaml --command-config client.properties --master spark://host:7077
     """
     try:
-        from spark_jobs.runtime.spark.sources import RECORDS_AT_ONCE  # noqa: PLC0415 - loads PySpark
-        from spark_jobs.runtime.start import RunOptions, start  # noqa: PLC0415 - likewise
+        from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE  # noqa: PLC0415 - loads PySpark
+        from spark_jobs.runtime.driver.start import RunOptions, start  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise click.ClickException(
             f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"

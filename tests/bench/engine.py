@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.processors import Processor, ProcessorContext, Record
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import InputRecord
-from spark_jobs.runtime.stores.local_state import LocalState
-from spark_jobs.runtime.task import Task
-from tests.runtime.driver import NO_CACHE, programs
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import LocalState
+from tests.runtime.topology_runner import NO_CACHE, programs
 
 _BATCH = 50_000
 _BATCHES = 4

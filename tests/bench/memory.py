@@ -17,10 +17,10 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.runtime.records import InputRecord
-from spark_jobs.runtime.stores.local_state import LocalState
-from spark_jobs.runtime.task import Task
-from tests.runtime.driver import NO_CACHE, programs
+from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import LocalState
+from tests.runtime.topology_runner import NO_CACHE, programs
 
 _COUNT = """
 - stream: {topic: in, serdes: {key: string, value: string}}

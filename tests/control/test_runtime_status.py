@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 from infra.cli.exit_codes import ExitCode
 from infra.cli.main import main
 from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.instruments import Instruments
-from spark_jobs.runtime.spark.progress import NOTHING
+from spark_jobs.runtime.driver.metrics import Instruments
+from spark_jobs.runtime.driver.progress import NOTHING
+from spark_jobs.runtime.driver.states import ClientState
 
 _PART = {
     **NOTHING,

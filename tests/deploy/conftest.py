@@ -12,9 +12,9 @@ from spark_jobs.agent.instruments import AgentInstruments
 from spark_jobs.agent.lag import LagWatch
 from spark_jobs.agent.state import Outcome, TopicResult
 from spark_jobs.control import Surface
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.instruments import Instruments
-from spark_jobs.runtime.spark.progress import NOTHING
+from spark_jobs.runtime.driver.metrics import Instruments
+from spark_jobs.runtime.driver.progress import NOTHING
+from spark_jobs.runtime.driver.states import ClientState
 from tests.control.states import LEADING
 from toolchain.promtool import ensure_promtool
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.spark.session import SessionSettings, start_session
+from spark_jobs.runtime.driver.session import SessionSettings, start_session
 from toolchain import ensure_spark_jars
 
 _ROOT = Path(__file__).parents[2]

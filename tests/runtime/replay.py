@@ -15,11 +15,11 @@ from infra.compiler import build_nodes, compile_document
 from infra.compiler.java_patterns import JavaPattern
 from infra.model.nodes import SourceNode
 from infra.model.topology import TopologyDocument
-from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import Headers, InputRecord, OutputRecord
-from spark_jobs.runtime.stores.local_state import MemoryState
-from spark_jobs.runtime.task import Task
+from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.records import Headers, InputRecord, OutputRecord
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
 
 Bytes = bytes | None

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from infra.spec import load_documents
-from spark_jobs.runtime.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.serdes import plain_serde
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.serdes import plain_serde
 from tests.runtime.replay import Replay, runnable_programs
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"

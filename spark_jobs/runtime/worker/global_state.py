@@ -4,11 +4,11 @@ import time
 from collections.abc import Mapping
 from threading import Lock
 
-from spark_jobs.runtime.program import SubtopologyProgram
-from spark_jobs.runtime.records import InputRecord, Value
-from spark_jobs.runtime.stores.local_state import MemoryState
-from spark_jobs.runtime.task import Task
-from spark_jobs.runtime.worker.order import WorkOrder
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import InputRecord, Value
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
+from spark_jobs.runtime.worker.messages import WorkOrder
 from spark_jobs.runtime.worker.restoring import Span, SpanReader
 
 _PARTITION = 0

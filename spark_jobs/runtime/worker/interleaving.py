@@ -11,7 +11,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import Final
 
-from spark_jobs.runtime.records import InputRecord, OutputRecord
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 
 _HEADER: Final = "headwater.task"
 _TOPIC: Final = 0

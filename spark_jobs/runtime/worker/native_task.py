@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import cast
 
-from spark_jobs.runtime.program import SubtopologyProgram
-from spark_jobs.runtime.records import OutputRecord
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.worker.interleaving import interleaved
 from spark_jobs.runtime.worker.task_input import Columns, TaskInput
 

@@ -7,7 +7,7 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from infra.observe import Connection
-from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.worker import clients
 
 _AT_ONCE = 10_000

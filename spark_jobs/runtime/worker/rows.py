@@ -11,7 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from spark_jobs.runtime.worker.task_input import Columns, Records, TaskInput, records
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.records import InputRecord
+    from spark_jobs.runtime.engine.records import InputRecord
 
 
 @attrs.define

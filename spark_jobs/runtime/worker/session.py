@@ -12,9 +12,9 @@ from confluent_kafka import Consumer
 
 from infra.observe import Connection
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.marker import Marker, newest
-from spark_jobs.runtime.worker.order import WorkOrder
-from spark_jobs.runtime.worker.outbox import Outbox, PlainOutbox, TransactionalOutbox
+from spark_jobs.runtime.worker.messages import WorkOrder
+from spark_jobs.runtime.worker.offset_metadata import Marker, newest
+from spark_jobs.runtime.worker.transaction import Outbox, PlainOutbox, TransactionalOutbox
 
 Place = tuple[str, int]
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from spark_jobs.runtime.tallying import Tallies, Tally
+from spark_jobs.runtime.engine.tallying import Tallies, Tally
 from spark_jobs.runtime.worker.interleaving import unmarked
 from spark_jobs.runtime.worker.task_input import Columns, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from spark_jobs.runtime.records import InputRecord
+    from spark_jobs.runtime.engine.records import InputRecord
 
 _ROW = "row"
 

@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from spark_jobs.runtime.records import Headers, InputRecord
+from spark_jobs.runtime.engine.records import Headers, InputRecord
 
 Place = tuple[str, int]
 Reached = tuple[Mapping[Place, int], Mapping[Place, int]]

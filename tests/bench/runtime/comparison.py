@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from spark_jobs.control.logs import configure
-from spark_jobs.runtime.spark.session import SessionSettings, start_session
+from spark_jobs.runtime.driver.session import SessionSettings, start_session
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
 from tests.bench.runtime.ours import Headwater

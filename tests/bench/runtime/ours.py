@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import runnable
-from spark_jobs.runtime.spark.application import StreamsApplication
-from spark_jobs.runtime.spark.run_settings import RunSettings
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.bench.runtime.sides import Committed
 from tests.bench.runtime.workloads import Job, Lane, Workload
 

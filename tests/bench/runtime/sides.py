@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from infra.observe import Connection
-from spark_jobs.runtime.client.positions import Positions
+from spark_jobs.runtime.driver.offsets import Positions
 from tests.bench.runtime.workloads import PARTITIONS, Job
 
 _LOOK_SECONDS = 0.02

@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import expr
 
-from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression
-from spark_jobs.runtime.records import Ambient
+from spark_jobs.runtime.engine.expressions import EvaluationError, ExpressionError, compile_expression
+from spark_jobs.runtime.engine.records import Ambient
 from tests.runtime.expressions.cases import FULL, REFUSED, ROWS, SAME, SCHEMA
 
 NAMES = ("key", "timestamp", "value")

@@ -10,10 +10,10 @@ from pyspark.sql import functions as sql
 
 from infra.compiler.native_sql import Kind, kind_of
 from infra.model.behaviours import Format
-from spark_jobs.runtime.expressions import compile_expression
-from spark_jobs.runtime.records import Ambient
-from spark_jobs.runtime.serdes import plain_serde
-from spark_jobs.runtime.spark.native import read_column, written_column
+from spark_jobs.runtime.driver.native import read_column, written_column
+from spark_jobs.runtime.engine.expressions import compile_expression
+from spark_jobs.runtime.engine.records import Ambient
+from spark_jobs.runtime.engine.serdes import plain_serde
 from tests.runtime.expressions.random_sql import Expressions, random_bytes
 
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.expressions import EvaluationError, ExpressionError, compile_expression, milliseconds
-from spark_jobs.runtime.expressions.parsing import DEEPEST, LONGEST_TEXT
-from spark_jobs.runtime.records import Ambient, Value, Windowed
+from spark_jobs.runtime.engine.expressions import (
+    EvaluationError,
+    ExpressionError,
+    compile_expression,
+    milliseconds,
+)
+from spark_jobs.runtime.engine.expressions.parsing import DEEPEST, LONGEST_TEXT
+from spark_jobs.runtime.engine.records import Ambient, Value, Windowed
 
 
 def evaluate(text: str, **values: Value) -> Value:

@@ -4,8 +4,15 @@ import os
 import re
 from pathlib import Path
 
-from spark_jobs.runtime.expressions.forms import FORMS
-from spark_jobs.runtime.expressions.functions import arrays, hashes, json_texts, numbers, strings, times
+from spark_jobs.runtime.engine.expressions.forms import FORMS
+from spark_jobs.runtime.engine.expressions.functions import (
+    arrays,
+    hashes,
+    json_texts,
+    numbers,
+    strings,
+    times,
+)
 
 GUIDE = Path(__file__).parents[3] / "docs" / "expressions.md"
 FAMILIES = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record, Value
-from spark_jobs.runtime.records import Windowed
+from spark_jobs.runtime.engine.records import Windowed
 
 
 def appended(value: Value) -> Value:

@@ -13,11 +13,11 @@ import pytest
 
 from infra.model.behaviours import Format
 from infra.spec import load_text
-from spark_jobs.runtime.program import SubtopologyProgram
-from spark_jobs.runtime.program.settings import engine_settings
-from spark_jobs.runtime.program_interface import EngineSettings, Serde
-from spark_jobs.runtime.serdes import Plain, serde_of
-from spark_jobs.runtime.task import PoisonRecordError
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program.settings import engine_settings
+from spark_jobs.runtime.engine.program_interface import EngineSettings, Serde
+from spark_jobs.runtime.engine.serdes import Plain, serde_of
+from spark_jobs.runtime.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.fuzzing.data import records
 from tests.runtime.fuzzing.generation import Generator, TableGenerator

@@ -19,10 +19,10 @@ import pytest
 
 from infra.model.behaviours import Format
 from infra.model.nodes import SinkNode
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import OutputRecord, Windowed
-from spark_jobs.runtime.serdes import serde_of
-from tests.runtime.driver import APPLICATION, Driver
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.records import OutputRecord, Windowed
+from spark_jobs.runtime.engine.serdes import serde_of
+from tests.runtime.topology_runner import APPLICATION, Driver
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from infra.spec import load_text
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import OutputRecord
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.records import OutputRecord
 from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 
 JOINED = "coalesce(left, '-') || '+' || coalesce(right, '-')"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.runtime.driver import Driver
+from tests.runtime.topology_runner import Driver
 
 QUICK = settings(max_examples=150)
 RECORDS = st.lists(st.tuples(st.sampled_from(["k", "l"]), st.integers(0, 60)), max_size=18)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.runtime.partitioners.murmur2 import default_partition, murmur2
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition, murmur2
 
 RECORDED = json.loads((Path(__file__).parents[2] / "oracle" / "partitioner.json").read_text())["rows"]
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import Location, ProblemCode
-from spark_jobs.runtime.partitioners.checked import TaskMigrated, static_partition
-from spark_jobs.runtime.partitioners.choice import built_in
+from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated, static_partition
+from spark_jobs.runtime.engine.partitioners.choice import built_in
 
 AT = Location("orders.yaml", 4, 3)
 CONFIGS = {

@@ -7,7 +7,7 @@ import attrs
 
 from infra.model.behaviours import Format, RecordFormat
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode, StateStore
-from spark_jobs.runtime.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program import SubtopologyProgram
 
 
 def rendered(program: SubtopologyProgram) -> Iterator[str]:

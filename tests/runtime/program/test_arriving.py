@@ -5,8 +5,8 @@ import pytest
 from infra.compiler import build_nodes
 from infra.model.nodes import NodeTopology
 from infra.spec import load_text
-from spark_jobs.runtime.program.arriving import Arriving, arriving
-from spark_jobs.runtime.program.formats import Defaults
+from spark_jobs.runtime.engine.program.arriving import Arriving, arriving
+from spark_jobs.runtime.engine.program.formats import Defaults
 
 
 def nodes_of(calls: str) -> NodeTopology:

@@ -13,10 +13,10 @@ from infra.model.problems import Problem
 from infra.model.topology import TopologyDocument
 from infra.report import problems_text
 from infra.spec import load_documents, load_text
-from spark_jobs.runtime.program import SubtopologyProgram, build_programs, problems_of, schema_files
-from spark_jobs.runtime.records import Ambient, Value
-from spark_jobs.runtime.stores.local_state import MemoryState
-from spark_jobs.runtime.task import Task
+from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of, schema_files
+from spark_jobs.runtime.engine.records import Ambient, Value
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.program.rendering import rendered
 
 EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import runnable
-from spark_jobs.runtime.registry import URL, SchemaRegistry
-from spark_jobs.runtime.serdes import plain_serde
+from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.engine.serdes import plain_serde
+from spark_jobs.runtime.worker.schema_registry import URL, SchemaRegistry
 from tests.runtime.replay import Replay, runnable_programs
 from toolchain.schema_registry import running_schema_registry
 

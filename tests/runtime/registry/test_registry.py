@@ -12,9 +12,9 @@ import pytest
 
 from infra.model.problems import ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import runnable
-from spark_jobs.runtime.registry import URL, SchemaRegistry, registry, schemas_of
-from spark_jobs.runtime.serdes import RegistryUnavailableError
+from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.engine.serdes import RegistryUnavailableError
+from spark_jobs.runtime.worker.schema_registry import URL, SchemaRegistry, registry, schemas_of
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
 UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}

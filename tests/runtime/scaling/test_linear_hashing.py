@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.scaling.linear_hashing import bucket, line, split_by
+from spark_jobs.runtime.engine.scaling.linear_hashing import bucket, line, split_by
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)

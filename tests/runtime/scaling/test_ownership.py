@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.scaling.ownership import Ownership
+from spark_jobs.runtime.engine.scaling.ownership import Ownership
 
 
 def test_one_processor_owns_everything() -> None:

@@ -6,9 +6,9 @@ from typing import Literal
 
 import pytest
 
-from spark_jobs.runtime.failures import Failures
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.serdes import (
+from spark_jobs.runtime.engine.error_handlers import Failures
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.serdes import (
     DeserializationError,
     RegistryUnavailableError,
     SerializationError,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.behaviours import Format
-from spark_jobs.runtime.records import Value, Windowed
-from spark_jobs.runtime.serdes import (
+from spark_jobs.runtime.engine.records import Value, Windowed
+from spark_jobs.runtime.engine.serdes import (
     DeserializationError,
     Response,
     SerializationError,
@@ -21,7 +21,7 @@ from spark_jobs.runtime.serdes import (
     serde_of,
     subscription_serde,
 )
-from spark_jobs.runtime.serdes.murmur3 import murmur3_128
+from spark_jobs.runtime.engine.serdes.murmur3 import murmur3_128
 
 SCHEMA = json.dumps({"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}})
 AVRO = json.dumps(

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     TopicMetadata,
 )
 
-from spark_jobs.runtime.records import InputRecord, OutputRecord
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 from spark_jobs.runtime.worker.restoring import as_input
 from tests.answers import answered
 from toolchain.broker.readiness import until

@@ -18,12 +18,12 @@ from infra.model.compiled import CompiledApplication
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import Runnable, runnable
-from spark_jobs.runtime.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.program import SubtopologyProgram
-from spark_jobs.runtime.records import InputRecord, OutputRecord
-from spark_jobs.runtime.spark.application import StreamsApplication
-from spark_jobs.runtime.spark.run_settings import RunSettings
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.loading import Runnable, runnable
+from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 from tests.runtime.fuzzing.test_data import TextProgram
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import python_workers

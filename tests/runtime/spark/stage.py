@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import runnable
-from spark_jobs.runtime.client.restarts import Restarts
-from spark_jobs.runtime.spark.application import StreamsApplication
-from spark_jobs.runtime.spark.run_settings import RunSettings
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.restarts import Restarts
+from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.runtime.spark.kafka_topics import Topics
 
 PATIENCE_SECONDS = 240.0

@@ -4,8 +4,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from infra.model.problems import ProblemCode, ProblemsError
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.instruments import Instruments
+from spark_jobs.runtime.driver.metrics import Instruments
+from spark_jobs.runtime.driver.states import ClientState
 from tests.runtime.spark.stage import COUNT, MAP, PATIENCE_SECONDS, Stage
 from toolchain.broker.readiness import until
 

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import runnable
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.application import StreamsApplication
-from spark_jobs.runtime.spark.run_settings import RunSettings
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.states import ClientState
 from tests.control.agent_process import AgentProcess
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.ledger import Entry, Ledger, round_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.spark.orphans import no_orphans
+from spark_jobs.runtime.driver.orphans import no_orphans
 
 _WAITING = (sys.executable, "-c", "import sys; sys.stdin.read()")
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import ProblemsError
-from spark_jobs.runtime.client.claim import check_folder, claimed
-from spark_jobs.runtime.client.reset import Reset, ResetKind
-from spark_jobs.runtime.client.restarts import Restarts
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.partitioners.checked import TaskMigrated
-from spark_jobs.runtime.spark.session import SessionSettings
-from spark_jobs.runtime.task import PoisonRecordError
-from spark_jobs.runtime.worker.marker import LARGEST, Marker, decode, newest
+from spark_jobs.runtime.driver.claim import check_folder, claimed
+from spark_jobs.runtime.driver.reset import Reset, ResetKind
+from spark_jobs.runtime.driver.restarts import Restarts
+from spark_jobs.runtime.driver.session import SessionSettings
+from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.task import PoisonRecordError
+from spark_jobs.runtime.worker.offset_metadata import LARGEST, Marker, decode, newest
 from spark_jobs.runtime.worker.rows import by_task
 from spark_jobs.runtime.worker.task_input import COLUMNS
 

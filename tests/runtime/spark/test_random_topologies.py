@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from infra.model.topology import TopologyDocument
 from infra.spec import load_text
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.records import InputRecord
-from spark_jobs.runtime.spark.application import StreamsApplication
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.engine.records import InputRecord
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.fuzzing.data import records
 from tests.runtime.fuzzing.generation import TableGenerator

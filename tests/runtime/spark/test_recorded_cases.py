@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
-from spark_jobs.runtime.client.loading import runnable
-from spark_jobs.runtime.client.states import ClientState
-from spark_jobs.runtime.spark.application import StreamsApplication
-from spark_jobs.runtime.spark.run_settings import RunSettings
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.states import ClientState
 from tests.oracle.recorded import Case, Json, cases_with
 from tests.runtime.recorded_data import encoded, formats, lines, shown
 from tests.runtime.spark.kafka_topics import Topics

@@ -8,9 +8,9 @@ import pytest
 from infra.compiler import build_nodes, compile_document
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.program import build_programs
-from spark_jobs.runtime.spark.task_function import read_ends, written_ends
-from spark_jobs.runtime.worker.order import WorkOrder
+from spark_jobs.runtime.driver.task_function import read_ends, written_ends
+from spark_jobs.runtime.engine.program import build_programs
+from spark_jobs.runtime.worker.messages import WorkOrder
 
 _TEXT = """
 application: {id: shop}

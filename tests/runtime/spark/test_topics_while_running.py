@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from infra.model.problems import ProblemCode
 from infra.observe import Connection, KafkaClusterReader
-from spark_jobs.runtime.client.states import ClientState
+from spark_jobs.runtime.driver.states import ClientState
 from tests.runtime.spark.stage import COUNT, PATIENCE_SECONDS, Running, Stage
 from toolchain.broker.readiness import until
 

@@ -5,8 +5,8 @@ from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.client.loading import Runnable, runnable
-from spark_jobs.runtime.spark.user_classes import check_classes
+from spark_jobs.runtime.driver.loading import Runnable, runnable
+from spark_jobs.runtime.driver.user_classes import check_classes
 
 _DOCUMENT = """
 application:

@@ -13,13 +13,13 @@ from infra.compiler import build_nodes, compile_document
 from infra.model.nodes import SinkNode
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.program import PartitionRule, SubtopologyProgram, build_programs
-from spark_jobs.runtime.program.partitioning import SinkPartitioning
-from spark_jobs.runtime.records import InputRecord
-from spark_jobs.runtime.stores.local_state import LocalState
-from spark_jobs.runtime.worker.order import WorkOrder
+from spark_jobs.runtime.engine.program import PartitionRule, SubtopologyProgram, build_programs
+from spark_jobs.runtime.engine.program.partitioning import SinkPartitioning
+from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.worker.local_state import LocalState
+from spark_jobs.runtime.worker.messages import WorkOrder
 from spark_jobs.runtime.worker.task_input import Records
-from spark_jobs.runtime.worker.work import _Home
+from spark_jobs.runtime.worker.task_owner import _Home
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
 from toolchain.broker.readiness import until

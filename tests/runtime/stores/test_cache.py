@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from infra.model.behaviours import Format
-from spark_jobs.runtime.records import Ambient
-from spark_jobs.runtime.serdes import serde_of
-from spark_jobs.runtime.stores.key_value import KeyValueBytes
-from spark_jobs.runtime.stores.layers import Cached, Logged
-from spark_jobs.runtime.stores.local_state import MemoryState
+from spark_jobs.runtime.engine.records import Ambient
+from spark_jobs.runtime.engine.serdes import serde_of
+from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes
+from spark_jobs.runtime.engine.stores.layers import Cached, Logged
+from spark_jobs.runtime.worker.local_state import MemoryState
 
 STRING = serde_of(Format("string"), {})
 

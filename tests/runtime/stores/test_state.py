@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.stores.backend import Backend, BatchedState
-from spark_jobs.runtime.stores.lmdb_backend import LmdbBackend
-from spark_jobs.runtime.stores.memory import MemoryBackend
+from spark_jobs.runtime.engine.stores.backend import Backend, BatchedState
+from spark_jobs.runtime.engine.stores.memory import MemoryBackend
+from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 
 Open = Callable[[], BatchedState]
 
@@ -117,7 +117,7 @@ def test_keys_of_any_length_keep_their_order(opened: Open) -> None:
 
 
 def test_stores_grow_beyond_their_first_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.runtime.stores.lmdb_backend._FIRST_MAP", 64 * 1024)
+    monkeypatch.setattr("spark_jobs.runtime.worker.lmdb_backend._FIRST_MAP", 64 * 1024)
     state = BatchedState(LmdbBackend(tmp_path))
     for number in range(1000):
         state.store("s").put(number.to_bytes(4, "big"), bytes(1000))
@@ -130,7 +130,7 @@ def test_after_another_boot_an_unclosed_state_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened_at(boot: bytes) -> BatchedState:
-        monkeypatch.setattr("spark_jobs.runtime.stores.lmdb_backend._boot", lambda: boot)
+        monkeypatch.setattr("spark_jobs.runtime.worker.lmdb_backend._boot", lambda: boot)
         return BatchedState(LmdbBackend(tmp_path))
 
     state = opened_at(b"one")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.model.behaviours import Format
-from spark_jobs.runtime.records import Ambient, OutputRecord, Windowed
-from spark_jobs.runtime.serdes import serde_of
-from spark_jobs.runtime.stores.clock import Clock
-from spark_jobs.runtime.stores.interfaces import (
+from spark_jobs.runtime.engine.records import Ambient, OutputRecord, Windowed
+from spark_jobs.runtime.engine.serdes import serde_of
+from spark_jobs.runtime.engine.stores.clock import Clock
+from spark_jobs.runtime.engine.stores.interfaces import (
     NOT_PUT,
     JoinBuffer,
     KeyValueStore,
@@ -21,15 +21,15 @@ from spark_jobs.runtime.stores.interfaces import (
     VersionedKeyValueStore,
     WindowStore,
 )
-from spark_jobs.runtime.stores.join_buffer import JoinBufferBytes
-from spark_jobs.runtime.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
-from spark_jobs.runtime.stores.layers import Cached, Logged
-from spark_jobs.runtime.stores.lists import ListBytes
-from spark_jobs.runtime.stores.local_state import MemoryState
-from spark_jobs.runtime.stores.sessions import SessionBytes
-from spark_jobs.runtime.stores.suppress_buffer import BufferSize, SuppressBytes
-from spark_jobs.runtime.stores.versioned import VersionedBytes
-from spark_jobs.runtime.stores.windows import WindowBytes
+from spark_jobs.runtime.engine.stores.join_buffer import JoinBufferBytes
+from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
+from spark_jobs.runtime.engine.stores.layers import Cached, Logged
+from spark_jobs.runtime.engine.stores.lists import ListBytes
+from spark_jobs.runtime.engine.stores.sessions import SessionBytes
+from spark_jobs.runtime.engine.stores.suppress_buffer import BufferSize, SuppressBytes
+from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
+from spark_jobs.runtime.engine.stores.windows import WindowBytes
+from spark_jobs.runtime.worker.local_state import MemoryState
 
 STRING = serde_of(Format("string"), {})
 QUICK = settings(max_examples=120)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.records import InputRecord, OutputRecord
-from spark_jobs.runtime.stores.backend import BatchedState
-from spark_jobs.runtime.stores.local_state import MemoryState
-from spark_jobs.runtime.stores.memory import MemoryBackend
-from spark_jobs.runtime.task import Task
-from tests.runtime.driver import NO_CACHE, Driver
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
+from spark_jobs.runtime.engine.stores.backend import BatchedState
+from spark_jobs.runtime.engine.stores.memory import MemoryBackend
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.task.topologies import CLASSES, TOPOLOGIES
+from tests.runtime.topology_runner import NO_CACHE, Driver
 
 Input = tuple[str | None, str | None, int]
 

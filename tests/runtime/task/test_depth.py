@@ -1,4 +1,4 @@
-from tests.runtime.driver import Driver
+from tests.runtime.topology_runner import Driver
 
 
 def test_records_go_through_very_deep_topologies() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from spark_jobs.runtime.program_interface import EngineSettings
-from tests.runtime.driver import Driver
+from spark_jobs.runtime.engine.program_interface import EngineSettings
 from tests.runtime.task.topologies import TOPOLOGIES
+from tests.runtime.topology_runner import Driver
 
 WINDOWED = ["tumbling", "hopping", "sliding", "session", "tumbling on close", "session on close"]
 

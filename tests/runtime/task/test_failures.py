@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from spark_jobs.runtime.task import PoisonRecordError
-from tests.runtime.driver import NO_CACHE, Driver
+from spark_jobs.runtime.engine.task import PoisonRecordError
+from tests.runtime.topology_runner import NO_CACHE, Driver
 
 LONGS = """
 - stream: {topic: in, serdes: {key: string, value: long}}

@@ -1,5 +1,5 @@
-from spark_jobs.runtime.merging import merged
-from spark_jobs.runtime.records import InputRecord
+from spark_jobs.runtime.engine.merging import merged
+from spark_jobs.runtime.engine.records import InputRecord
 
 
 def record(topic: str, partition: int, offset: int, time: int) -> InputRecord:

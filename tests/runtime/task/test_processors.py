@@ -14,8 +14,8 @@ from spark_jobs.processors import (
     Record,
     ValueTransformer,
 )
-from spark_jobs.runtime.task import PoisonRecordError
-from tests.runtime.driver import NO_CACHE, Driver
+from spark_jobs.runtime.engine.task import PoisonRecordError
+from tests.runtime.topology_runner import NO_CACHE, Driver
 
 PROCESS = """
 - stream: {topic: in, serdes: {key: string, value: string}}

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.program_interface import EngineSettings
-from spark_jobs.runtime.stores.local_state import MemoryState
-from spark_jobs.runtime.tallying import Tallies
-from spark_jobs.runtime.task import Task
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.tallying import Tallies
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
 from spark_jobs.runtime.worker.tallies import tallies
-from tests.runtime.driver import NO_CACHE, programs
 from tests.runtime.task.topologies import CLASSES, TOPOLOGIES
+from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.records import InputRecord
+    from spark_jobs.runtime.engine.records import InputRecord
 
 CACHED = EngineSettings(emit_interval_ms=0)
 _GROUPED = "- stream: {topic: in, serdes: {key: string, value: string}}\n- groupByKey: null\n"

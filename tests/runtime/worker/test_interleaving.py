@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.records import Headers, InputRecord
+from spark_jobs.runtime.engine.records import Headers, InputRecord
 from spark_jobs.runtime.worker.interleaving import interleaved, marked
 
 SHARED = frozenset({"app-by-customer-repartition"})

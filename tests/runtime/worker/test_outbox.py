@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from infra.observe import Connection
-from spark_jobs.runtime.partitioners.checked import TaskMigrated
-from spark_jobs.runtime.records import OutputRecord
-from spark_jobs.runtime.worker import clients, outbox
-from spark_jobs.runtime.worker.outbox import Outbox, PlainOutbox, TransactionalOutbox
+from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.records import OutputRecord
+from spark_jobs.runtime.worker import clients, transaction
+from spark_jobs.runtime.worker.transaction import Outbox, PlainOutbox, TransactionalOutbox
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
 
@@ -43,7 +43,7 @@ class Desk:
         made = TransactionalOutbox if self.exactly_once else PlainOutbox
         return made(self.connection, self.id, self.reader)
 
-    def commits(self, offset: int) -> outbox.Commits:
+    def commits(self, offset: int) -> transaction.Commits:
         return {(f"in-{self.id}", 0): (offset, _MARKER)}
 
     def committed(self) -> tuple[int, str | None] | None:
@@ -138,7 +138,9 @@ def test_a_record_of_what_brokers_take_at_most_by_default_is_written(desk: Desk)
 def test_more_records_than_the_queue_holds_arrive_in_order(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "_SETTINGS", {**outbox._SETTINGS, "queue.buffering.max.messages": 10})
+    monkeypatch.setattr(
+        transaction, "_SETTINGS", {**transaction._SETTINGS, "queue.buffering.max.messages": 10}
+    )
     values = [b"%d" % number for number in range(100)]
     full = desk.open()
     assert full.send(record(desk.other, value) for value in values) == 100

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.records import InputRecord
-from spark_jobs.runtime.tallying import Tallies
+from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.tallying import Tallies
 from spark_jobs.runtime.worker.interleaving import unmarked
 from spark_jobs.runtime.worker.tallies import tallies
 from spark_jobs.runtime.worker.task_input import COLUMNS, Columns, Place, Records, TaskInput

@@ -1,0 +1,100 @@
+"""What people and programs see of an application: a status, metrics, health."""
+
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from spark_jobs.control import Health, Section, Surface
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.states import ClientState
+
+_COUNTERS = {
+    "recordsRead": ("headwater_runtime_records_read", "Records taken from source topics."),
+    "recordsWritten": ("headwater_runtime_records_written", "Records sent to sinks and changelogs."),
+    "recordsDropped": (
+        "headwater_runtime_records_dropped",
+        "Records left out by operators (no key, too late) or exception handlers (dropped-records-total).",
+    ),
+    "recordsRestored": ("headwater_runtime_records_restored", "Records read back from changelogs."),
+    "restarts": ("headwater_runtime_query_restarts", "Times the query was started again after a failure."),
+}
+_GAUGES = {
+    "recordsPerSecond": ("headwater_runtime_records_per_second", "Records read, over half a minute."),
+    "lag": ("headwater_runtime_lag_records", "Records of source topics that are still to be read."),
+    "stateBytes": ("headwater_runtime_state_bytes", "Local state on disk."),
+    "parallelism": ("headwater_runtime_parallelism", "Tasks: the partitions of the widest source topic."),
+}
+
+
+class Instruments:
+    """Reads an application whenever it is asked."""
+
+    def __init__(self, application: StreamsApplication) -> None:
+        self._application = application
+        self.client_id = f"{application.id}-{socket.gethostname()}-{os.getpid()}"
+
+    def added_to(self, surface: Surface) -> Surface:
+        """Return `surface` with the section `runtime` and the metrics."""
+        surface.registry.register(_Collector(self))
+        return surface.with_section(
+            Section(name="runtime", status=self.status, ready=self.ready, live=self.live)
+        )
+
+    def status(self) -> Mapping[str, Any]:
+        application = self._application
+        return {
+            "application": application.id,
+            "state": application.state.value,
+            "problems": [problem.summary for problem in application.problems],
+            "subtopologies": list(application.told()),
+        }
+
+    def ready(self) -> Health:
+        state = self._application.state
+        if state is ClientState.RUNNING:
+            return Health()
+        return Health(ok=False, reason=f"The application is {state.value}.")
+
+    def live(self) -> Health:
+        """Tell of an end that a restart may cure: a failure for good does not count as alive."""
+        if self._application.state is ClientState.ERROR:
+            return Health(ok=False, reason="The application has stopped with an error.")
+        return Health()
+
+
+class _Collector:
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        status = self._instruments.status()
+        yield _states(status)
+        labels = ["application_id", "subtopology_id"]
+        for field, (name, text) in _COUNTERS.items():
+            counter = CounterMetricFamily(name, text, labels=labels)
+            for part in status["subtopologies"]:
+                counter.add_metric([status["application"], part["id"]], part[field])
+            yield counter
+        for field, (name, text) in _GAUGES.items():
+            gauge = GaugeMetricFamily(name, text, labels=labels)
+            for part in status["subtopologies"]:
+                if part[field] is not None:
+                    gauge.add_metric([status["application"], part["id"]], part[field])
+            yield gauge
+
+
+def _states(status: Mapping[str, Any]) -> Metric:
+    gauge = GaugeMetricFamily(
+        "headwater_runtime_client_state",
+        "1 for the state that the client is in (KafkaStreams.State), 0 for the others.",
+        labels=["application_id", "state"],
+    )
+    for state in ClientState:
+        gauge.add_metric([status["application"], state.value], float(state.value == status["state"]))
+    return gauge

@@ -1,0 +1,72 @@
+"""A chain of expressions evaluated by Spark SQL before the rows reach Python (`infra.compiler.backends`)."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from infra.model.behaviours import (
+    Behaviour,
+    Filter,
+    Format,
+    MapRecord,
+    MapValues,
+    NonNullKeyFilter,
+    PassThrough,
+)
+from infra.model.nodes import ProcessorNode, SinkNode, SourceNode
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.worker.task_input import COLUMNS
+
+_BYTES = "bytes"
+
+
+def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
+    """Return `rows` (columns of `worker.rows`) with keys and values as the program's sink writes them."""
+    first, *nodes, last = program.nodes
+    if not (isinstance(first, SourceNode) and first.reads and isinstance(last, SinkNode) and last.writes):
+        raise AssertionError(program.name)
+    read, written = first.reads.format, last.writes.format
+    settle = program.defaults.settle
+    rows = rows.withColumns(
+        {
+            "timestamp": sql.col("time"),
+            "key": read_column("key", settle(read.key, "key")),
+            "value": read_column("value", settle(read.value, "value")),
+        }
+    )
+    for node in nodes:
+        if isinstance(node, ProcessorNode) and node.behaviour is not None:
+            rows = _through(rows, node.behaviour)
+    rows = rows.withColumns(
+        {
+            "key": written_column(sql.col("key"), settle(written.key, "key")),
+            "value": written_column(sql.col("value"), settle(written.value, "value")),
+        }
+    )
+    return rows.select(*COLUMNS)
+
+
+def _through(rows: DataFrame, behaviour: Behaviour) -> DataFrame:
+    match behaviour:
+        case PassThrough():
+            return rows
+        case NonNullKeyFilter():
+            return rows.where(sql.col("key").isNotNull())
+        case Filter(where=str() as text, negate=negate):
+            holds = sql.coalesce(sql.expr(text), sql.lit(False))  # noqa: FBT003 - a literal of SQL
+            return rows.where(~holds if negate else holds)
+        case MapValues(value=str() as text):
+            return rows.withColumn("value", sql.expr(text))
+        case MapRecord(key=str() as key, value=value):
+            new = {"key": sql.expr(key)}
+            return rows.withColumns(new if value is None else new | {"value": sql.expr(value)})
+    raise AssertionError(behaviour)
+
+
+def read_column(name: str, format_: Format) -> Column:
+    """Malformed UTF-8 as U+FFFD, as Java reads it and tasks do; a plain cast keeps it."""
+    return sql.col(name) if format_.name == _BYTES else sql.make_valid_utf8(sql.col(name).cast("string"))
+
+
+def written_column(column: Column, format_: Format) -> Column:
+    """Of the kind that the format holds: the compiler leaves all else to tasks."""
+    return column if format_.name == _BYTES else column.cast("binary")

@@ -1,0 +1,1 @@
+"""Execute sub-topologies: records in, records out. Pure: no Spark, no Kafka client, no clock, no file."""

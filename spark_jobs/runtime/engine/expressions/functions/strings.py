@@ -1,0 +1,301 @@
+"""Strings. Positions count from 1, lengths are characters."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from spark_jobs.runtime.engine.expressions.casts import to_text, to_whole
+from spark_jobs.runtime.engine.expressions.faults import EvaluationError
+from spark_jobs.runtime.engine.expressions.functions.table import Function, lenient, strict
+from spark_jobs.runtime.engine.expressions.operations import no_fit
+from spark_jobs.runtime.engine.records import Value
+
+
+def concat(*values: Value) -> Value:
+    """Strings, or arrays."""
+    if values and all(type(value) is list for value in values):
+        return [each for value in values for each in value]
+    return "".join([value if type(value) is str else to_text(value) for value in values])
+
+
+def concat_ws(separator: Value, *values: Value) -> Value:
+    """Passes over nulls; takes arrays of strings, too."""
+    if separator is None:
+        return None
+    parts: list[str] = []
+    for value in values:
+        members = value if type(value) is list else [value]
+        parts += [to_text(member) for member in members if member is not None]
+    return str(to_text(separator)).join(parts)
+
+
+def length(value: Value) -> Value:
+    return len(value) if type(value) is bytes else len(to_text(value))
+
+
+def substring(value: Value, position: Value, count: Value = None) -> Value:
+    """`position` 0 is the first character as 1 is; a negative one counts from the end."""
+    text = value if type(value) is bytes else to_text(value)
+    start = to_whole(position)
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    last = len(text) if count is None else first + to_whole(count)
+    return text[max(0, first) : max(0, last)]
+
+
+def left(value: Value, count: Value) -> Value:
+    return to_text(value)[: max(0, to_whole(count))]
+
+
+def right(value: Value, count: Value) -> Value:
+    number = to_whole(count)
+    return to_text(value)[-number:] if number > 0 else ""
+
+
+def substring_index(value: Value, separator: Value, count: Value) -> Value:
+    text, between, number = to_text(value), to_text(separator), to_whole(count)
+    if not between or number == 0:
+        return ""
+    parts = text.split(between)
+    return between.join(parts[:number] if number > 0 else parts[number:])
+
+
+def trimmed(how: str) -> Value:
+    def trim(value: Value, characters: Value = " ") -> Value:
+        if type(characters) is not str:
+            no_fit(how, characters)
+        if characters == " ":
+            return getattr(to_text(value), _STRIPS[how])(" ")
+        # two arguments: Spark's `trim(characters, text)` order of the older form
+        return getattr(to_text(characters), _STRIPS[how])(to_text(value))
+
+    return trim
+
+
+_STRIPS = {"trim": "strip", "btrim": "strip", "ltrim": "lstrip", "rtrim": "rstrip"}
+
+
+def btrim(value: Value, characters: Value = " ") -> Value:
+    return to_text(value).strip(to_text(characters))
+
+
+def replace(value: Value, old: Value, new: Value = "") -> Value:
+    search = to_text(old)
+    return to_text(value).replace(search, to_text(new)) if search else to_text(value)
+
+
+def translate(value: Value, old: Value, new: Value) -> Value:
+    """What turns into a zero character is left out, as Spark does."""
+    to = to_text(new)
+    table: dict[int, str | None] = {}
+    for position, character in enumerate(to_text(old)):
+        table.setdefault(ord(character), (to[position] if position < len(to) else "").strip("\0") or None)
+    return to_text(value).translate(table)
+
+
+def initcap(value: Value) -> Value:
+    return " ".join(word[:1].upper() + word[1:].lower() for word in to_text(value).split(" "))
+
+
+def repeat(value: Value, count: Value) -> Value:
+    text, number = to_text(value), max(0, to_whole(count))
+    if len(text) * number > _LONGEST:
+        raise EvaluationError(f"`repeat` makes more than {_LONGEST} characters")
+    return text * number
+
+
+_LONGEST = 10_000_000
+
+
+def padded(on_left: bool) -> Value:  # noqa: FBT001
+    def pad(value: Value, count: Value, fill: Value = " ") -> Value:
+        text, size, filler = to_text(value), max(0, to_whole(count)), to_text(fill)
+        if size > _LONGEST:
+            raise EvaluationError(f"padding makes more than {_LONGEST} characters")
+        if len(text) >= size or not filler:
+            return text[:size]
+        missing = size - len(text)
+        padding = (filler * (missing // len(filler) + 1))[:missing]
+        return padding + text if on_left else text + padding
+
+    return pad
+
+
+def instr(value: Value, search: Value) -> Value:
+    return to_text(value).find(to_text(search)) + 1
+
+
+def locate(search: Value, value: Value, start: Value = 1) -> Value:
+    first = to_whole(start)
+    return to_text(value).find(to_text(search), first - 1) + 1 if first > 0 else 0
+
+
+def ascii_code(value: Value) -> Value:
+    text = to_text(value)
+    return ord(text[0]) if text else 0
+
+
+def character(value: Value) -> Value:
+    code = to_whole(value)
+    return "" if code < 0 else chr(code & 0xFF)
+
+
+def split_part(value: Value, separator: Value, part: Value) -> Value:
+    number, between = to_whole(part), to_text(separator)
+    if number == 0:
+        raise EvaluationError("the parts of `split_part` count from 1")
+    parts = to_text(value).split(between) if between else [to_text(value)]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+# regular expressions: Java's and Python's agree on what is usual; neither bounds the time that one may take
+
+
+@lru_cache(maxsize=4096)
+def pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        raise EvaluationError("a pattern is no regular expression") from None
+
+
+@lru_cache(maxsize=4096)
+def like_pattern(text: str, escape: str = "\\", flags: int = 0) -> re.Pattern[str]:
+    r"""`%` any characters, `_` one, `escape` takes the next literally."""
+    parts: list[str] = []
+    characters = iter(text)
+    for each in characters:
+        if each == escape:
+            following = next(characters, None)
+            if following not in {"%", "_", escape}:
+                raise EvaluationError("a LIKE pattern escapes a character that needs none")
+            parts.append(re.escape(str(following)))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(each) or re.escape(each))
+    return re.compile("".join(parts), re.DOTALL | flags)
+
+
+def like(value: Value, search: Value, escape: Value = "\\") -> Value:
+    return like_pattern(to_text(search), escape).fullmatch(to_text(value)) is not None
+
+
+def ilike(value: Value, search: Value, escape: Value = "\\") -> Value:
+    return like_pattern(to_text(search), escape, re.IGNORECASE).fullmatch(to_text(value)) is not None
+
+
+def rlike(value: Value, search: Value) -> Value:
+    return pattern(to_text(search)).search(to_text(value)) is not None
+
+
+@lru_cache(maxsize=4096)
+def _replacement(text: str) -> str:
+    r"""Java's `$1` and `\$` as Python writes them."""
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at] == "\\" and at + 1 < len(text):
+            parts.append(re.sub(r"\\", r"\\\\", text[at + 1]))
+            at += 2
+        elif text[at] == "$":
+            found = re.compile(r"\d").match(text, at + 1)
+            if found is None:
+                raise EvaluationError("a `$` in a replacement names no group")
+            parts.append(rf"\g<{found[0]}>")
+            at += 2
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts)
+
+
+def regexp_replace(value: Value, search: Value, new: Value, position: Value = 1) -> Value:
+    text, start = to_text(value), to_whole(position) - 1
+    try:
+        return text[:start] + pattern(to_text(search)).sub(_replacement(to_text(new)), text[start:])
+    except (re.error, IndexError):
+        raise EvaluationError("a replacement names a group that the pattern lacks") from None
+
+
+def regexp_extract(value: Value, search: Value, group: Value = 1) -> Value:
+    found = pattern(to_text(search)).search(to_text(value))
+    number = to_whole(group)
+    if number < 0 or number > pattern(to_text(search)).groups:
+        raise EvaluationError("`regexp_extract` asks for a group that the pattern lacks")
+    return "" if found is None else found[number] or ""
+
+
+def regexp_extract_all(value: Value, search: Value, group: Value = 1) -> Value:
+    number = to_whole(group)
+    if number < 0 or number > pattern(to_text(search)).groups:
+        raise EvaluationError("`regexp_extract_all` asks for a group that the pattern lacks")
+    return [found[number] or "" for found in pattern(to_text(search)).finditer(to_text(value))]
+
+
+def regexp_count(value: Value, search: Value) -> Value:
+    return sum(1 for _ in pattern(to_text(search)).finditer(to_text(value)))
+
+
+def split(value: Value, search: Value, limit: Value = -1) -> Value:
+    """As Java splits: an empty match at the beginning does not, empty parts at the end stay."""
+    text, most, at = to_text(value), to_whole(limit), 0
+    parts: list[str] = []
+    for found in pattern(to_text(search)).finditer(text):
+        if most > 0 and len(parts) == most - 1:
+            break
+        if found.end() == 0 or (found.start() == found.end() == len(text)):
+            continue
+        parts.append(text[at : found.start()])
+        at = found.end()
+    return [*parts, text[at:]]
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "concat": strict(concat, 0, None),
+    "concat_ws": lenient(concat_ws, 1, None),
+    "upper": strict(lambda value: to_text(value).upper(), 1),
+    "ucase": strict(lambda value: to_text(value).upper(), 1),
+    "lower": strict(lambda value: to_text(value).lower(), 1),
+    "lcase": strict(lambda value: to_text(value).lower(), 1),
+    "initcap": strict(initcap, 1),
+    "length": strict(length, 1),
+    "len": strict(length, 1),
+    "char_length": strict(length, 1),
+    "character_length": strict(length, 1),
+    "octet_length": strict(lambda value: len(value if type(value) is bytes else to_text(value).encode()), 1),
+    "substring": strict(substring, 2, 3),
+    "substr": strict(substring, 2, 3),
+    "left": strict(left, 2),
+    "right": strict(right, 2),
+    "substring_index": strict(substring_index, 3),
+    "trim": strict(trimmed("trim"), 1, 2),
+    "btrim": strict(btrim, 1, 2),
+    "ltrim": strict(trimmed("ltrim"), 1, 2),
+    "rtrim": strict(trimmed("rtrim"), 1, 2),
+    "replace": strict(replace, 2, 3),
+    "translate": strict(translate, 3),
+    "repeat": strict(repeat, 2),
+    "reverse": strict(lambda value: value[::-1] if type(value) is list else to_text(value)[::-1], 1),
+    "lpad": strict(padded(on_left=True), 2, 3),
+    "rpad": strict(padded(on_left=False), 2, 3),
+    "instr": strict(instr, 2),
+    "locate": strict(locate, 2, 3),
+    "position": strict(locate, 2, 3),
+    "startswith": strict(lambda value, start: to_text(value).startswith(to_text(start)), 2),
+    "endswith": strict(lambda value, end: to_text(value).endswith(to_text(end)), 2),
+    "contains": strict(lambda value, part: to_text(part) in to_text(value), 2),
+    "ascii": strict(ascii_code, 1),
+    "char": strict(character, 1),
+    "chr": strict(character, 1),
+    "space": strict(lambda count: repeat(" ", count), 1),
+    "split": strict(split, 2, 3),
+    "split_part": strict(split_part, 3),
+    "like": strict(like, 2, 3),
+    "ilike": strict(ilike, 2, 3),
+    "rlike": strict(rlike, 2),
+    "regexp": strict(rlike, 2),
+    "regexp_like": strict(rlike, 2),
+    "regexp_replace": strict(regexp_replace, 3, 4),
+    "regexp_extract": strict(regexp_extract, 2, 3),
+    "regexp_extract_all": strict(regexp_extract_all, 2, 3),
+    "regexp_count": strict(regexp_count, 2),
+}

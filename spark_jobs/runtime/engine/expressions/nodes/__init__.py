@@ -1,0 +1,50 @@
+"""What is emitted for each kind of node: one table a family, `EMITTERS` is all of them."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from spark_jobs.runtime.engine.expressions.emitting import Emitter
+from spark_jobs.runtime.engine.expressions.nodes.calls import CALLS
+from spark_jobs.runtime.engine.expressions.nodes.choices import CHOICES
+from spark_jobs.runtime.engine.expressions.nodes.literals import LITERALS
+from spark_jobs.runtime.engine.expressions.nodes.logic import LOGIC
+from spark_jobs.runtime.engine.expressions.nodes.names import NAMES
+from spark_jobs.runtime.engine.expressions.nodes.operators import OPERATORS
+from spark_jobs.runtime.engine.expressions.nodes.patterns import PATTERNS
+
+EMITTERS: Mapping[type, Emitter] = {
+    **LITERALS,
+    **NAMES,
+    **OPERATORS,
+    **LOGIC,
+    **PATTERNS,
+    **CHOICES,
+    **CALLS,
+}
+
+BOOLEAN = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or,
+    exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Boolean,
+)  # fmt: skip
+"""What these yield is true, false or null."""
+
+OPERANDS = frozenset({"this", "expression", "expressions"})
+OPTIONS: Mapping[type, frozenset[str]] = {
+    exp.Literal: frozenset({"is_string"}),
+    exp.Identifier: frozenset({"quoted"}),
+    exp.Column: frozenset({"table", "db", "catalog"}),
+    exp.Interval: frozenset({"unit"}),
+    exp.Between: frozenset({"low", "high"}),
+    exp.In: frozenset({"query", "unnest"}),
+    exp.Like: frozenset({"negate"}),
+    exp.ILike: frozenset({"negate"}),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.If: frozenset({"true", "false"}),
+    exp.Cast: frozenset({"to"}),
+    exp.TryCast: frozenset({"to", "safe"}),
+    exp.Div: frozenset({"typed", "safe"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Concat: frozenset({"safe", "coalesce"}),
+}
+"""What the tree may say besides operands. Anything else would be passed over in silence: it is a fault."""

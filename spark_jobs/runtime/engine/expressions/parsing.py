@@ -1,0 +1,106 @@
+"""From text to sqlglot's tree, within limits.
+
+sqlglot translates functions between dialects and so forgets which one stood there. Ours knows none: every
+call stays a name with arguments, and means what Spark means by it.
+"""
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+
+from spark_jobs.runtime.engine.expressions.faults import ExpressionError, Fault
+from spark_jobs.runtime.engine.records import Value
+
+LONGEST_TEXT = 20_000
+MOST_NODES = 5_000
+DEEPEST = 60
+
+
+class _Expressions(Spark):
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[Value] = {"ARRAY": exp.Array.from_arg_list}
+        FUNCTION_PARSERS: ClassVar[Value] = {
+            "CAST": lambda self: self._parse_cast(strict=True),
+            "TRY_CAST": lambda self: self._parse_cast(strict=False, safe=True),
+        }
+        NO_PAREN_FUNCTIONS: ClassVar[Value] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[Value] = {
+            word: SparkParser.NO_PAREN_FUNCTION_PARSERS[word] for word in ("CASE", "IF")
+        }
+
+
+_DIALECT = _Expressions()
+
+
+def parse(text: str) -> exp.Expr:
+    """The tree of one expression.
+
+    Raises:
+        ExpressionError: It is none, or beyond the limits.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise _too_much(f"{len(text)} characters", f"at most {LONGEST_TEXT} characters")
+    try:
+        trees = [tree for tree in _DIALECT.parse(text) if tree is not None]
+    except ParseError as error:
+        raise ExpressionError(_faults(error)) from None
+    except RecursionError:
+        raise _too_much("nested too deeply to be read", f"at most {DEEPEST} levels") from None
+    except SqlglotError:
+        raise ExpressionError([Fault("it is no SQL", _shown(text))]) from None
+    if len(trees) != 1:
+        summary = "it is empty" if not trees else "it is more than one expression"
+        raise ExpressionError([Fault(summary, _shown(text), "one expression", "Write one expression.")])
+    _check_size(trees[0])
+    return trees[0]
+
+
+def place(node: exp.Expr) -> tuple[int, int]:
+    """Line and column where a node starts, as far as sqlglot knows."""
+    for each in node.walk():
+        if "line" in each.meta:
+            return each.meta["line"], max(1, each.meta["col"] - len(each.name) + 1)
+    return 1, 1
+
+
+def _check_size(tree: exp.Expr) -> None:
+    pending = [(tree, 1)]
+    nodes = 0
+    while pending:
+        node, depth = pending.pop()
+        nodes += 1
+        if depth > DEEPEST:
+            raise _too_much(f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+        if nodes > MOST_NODES:
+            raise _too_much(f"more than {MOST_NODES} parts", f"at most {MOST_NODES} parts")
+        pending.extend((child, depth + 1) for child in node.iter_expressions())
+
+
+def _faults(error: ParseError) -> list[Fault]:
+    return [
+        Fault(
+            f"it is no SQL ({each['description']})",
+            str(each["highlight"]) or "the end",
+            line=each["line"] or 1,
+            column=each["col"] or 1,
+            fix="Correct it.",
+        )
+        for each in error.errors
+    ] or [Fault("it is no SQL", "the text", fix="Correct it.")]
+
+
+def _too_much(found: str, expected: str) -> ExpressionError:
+    return ExpressionError(
+        [Fault("it is too large", found, expected, "Split it over several operators, or use a processor.")]
+    )
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _shown(text: str) -> str:
+    return shortened(text.strip())

@@ -1,0 +1,77 @@
+"""The functions of an aggregation, as streams' and tables' operators call them."""
+
+from collections.abc import Callable
+
+import attrs
+
+from infra.model.behaviours import Aggregation, AggregationKind
+from spark_jobs.runtime.engine.operators.interface import NotRunnableError, OperatorContext
+from spark_jobs.runtime.engine.records import Value
+
+
+@attrs.frozen
+class Functions:
+    """`init()`, `add(key, value, total)`, `remove(key, value, total)`, `merge(key, left, right)`.
+
+    A reduction's `init` gives None, and its `add` takes the value itself where the total is None.
+    """
+
+    init: Callable[[], Value]
+    add: Callable[[Value, Value, Value], Value]
+    remove: Callable[[Value, Value, Value], Value]
+    merge: Callable[[Value, Value, Value], Value]
+
+
+def functions_of(aggregation: Aggregation, context: OperatorContext) -> Functions:
+    """Raises NotRunnableError where the document does not say how to aggregate."""
+    match aggregation.kind:
+        case AggregationKind.COUNT:
+            return _COUNT
+        case AggregationKind.REDUCE:
+            return _reduction(aggregation, context)
+        case AggregationKind.AGGREGATE:
+            return _aggregate(aggregation, context)
+
+
+_COUNT = Functions(
+    init=lambda: 0,
+    add=lambda _key, _value, total: total + 1,
+    remove=lambda _key, _value, total: total - 1,
+    merge=lambda _key, left, right: left + right,
+)
+
+
+def _reduction(aggregation: Aggregation, context: OperatorContext) -> Functions:
+    reduce = context.expression(aggregation.add, "key", "value", "total")
+
+    def add(key: Value, value: Value, total: Value) -> Value:
+        return value if total is None else reduce(key, value, total)
+
+    return Functions(
+        init=lambda: None,
+        add=add,
+        remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
+        merge=lambda key, left, right: add(key, right, left),
+    )
+
+
+def _aggregate(aggregation: Aggregation, context: OperatorContext) -> Functions:
+    return Functions(
+        init=context.expression(aggregation.init),
+        add=context.expression(aggregation.add, "key", "value", "total"),
+        remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
+        merge=_optional(aggregation.merge, context, "merge", "key", "left", "right"),
+    )
+
+
+def _optional(
+    text: str | None, context: OperatorContext, what: str, *parameters: str
+) -> Callable[..., Value]:
+    """A function that only some operators call."""
+    if text is not None:
+        return context.expression(text, *parameters)
+
+    def missing(*_: Value) -> Value:
+        raise NotRunnableError(f"{context.node.name} has no expression for `{what}`")
+
+    return missing

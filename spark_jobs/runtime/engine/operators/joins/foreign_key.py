@@ -1,0 +1,222 @@
+"""Foreign-key joins of tables (KIP-213): the left side asks, the right side answers, the left side checks.
+
+The left task sends a *subscription* to the task of the foreign key, with a hash of the left value. That task
+keeps it, answers with its current value, and again with each later one. The left task joins an answer only if
+its value still has the hash that the answer carries: answers that were overtaken go nowhere.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from infra.model.behaviours import (
+    ForeignKeyAnswer,
+    ForeignKeyNotify,
+    ForeignKeyReceive,
+    ForeignKeyResolve,
+    ForeignKeyResult,
+    ForeignKeySend,
+    Format,
+    TableSource,
+)
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.operators.tables import table_source
+from spark_jobs.runtime.engine.operators.views import value_getter
+from spark_jobs.runtime.engine.records import Headers, Value
+from spark_jobs.runtime.engine.serdes import Response, Subscription, subscription_serde
+from spark_jobs.runtime.engine.serdes.foreign_key import (
+    DELETE_AND_PROPAGATE,
+    DELETE_QUIETLY,
+    NULL_IF_MISSING,
+    ONLY_IF_PRESENT,
+)
+from spark_jobs.runtime.engine.serdes.murmur3 import murmur3_128
+from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
+
+_LENGTH = 4
+
+
+def send(behaviour: ForeignKeySend, context: OperatorContext) -> Process:
+    """`SubscriptionSendProcessorSupplier`."""
+    instructions = _left_instructions if behaviour.kind == "left" else _inner_instructions
+    foreign_key_of = context.expression(behaviour.foreign_key, "key", "value")
+    serialize_foreign = context.key_serde(behaviour.foreign.key).serialize
+    serialize_left = context.value_serde(behaviour.left.value).serialize
+    forward, task, name, versioned = context.forward, context.task, context.node.name, behaviour.versioned
+
+    def written(foreign_key: Value) -> bytes | None:
+        return None if foreign_key is None else serialize_foreign(foreign_key)
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        new, old, latest = change
+        if versioned and not latest:
+            task.drop(name, "out of order")
+            return
+        old_key = None if old is None else foreign_key_of(key, old)
+        new_key = None if new is None else foreign_key_of(key, new)
+        moved = written(old_key) != written(new_key)
+        wanted = instructions(_Keys(old is not None, old_key, new is not None, new_key, moved))
+        if wanted is None:
+            task.drop(name, "null foreign key")
+            return
+        hashed = None if new is None else murmur3_128(serialize_left(new))
+        for foreign_key, instruction in wanted:
+            message = Subscription(hashed, instruction, key, task.partition)
+            forward(foreign_key, message, timestamp, headers)
+
+    return process
+
+
+Wanted = tuple[tuple[Value, int], ...]
+"""(foreign key, instruction), in the order in which they are sent."""
+
+
+class _Keys(NamedTuple):
+    """The foreign keys of a change: of the row that was, and of the row that is."""
+
+    had: bool
+    old: Value
+    has: bool
+    new: Value
+    moved: bool
+
+
+def _left_instructions(keys: _Keys) -> Wanted | None:
+    if not keys.had:
+        return ((keys.new, NULL_IF_MISSING),) if keys.has else ()
+    gone = ((keys.old, DELETE_QUIETLY),) if keys.old is not None and keys.moved else ()
+    return (*gone, (keys.new, NULL_IF_MISSING))
+
+
+def _inner_instructions(keys: _Keys) -> Wanted | None:
+    """None = dropped for a null foreign key."""
+    if keys.old is None and keys.new is None:
+        return None if keys.had or keys.has else ()
+    if keys.old is None:
+        return ((keys.new, ONLY_IF_PRESENT),)
+    if keys.new is None:
+        return ((keys.old, DELETE_AND_PROPAGATE),)
+    if not keys.moved:
+        return ((keys.new, ONLY_IF_PRESENT),)
+    return ((keys.old, DELETE_QUIETLY), (keys.new, NULL_IF_MISSING))
+
+
+def receive(behaviour: ForeignKeyReceive, context: OperatorContext) -> Process:
+    """`SubscriptionReceiveProcessorSupplier`: goes on under the foreign key, the left key within."""
+    store = context.store(behaviour.store, TimestampedKeyValueBytes)
+    subscriptions = _Subscriptions(behaviour.store, context)
+    forward, task, name = context.forward, context.task, context.node.name
+
+    def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            if message.instruction != NULL_IF_MISSING:
+                task.drop(name, "null foreign key")
+                return
+        else:
+            place = subscriptions.place(key, message.key)
+            if message.instruction in {DELETE_AND_PROPAGATE, DELETE_QUIETLY}:
+                store.put(place, None)
+            else:
+                store.put(place, (subscriptions.message.serialize(message), timestamp))
+        forward(key, message, timestamp, headers)
+
+    return process
+
+
+class _Subscriptions:
+    """How subscriptions lie in their store: length of the foreign key, foreign key, left key."""
+
+    def __init__(self, store: str, context: OperatorContext) -> None:
+        foreign, left = _formats(store, context)
+        self._foreign = context.key_serde(foreign)
+        self._left = context.key_serde(left)
+        self.message = subscription_serde(self._left)
+
+    def prefix(self, foreign_key: Value) -> bytes:
+        written = self._foreign.serialize(foreign_key)
+        return len(written).to_bytes(_LENGTH, "big") + written
+
+    def place(self, foreign_key: Value, left_key: Value) -> bytes:
+        return self.prefix(foreign_key) + self._left.serialize(left_key)
+
+
+def _formats(store: str, context: OperatorContext) -> tuple[Format | None, Format | None]:
+    """Of the foreign key and the left key."""
+    keeps = next(kept.keeps for kept in context.task.program.stores if kept.name == store)
+    return (None, None) if keeps is None else (keeps.format.key, keeps.format.value)
+
+
+def answer(behaviour: ForeignKeyAnswer, context: OperatorContext) -> Process:
+    """`SubscriptionJoinProcessorSupplier`."""
+    look_up = value_getter(behaviour.table, context)
+    forward = context.forward
+
+    def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
+        found = None if key is None else look_up(key)
+        value = None if found is None else found[0]
+        instruction = message.instruction
+        if instruction == DELETE_QUIETLY or (instruction == ONLY_IF_PRESENT and found is None):
+            return
+        if instruction == DELETE_AND_PROPAGATE:
+            value = None
+        time = timestamp if found is None else max(timestamp, found[1])
+        forward(message.key, Response(message.hash, value, message.partition), time, headers)
+
+    return process
+
+
+def notify(behaviour: ForeignKeyNotify, context: OperatorContext) -> Process:
+    """`ForeignTableJoinProcessorSupplier`: in the order of the left keys' bytes."""
+    store = context.store(behaviour.store, TimestampedKeyValueBytes)
+    subscriptions = _Subscriptions(behaviour.store, context)
+    deserialize = subscriptions.message.deserialize
+    forward, task, name, versioned = context.forward, context.task, context.node.name, behaviour.versioned
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        new, _, latest = change
+        if key is None:
+            task.drop(name, "null key")
+            return
+        if versioned and not latest:
+            task.drop(name, "out of order")
+            return
+        for _, (written, _) in list(store.prefix_scan(subscriptions.prefix(key))):
+            message = deserialize(written)
+            forward(message.key, Response(message.hash, new, message.partition), timestamp, headers)
+
+    return process
+
+
+def resolve(behaviour: ForeignKeyResolve, context: OperatorContext) -> Process:
+    """`ResponseJoinProcessorSupplier`."""
+    look_up = value_getter(behaviour.table, context)
+    serialize = context.value_serde(behaviour.left.value).serialize
+    joined: Callable[..., Value] = context.expression(behaviour.value, "left", "right", "key")
+    forward, task, name, is_left = context.forward, context.task, context.node.name, behaviour.kind == "left"
+
+    def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
+        found = look_up(key)
+        hashed = None if found is None else murmur3_128(serialize(found[0]))
+        if message.hash != hashed:
+            task.drop(name, "overtaken")
+            return
+        left = None if found is None else found[0]
+        if message.value is None and (not is_left or left is None):
+            forward(key, None, timestamp, headers)
+        else:
+            forward(key, joined(left, message.value, key), timestamp, headers)
+
+    return process
+
+
+def result(behaviour: ForeignKeyResult, context: OperatorContext) -> Process:
+    return table_source(TableSource(behaviour.store, behaviour.sends_old), context)
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {
+    ForeignKeySend: send,
+    ForeignKeyReceive: receive,
+    ForeignKeyAnswer: answer,
+    ForeignKeyNotify: notify,
+    ForeignKeyResolve: resolve,
+    ForeignKeyResult: result,
+}

@@ -1,0 +1,191 @@
+"""Stream-stream joins (`KStreamJoinWindow`, `KStreamKStreamJoin`).
+
+Each side keeps its records in a window store and looks for partners in the other's. What finds none in a
+left or outer join waits in a list store, ordered by time, until its window has closed: then it is joined with
+null.
+"""
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from infra.model.behaviours import JoinWindowed, StreamStreamJoin
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.records import Ambient, Headers, Value
+from spark_jobs.runtime.engine.stores.clock import Clock
+from spark_jobs.runtime.engine.stores.lists import ListBytes
+from spark_jobs.runtime.engine.stores.windows import WindowBytes
+
+NEVER = 2**63 - 1
+Join = Callable[[Value, Value, Value], Value]
+"""(left, right, key) → the joined value."""
+
+
+def join_windowed(behaviour: JoinWindowed, context: OperatorContext) -> Process:
+    """Forwards before it keeps: a record does not meet itself. Null keys are never looked for."""
+    forward, ambient = context.forward, context.task.ambient
+    put = context.store(behaviour.store, WindowBytes).put
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        forward(key, value, timestamp, headers)
+        if key is not None:
+            put(key, value, timestamp, (timestamp, headers, ambient.record))
+
+    return process
+
+
+@attrs.frozen
+class _Times:
+    """What both sides of a join share (`TimeTracker`).
+
+    `earliest` is the time of the waiting record that was last looked at, or of an earlier one put since; it
+    spares looking. `next_emission` is a wall-clock time: emitting is throttled.
+    """
+
+    stream: Clock
+    earliest: Clock
+    next_emission: Clock
+
+    @classmethod
+    def of(cls, shared: str, context: OperatorContext) -> "_Times":
+        clocks = [context.clock(f"{shared}/{what}") for what in ("time", "earliest", "emission")]
+        times = cls(*clocks)
+        if times.earliest.now < 0:
+            times.earliest.now = NEVER
+        return times
+
+
+def stream_stream_join(behaviour: StreamStreamJoin, context: OperatorContext) -> Process:
+    """One side of the join. Outer = its own records without a partner go on with null."""
+    is_left, task, name = behaviour.is_left, context.task, context.node.name
+    forward = context.forward
+    window, kind = behaviour.window, behaviour.kind
+    before, after = (window.before_ms, window.after_ms) if is_left else (window.after_ms, window.before_ms)
+    outer = kind == "outer" or (kind == "left" and is_left)
+    join = _joiner(behaviour, context)
+    fetch = context.store(behaviour.other_store, WindowBytes).fetch_range
+    waiting = _Waiting.of(behaviour, after, context) if behaviour.shared is not None else None
+    stream = waiting.times.stream if waiting is not None else Clock()
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        stream.now = max(stream.now, timestamp)
+        if key is None or value is None:
+            if outer and value is not None:
+                forward(key, join(value, None, key), timestamp, headers)
+            else:
+                task.drop(name, "null key or value")
+            return
+        if waiting is not None and timestamp == stream.now:
+            waiting.emit(timestamp, headers)
+        last = max(0, timestamp + after)
+        lonely = True
+        for other_time, other in list(fetch(key, max(0, timestamp - before), last)):
+            lonely = False
+            if waiting is not None:
+                waiting.met(key, other_time, timestamp, headers)
+            forward(key, join(value, other, key), max(timestamp, other_time), headers)
+        if lonely and outer:
+            if waiting is None or last < stream.now:
+                forward(key, join(value, None, key), timestamp, headers)
+            else:
+                waiting.add(key, value, timestamp, headers)
+
+    return process
+
+
+def _joiner(behaviour: StreamStreamJoin, context: OperatorContext) -> Join:
+    """(own value, the other's, key) → the joined value."""
+    joined = context.expression(behaviour.value, "left", "right", "key")
+    if behaviour.is_left:
+        return joined
+    return lambda own, other, key: joined(other, own, key)
+
+
+@attrs.frozen
+class _Waiting:
+    """Records without a partner, seen from one side."""
+
+    store: ListBytes
+    times: _Times
+    is_left: bool
+    forward: Process
+    joined: Join
+    ambient: Ambient
+    wall_clock: Callable[[], int]
+    interval_ms: int
+    own_after_ms: int
+    """How long after a record of this side its window ends."""
+    left_after_ms: int
+    right_after_ms: int
+    grace_ms: int
+
+    @classmethod
+    def of(cls, behaviour: StreamStreamJoin, after: int, context: OperatorContext) -> "_Waiting":
+        name = behaviour.shared or ""
+        return cls(
+            store=context.store(name, ListBytes),
+            times=_Times.of(name, context),
+            is_left=behaviour.is_left,
+            forward=context.forward,
+            joined=context.expression(behaviour.value, "left", "right", "key"),
+            ambient=context.task.ambient,
+            wall_clock=context.task.wall_clock,
+            interval_ms=context.settings.outer_join_interval_ms,
+            own_after_ms=after,
+            left_after_ms=behaviour.window.after_ms,
+            right_after_ms=behaviour.window.before_ms,
+            grace_ms=behaviour.window.grace_ms,
+        )
+
+    def add(self, key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        self.times.earliest.now = min(self.times.earliest.now, timestamp)
+        self.ambient.node = (timestamp, headers, self.ambient.record)
+        self.store.add(timestamp, self.is_left, key, value)
+        self.ambient.node = None
+
+    def met(self, key: Value, other_time: int, timestamp: int, headers: Headers) -> None:
+        """The other record has a partner now and waits no longer, if it did."""
+        if self.store.holds(other_time, not self.is_left, key):
+            self.ambient.node = (timestamp, headers, self.ambient.record)
+            self.store.clear(other_time, not self.is_left, key)
+            self.ambient.node = None
+
+    def emit(self, timestamp: int, headers: Headers) -> None:
+        """Joins with null what can have no partner any more (`emitNonJoinedOuterRecords`)."""
+        times = self.times
+        closes = times.earliest.now + self.own_after_ms + self.grace_ms
+        # with nothing waiting Java's sum overflows, and the throttle starts anew
+        if times.stream.now <= closes <= NEVER:
+            return
+        now = self.wall_clock()
+        if now < times.next_emission.now:
+            return
+        times.next_emission.now = now + self.interval_ms
+        times.earliest.now = NEVER
+        emitted = dict.fromkeys(self._closed(headers))
+        self.ambient.node = (timestamp, headers, self.ambient.record)
+        for time, is_left, key in emitted:
+            self.store.clear(time, is_left, key)
+        self.ambient.node = None
+
+    def _closed(self, headers: Headers) -> "list[tuple[int, bool, Value]]":
+        """Forwards them in order of time; ends where a record of either side is found still open."""
+        times, open_sides, emitted = self.times, set[bool](), list[tuple[int, bool, Value]]()
+        for time, is_left, key, value in self.store.all():
+            times.earliest.now = time
+            if len(open_sides) == 2:  # noqa: PLR2004 - left and right
+                break
+            after = self.left_after_ms if is_left else self.right_after_ms
+            if time + after + self.grace_ms >= times.stream.now:
+                open_sides.add(is_left)
+                continue
+            joined = self.joined(value, None, key) if is_left else self.joined(None, value, key)
+            self.forward(key, joined, time, headers)
+            emitted.append((time, is_left, key))
+        return emitted
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {
+    JoinWindowed: join_windowed,
+    StreamStreamJoin: stream_stream_join,
+}

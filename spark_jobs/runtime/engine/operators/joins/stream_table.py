@@ -1,0 +1,99 @@
+"""Joins of a stream with a table, and with a global table (`KStreamKTableJoinProcessor`)."""
+
+from collections.abc import Callable, Mapping
+
+from infra.model.behaviours import StoreView, StreamGlobalJoin, StreamTableJoin
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.operators.views import as_of_getter, value_getter
+from spark_jobs.runtime.engine.records import Headers, Value
+from spark_jobs.runtime.engine.stores.join_buffer import JoinBufferBytes
+
+LookUp = Callable[[Value, int], Value]
+"""(the table's key, the record's time) → the table's value."""
+
+
+def stream_table_join(behaviour: StreamTableJoin, context: OperatorContext) -> Process:
+    """A versioned table answers as of the record's time; with a grace period the record waits for it."""
+    join = _join(behaviour, _table(behaviour, context), context)
+    if behaviour.buffer is None:
+        return join
+    return _buffered(behaviour, join, context)
+
+
+def _table(behaviour: StreamTableJoin, context: OperatorContext) -> LookUp:
+    as_of = as_of_getter(behaviour.table, context)
+    if as_of is not None:
+        return lambda key, time: _value(as_of(key, time))
+    get = value_getter(behaviour.table, context)
+    return lambda key, _time: _value(get(key))
+
+
+def _value(found: tuple[Value, int] | None) -> Value:
+    return None if found is None else found[0]
+
+
+def stream_global_join(behaviour: StreamGlobalJoin, context: OperatorContext) -> Process:
+    """The table's key is computed from the record."""
+    get = value_getter(StoreView(behaviour.store), context)
+    mapped = context.expression(behaviour.key, "key", "value")
+    return _join(behaviour, lambda key, _time: _value(get(key)), context, mapped)
+
+
+def _join(
+    behaviour: StreamTableJoin | StreamGlobalJoin,
+    look_up: LookUp,
+    context: OperatorContext,
+    mapped: Callable[[Value, Value], Value] | None = None,
+) -> Process:
+    """Null values are dropped; null keys too, but not by a left join."""
+    is_left = behaviour.kind == "left"
+    joined = context.expression(behaviour.value, "left", "right", "key")
+    forward, task, name = context.forward, context.task, context.node.name
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if value is None:
+            task.drop(name, "null key or value")
+            return
+        wanted = key if mapped is None else mapped(key, value)
+        if wanted is None and not is_left:
+            task.drop(name, "null key or value")
+            return
+        right = None if wanted is None else look_up(wanted, timestamp)
+        if right is not None or is_left:
+            forward(key, joined(value, right, key), timestamp, headers)
+
+    return process
+
+
+def _buffered(behaviour: StreamTableJoin, join: Process, context: OperatorContext) -> Process:
+    name = behaviour.buffer or ""
+    grace = behaviour.grace_ms or 0
+    buffer = context.store(name, JoinBufferBytes)
+    observed = context.clock(f"{name}/time")
+    ambient = context.task.ambient
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        topic, partition, offset = ambient.record[:3]
+        if (
+            key is None
+            or value is None
+            or not buffer.put(key, value, (timestamp, offset, topic, partition, headers))
+        ):
+            join(key, value, timestamp, headers)
+        else:
+            emit(observed.now - grace)
+
+    def emit(until: int) -> None:
+        now = ambient.record
+        for key, value, (timestamp, offset, topic, partition, headers) in buffer.pop_until(until):
+            ambient.record = (topic, partition, offset, timestamp, None, None, headers)
+            join(key, value, timestamp, headers)
+        ambient.record = now
+
+    return process
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {
+    StreamTableJoin: stream_table_join,
+    StreamGlobalJoin: stream_global_join,
+}

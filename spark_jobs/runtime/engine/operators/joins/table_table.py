@@ -1,0 +1,83 @@
+"""Joins of tables on one key (`KTableKTable…Join`, `KTableKTableJoinMerger`)."""
+
+from collections.abc import Callable, Mapping
+
+from infra.model.behaviours import TableJoinMerge, TableTableJoin
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.operators.materialized import table_store
+from spark_jobs.runtime.engine.operators.views import value_getter
+from spark_jobs.runtime.engine.records import Headers, Value
+
+
+def table_table_join(behaviour: TableTableJoin, context: OperatorContext) -> Process:
+    """One side: a change of its table meets the other table's current value."""
+    other_of = value_getter(behaviour.other, context)
+    needs_other = _needs_other(behaviour)
+    forward, task, name = context.forward, context.task, context.node.name
+    sends_old, versioned = behaviour.sends_old, behaviour.versioned
+    joined = _joined(behaviour, context)
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        new, old, latest = change
+        if key is None:
+            task.drop(name, "null key")
+            return
+        if versioned and not latest:
+            task.drop(name, "out of order")
+            return
+        found = other_of(key)
+        if found is None:
+            if needs_other or (new is None and old is None):
+                return
+            other = None
+        else:
+            other = found[0]
+            timestamp = max(timestamp, found[1])
+        before = joined(old, other, key) if sends_old else None
+        forward(key, (joined(new, other, key), before, latest), timestamp, headers)
+
+    return process
+
+
+def _needs_other(behaviour: TableTableJoin) -> bool:
+    """Whether a change without a partner goes nowhere."""
+    return behaviour.kind == "inner" or (behaviour.kind == "left" and not behaviour.is_left)
+
+
+def _joined(behaviour: TableTableJoin, context: OperatorContext) -> Callable[[Value, Value, Value], Value]:
+    """(own value, the other's, key) → the row, None where the join has none."""
+    expression = context.expression(behaviour.value, "left", "right", "key")
+    needs_own = behaviour.kind == "inner" or (behaviour.kind == "left" and behaviour.is_left)
+    is_left = behaviour.is_left
+
+    def joined(own: Value, other: Value, key: Value) -> Value:
+        if own is None and (needs_own or other is None):
+            return None
+        return expression(own, other, key) if is_left else expression(other, own, key)
+
+    return joined
+
+
+def table_join_merge(behaviour: TableJoinMerge, context: OperatorContext) -> Process:
+    """Keeps the result if it has a store."""
+    forward, sends_old = context.forward, behaviour.sends_old
+    if behaviour.store is not None:
+        store = table_store(behaviour.store, context, sends_old=sends_old)
+
+        def keep(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+            store.update(key, change[0], change[1], timestamp, (timestamp, headers))
+
+        return keep
+    if sends_old:
+        return forward
+
+    def without_old(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        forward(key, (change[0], None, change[2]), timestamp, headers)
+
+    return without_old
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {
+    TableTableJoin: table_table_join,
+    TableJoinMerge: table_join_merge,
+}

@@ -1,0 +1,152 @@
+"""A table's own store: read, written, and what it makes the node forward.
+
+Follows `KeyValueStoreWrapper`, `TimestampedTupleForwarder` and `TimestampedCacheFlushListener`.
+Without a record cache each update is forwarded as it is made. With one the store takes the update, and when
+the batch ends each key is forwarded once: its latest value, and as old value the one before the batch. A key
+that came and went within the batch is not forwarded at all.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from spark_jobs.runtime.engine.operators.interface import OperatorContext
+from spark_jobs.runtime.engine.records import Context, Headers, Value
+from spark_jobs.runtime.engine.stores.interfaces import NOT_PUT
+from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
+from spark_jobs.runtime.engine.stores.layers import (
+    TIMESTAMP,
+    Cached,
+    StoreBytes,
+    read_timestamp,
+    with_timestamp,
+)
+from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
+
+
+class TableStore(Protocol):
+    """What a table's operator does with its store."""
+
+    def get(self, key: Value) -> tuple[Value, int] | None:
+        """The current (value, timestamp)."""
+        ...
+
+    def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
+        """Puts `new` (None = deletes) with timestamp `time` and forwards the change, now or later.
+
+        `old` goes on if the node sends old values; `at` = (timestamp, headers) of the record worked on.
+        """
+        ...
+
+
+def table_store(name: str, context: OperatorContext, *, sends_old: bool) -> TableStore:
+    """The store of a table that is keyed by plain keys, timestamped or versioned."""
+    typed = context.task.typed_store(name)
+    if isinstance(typed, VersionedBytes):
+        return _VersionedTable(typed, context, sends_old=sends_old)
+    return _TimestampedTable(typed, context, sends_old=sends_old)
+
+
+Decode = Callable[[bytes], Value]
+
+
+class Forwarding:
+    """Puts into a timestamped store of any key and forwards, unless a cache does so when the batch ends.
+
+    Args:
+        below: The store's bytes.
+        decode_key: The key that is forwarded, of the bytes that it is stored under.
+        decode: A value of its bytes.
+        timestamped: Values are led by their timestamp.
+    """
+
+    __slots__ = (
+        "_ambient",
+        "_decode",
+        "_decode_key",
+        "_forward",
+        "_sends_old",
+        "_timestamped",
+        "cached",
+        "put",
+    )
+
+    def __init__(
+        self,
+        below: StoreBytes,
+        context: OperatorContext,
+        decode_key: Decode,
+        decode: Decode,
+        *,
+        sends_old: bool,
+        timestamped: bool = True,
+    ) -> None:
+        self.put = below.put
+        self.cached = isinstance(below, Cached)
+        self._decode_key = decode_key
+        self._decode = decode
+        self._forward = context.forward
+        self._sends_old = sends_old
+        self._timestamped = timestamped
+        self._ambient = context.task.ambient
+        if isinstance(below, Cached):
+            below.listen(self._flushed)
+
+    def forward(self, key: Value, new: Value, old: Value, time: int, headers: Headers) -> None:
+        """Does nothing where a cache forwards."""
+        if not self.cached:
+            self._forward(key, (new, old if self._sends_old else None, True), time, headers)
+
+    def _flushed(self, key: bytes, new: bytes | None, old: bytes | None, context: Context) -> None:
+        time, headers, self._ambient.record = context
+        if new is not None and self._timestamped:
+            time = read_timestamp(new)
+        change = (self._value(new), self._value(old) if self._sends_old else None, True)
+        self._forward(self._decode_key(key), change, time, headers)
+
+    def _value(self, stored: bytes | None) -> Value:
+        if stored is None:
+            return None
+        return self._decode(stored[TIMESTAMP:] if self._timestamped else stored)
+
+
+class _TimestampedTable:
+    def __init__(self, typed: TimestampedKeyValueBytes, context: OperatorContext, *, sends_old: bool) -> None:
+        key, value = typed.key_serde, typed.value_serde
+        self._read = typed.below.overlay.get
+        self._deserialize = value.deserialize
+        self._serialize_key = key.serialize
+        self._serialize = value.serialize
+        self._ambient = context.task.ambient
+        self._forwarding = Forwarding(
+            typed.below, context, key.deserialize, value.deserialize, sends_old=sends_old
+        )
+
+    def get(self, key: Value) -> tuple[Value, int] | None:
+        stored = self._read(self._serialize_key(key))
+        if stored is None:
+            return None
+        return self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
+
+    def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
+        now, headers = at
+        stored = None if new is None else with_timestamp(self._serialize(new), time)
+        self._forwarding.put(self._serialize_key(key), stored, (now, headers, self._ambient.record))
+        self._forwarding.forward(key, new, old, time, headers)
+
+
+class _VersionedTable:
+    """Never cached; an update that is older than the history goes nowhere."""
+
+    def __init__(self, typed: VersionedBytes, context: OperatorContext, *, sends_old: bool) -> None:
+        self._typed = typed
+        self._forward = context.forward
+        self._sends_old = sends_old
+
+    def get(self, key: Value) -> tuple[Value, int] | None:
+        found = self._typed.get(key)
+        return None if found is None else found[:2]
+
+    def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
+        valid_to = self._typed.put(key, new, time)
+        if valid_to != NOT_PUT:
+            self._forward(key, (new, old if self._sends_old else None, valid_to is None), time, at[1])

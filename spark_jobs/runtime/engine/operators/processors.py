@@ -1,0 +1,138 @@
+"""Users' classes as operators (`spark_jobs.processors`)."""
+
+from collections.abc import Callable, Mapping
+
+from infra.model.behaviours import RunProcessor
+from spark_jobs.processors import Cancellable, PunctuationType, Record, RecordMetadata
+from spark_jobs.runtime.engine.operators.interface import (
+    NotRunnableError,
+    OperatorContext,
+    OperatorFactory,
+    Process,
+)
+from spark_jobs.runtime.engine.records import NO_RECORD, Headers, Value
+
+
+class TaskProcessorContext:
+    """`spark_jobs.processors.ProcessorContext` of one node."""
+
+    def __init__(self, context: OperatorContext, *, fixed_key: bool = False, forwards: bool = True) -> None:
+        self._context = context
+        self._task = context.task
+        self._ambient = context.task.ambient
+        self._fixed_key = fixed_key
+        self._forwards = forwards
+        self.key: Value = None
+        """Of the record being worked on, which `processValues` must keep."""
+
+    @property
+    def application_id(self) -> str:
+        return self._task.application_id
+
+    @property
+    def task_id(self) -> str:
+        return self._task.task_id
+
+    @property
+    def record_metadata(self) -> RecordMetadata | None:
+        record = self._ambient.record
+        return None if record is NO_RECORD else RecordMetadata(*record[:3])
+
+    def forward(self, record: Record, child: str | None = None) -> None:
+        if not self._forwards:
+            raise RuntimeError(f"{self._context.node.name} cannot forward from here")
+        if self._fixed_key and record.key != self.key:
+            raise ValueError(f"{self._context.node.name} is a processValues: it must not change the key")
+        target = self._context.forward if child is None else self._child(child)
+        ambient = self._ambient
+        before = ambient.node
+        ambient.node = (record.timestamp, record.headers, ambient.record)
+        target(record.key, record.value, record.timestamp, record.headers)
+        ambient.node = before
+
+    def state_store(self, name: str) -> Value:
+        if name not in self._context.node.stores and not self._task.is_global_store(name):
+            raise KeyError(f"{self._context.node.name} is not connected to a store {name}")
+        return self._task.typed_store(name)
+
+    def schedule(
+        self,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+    ) -> Cancellable:
+        if interval_ms < 1:
+            raise ValueError("an interval has at least 1 ms")
+
+        def punctuate(timestamp: int) -> None:
+            ambient = self._ambient
+            before, ambient.record, ambient.node = ambient.record, NO_RECORD, (timestamp, (), NO_RECORD)
+            callback(timestamp)
+            ambient.record, ambient.node = before, None
+
+        return self._task.schedule(self._context.node.name, interval_ms, kind, punctuate)
+
+    def current_stream_time_ms(self) -> int:
+        return self._task.stream_time.now
+
+    def current_system_time_ms(self) -> int:
+        return self._task.wall_clock()
+
+    def _child(self, name: str) -> Process:
+        try:
+            return self._context.children[name]
+        except KeyError:
+            raise ValueError(f"{self._context.node.name} has no child {name}") from None
+
+
+def run_processor(behaviour: RunProcessor, context: OperatorContext) -> Process:
+    """`process`, `processValues`, `addProcessor`."""
+    own = TaskProcessorContext(context, fixed_key=behaviour.values_only)
+    handle = _started(behaviour.processor_class, context, own).process
+    ambient = context.task.ambient
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        before = ambient.node
+        ambient.node = (timestamp, headers, ambient.record)
+        own.key = key
+        handle(Record(key, value, timestamp, headers))
+        ambient.node = before
+
+    return process
+
+
+def run_global(class_name: str, context: OperatorContext) -> Process:
+    """The processor that fills a global store; it has no children."""
+    return run_processor(RunProcessor(class_name), context)
+
+
+Transform = Callable[[Value, Value, int, Headers], Value]
+"""(key, value, timestamp, headers) → value; what the transformer puts is logged with the latter two."""
+
+
+def value_transformer(class_name: str | None, context: OperatorContext) -> Transform:
+    """An instance of its own."""
+    own = TaskProcessorContext(context, forwards=False)
+    transform: Callable[[Value, Value], Value] = _started(class_name, context, own).transform
+    ambient = context.task.ambient
+
+    def call(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+        before, ambient.node = ambient.node, (timestamp, headers, ambient.record)
+        result = transform(key, value)
+        ambient.node = before
+        return result
+
+    return call
+
+
+def _started(class_name: str | None, context: OperatorContext, own: TaskProcessorContext) -> Value:
+    """An instance that is initialised when the whole task is built, and closed with it."""
+    if class_name is None:
+        raise NotRunnableError(f"{context.node.name} names no class: the document does not say what it does")
+    instance = context.task.program.load(class_name)()
+    context.task.on_open(context.node.name, lambda: instance.init(own))
+    context.task.on_close(instance.close)
+    return instance
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {RunProcessor: run_processor}

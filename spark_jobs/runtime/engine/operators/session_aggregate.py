@@ -1,0 +1,96 @@
+"""Aggregations in session windows (`KStreamSessionWindowAggregate`)."""
+
+from collections.abc import Callable, Iterator
+
+from infra.model.behaviours import StreamAggregate
+from infra.model.windows import SessionWindow
+from spark_jobs.runtime.engine.operators.aggregation import functions_of
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
+from spark_jobs.runtime.engine.operators.materialized import Forwarding
+from spark_jobs.runtime.engine.operators.window_results import EmissionOnClose
+from spark_jobs.runtime.engine.records import Headers, Value, Windowed
+from spark_jobs.runtime.engine.stores.segments import SEGMENT
+from spark_jobs.runtime.engine.stores.sessions import SessionBytes
+
+_END_AT = -16
+_START_AT = -8
+
+
+def session_aggregate(behaviour: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
+    """Null keys are dropped. Sessions that a record joins are deleted and merged into one, oldest first."""
+    gap, grace = window.gap_ms, window.grace_ms
+    functions = functions_of(behaviour.aggregation, context)
+    init, add, merge = functions.init, functions.add, functions.merge
+    store = context.store(behaviour.store, SessionBytes)
+    change = _changes(behaviour, store, context)
+    observed = context.clock()
+    emission = _emission(behaviour, store, context) if behaviour.emit_on_close else None
+    name, drop = context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            drop(name, "null key")
+            return
+        if emission is not None:
+            emission.advance(timestamp)
+        observed.now = max(observed.now, timestamp)
+        close_time = observed.now - grace - gap
+        joined = list(store.find_sessions(key, timestamp - gap, timestamp + gap))
+        start = end = timestamp
+        total = init()
+        for session, part in joined:
+            total = merge(key, total, part)
+            start, end = min(start, session.start), max(end, session.end)
+        if end < close_time:
+            drop(name, "window is closed")
+        else:
+            at = (timestamp, headers)
+            if (start, end) != (timestamp, timestamp):
+                for session, part in joined:
+                    change(session, None, part, at)
+            change(Windowed(key, start, end), add(key, value, total), None, at)
+        if emission is not None:
+            emission.check(close_time, headers)
+
+    return process
+
+
+Changes = Callable[[Windowed, Value, Value, tuple[int, Headers]], None]
+
+
+def _changes(behaviour: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
+    """(session, new, old, (timestamp, headers)): puts and forwards; such results carry no headers."""
+    ambient = context.task.ambient
+    forwarding = Forwarding(
+        store.below,
+        context,
+        lambda place: _session_of(place, store),
+        store.value_serde.deserialize,
+        sends_old=behaviour.sends_old,
+        timestamped=False,
+    )
+    cached, on_close = forwarding.cached, behaviour.emit_on_close
+
+    def change(session: Windowed, new: Value, old: Value, at: tuple[int, Headers]) -> None:
+        store.put(session, new, (*at, ambient.record))
+        if not on_close and not cached:
+            forwarding.forward(session, new, old, session.end, ())
+
+    return change
+
+
+def _session_of(place: bytes, store: SessionBytes) -> Windowed:
+    end = int.from_bytes(place[_END_AT:_START_AT], "big")
+    start = int.from_bytes(place[_START_AT:], "big")
+    return Windowed(store.key_serde.deserialize(place[SEGMENT:_END_AT]), start, end)
+
+
+def _emission(behaviour: StreamAggregate, store: SessionBytes, context: OperatorContext) -> EmissionOnClose:
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
+        first_end, last_end = max(0, last), close_time - 1
+        if last_end < first_end:
+            return None
+        ended = store.sessions_ended(first_end, last_end)
+        return ((session, value, session.end) for session, value in ended)
+
+    return EmissionOnClose(context, behaviour.store, store.segments.retention, closed)

@@ -1,0 +1,163 @@
+"""Aggregations in sliding windows (`KStreamSlidingWindowAggregate`).
+
+A record makes, where they are not there and not empty: the window that ends with it, the one that begins
+right after it, and the one that begins right after the record before it. Both ends are inclusive.
+"""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from infra.model.behaviours import StreamAggregate
+from infra.model.windows import SlidingWindow
+from spark_jobs.runtime.engine.operators.aggregation import Functions, functions_of
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
+from spark_jobs.runtime.engine.operators.window_results import EmissionOnClose, WindowResults
+from spark_jobs.runtime.engine.records import Headers, Value, Windowed
+
+
+def sliding_aggregate(behaviour: StreamAggregate, window: SlidingWindow, context: OperatorContext) -> Process:
+    """Null keys and values are dropped, and records whose last window is closed."""
+    difference, grace = window.difference_ms, window.grace_ms
+    functions = functions_of(behaviour.aggregation, context)
+    results = WindowResults(behaviour, difference, context)
+    observed = context.clock()
+    emission = _emission(results, difference, context) if behaviour.emit_on_close else None
+    name, drop = context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None or value is None:
+            drop(name, "null key or value")
+            return
+        if emission is not None:
+            emission.advance(timestamp)
+        observed.now = max(observed.now, timestamp)
+        close_time = observed.now - grace
+        if timestamp + difference < close_time:
+            drop(name, "window is closed")
+            return
+        arrival = _Arrival(results, functions, key, value, timestamp, headers, close_time, drop, name)
+        if timestamp < difference:
+            arrival.early()
+            return
+        arrival.slide()
+        if emission is not None:
+            emission.check(close_time, headers)
+
+    return process
+
+
+@attrs.define
+class _Arrival:
+    """One record among the windows of its key."""
+
+    _results: WindowResults
+    _functions: Functions
+    _key: Value
+    _value: Value
+    _time: int
+    _headers: Headers
+    _close_time: int
+    _drop: Callable[[str, str], None]
+    _name: str
+    _plain: bytes = b""
+
+    def __attrs_post_init__(self) -> None:
+        self._plain = self._results.serialize_key(self._key)
+
+    def slide(self) -> None:
+        """The usual case, from the newest window back to the one before the record."""
+        time, difference = self._time, self._results.size
+        known = set()
+        left = right = None
+        left_is_there = right_is_there = False
+        previous = None
+        first = max(0, time - 2 * difference)
+        for start, total in list(self._results.store.backward_fetch_range(self._key, first, time + 1)):
+            known.add(start)
+            end, latest = start + difference, total[1]
+            if start == time + 1:
+                right_is_there = True
+            elif end > time:
+                right = right or total
+                self._add(start, total)
+            elif end == time:
+                left_is_there = True
+                self._add(start, total)
+                if latest >= time:
+                    return  # a record of this very time made all windows before
+                previous = latest
+            else:
+                left, previous = total, latest
+                break
+        if previous is not None and previous + 1 not in known and previous + 1 + difference >= time:
+            self._add_new(previous + 1)
+        if not left_is_there:
+            follows = left is not None and previous is not None and time - difference <= previous
+            self._add(time - difference, (left[0], time) if left is not None and follows else self._empty())
+        if not right_is_there:
+            self._open_right(right)
+
+    def early(self) -> None:
+        """A record within the first difference of time: its left window is the one that begins at 0."""
+        time = self._time
+        known = set()
+        combined = right = None
+        right_is_there = False
+        previous = None
+        for start, total in list(self._results.store.fetch_range(self._key, 0, time + 1)):
+            known.add(start)
+            if start == 0:
+                combined = total
+                if total[1] < time:
+                    previous = total[1]
+            elif start <= time:
+                right = total
+                self._add(start, total)
+            else:
+                right_is_there = True
+        if right is None and combined is not None and combined[1] > time:
+            right = combined
+        if not right_is_there:
+            self._open_right(right)
+        if previous is not None and previous + 1 not in known:
+            self._add_new(previous + 1)
+        self._add(0, self._empty() if combined is None else combined)
+
+    def _empty(self) -> tuple[Value, int]:
+        return self._functions.init(), self._time
+
+    def _add_new(self, start: int) -> None:
+        self._add(start, self._empty())
+
+    def _add(self, start: int, total: tuple[Value, int]) -> None:
+        """Puts the record into a window, unless that is closed."""
+        window = Windowed(self._key, start, start + self._results.size)
+        if window.end < self._close_time:
+            self._drop(self._name, "window is closed")
+            return
+        old, time = total
+        new = self._functions.add(self._key, self._value, old)
+        time = self._time if old is None else max(time, self._time)
+        self._results.update(window, self._plain, (new, old), time, (self._time, self._headers))
+
+    def _open_right(self, right: tuple[Value, int] | None) -> None:
+        """The window right after the record, with what is in there already."""
+        if right is None or right[1] <= self._time:
+            return
+        window = Windowed(self._key, self._time + 1, self._time + 1 + self._results.size)
+        value, time = right
+        self._results.update(window, self._plain, (value, None), time, (self._time, self._headers))
+
+
+def _emission(results: WindowResults, difference: int, context: OperatorContext) -> EmissionOnClose:
+    store = results.store
+
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
+        last_start = close_time - difference - 1
+        if last_start < 0:
+            return None
+        first_start = 0 if last == -1 else max(0, last - difference)
+        return ((window, *total) for window, total in store.closed(first_start, last_start))
+
+    return EmissionOnClose(context, results.store_name, store.segments.retention - difference, closed)

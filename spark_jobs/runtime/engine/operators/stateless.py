@@ -1,0 +1,174 @@
+"""Streams' operators without state. Each forwards the headers it got."""
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from infra.model.behaviours import (
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    MapRecord,
+    MapValues,
+    NonNullKeyFilter,
+    PassThrough,
+    Peek,
+    TableToStream,
+)
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.records import Headers, Value
+
+_PARAMETERS = ("key", "value", "timestamp", "headers")
+
+
+def pass_through(behaviour: PassThrough, context: OperatorContext) -> Process:
+    del behaviour
+    return context.forward
+
+
+def filter_records(behaviour: Filter, context: OperatorContext) -> Process:
+    """A predicate that is null holds neither for `filter` nor for `filterNot`."""
+    where = context.expression(behaviour.where, *_PARAMETERS)
+    wanted = not behaviour.negate
+    forward = context.forward
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if where(key, value, timestamp, headers) is wanted:
+            forward(key, value, timestamp, headers)
+
+    return process
+
+
+def map_record(behaviour: MapRecord, context: OperatorContext) -> Process:
+    """`map` and `selectKey`."""
+    forward = context.forward
+    new_key = context.expression(behaviour.key, *_PARAMETERS)
+    if behaviour.keeps_value:
+
+        def select_key(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+            forward(new_key(key, value, timestamp, headers), value, timestamp, headers)
+
+        return select_key
+
+    new_value = context.expression(behaviour.value, *_PARAMETERS)
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        forward(
+            new_key(key, value, timestamp, headers),
+            new_value(key, value, timestamp, headers),
+            timestamp,
+            headers,
+        )
+
+    return process
+
+
+def map_values(behaviour: MapValues, context: OperatorContext) -> Process:
+    new_value = context.expression(behaviour.value, *_PARAMETERS)
+    forward = context.forward
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        forward(key, new_value(key, value, timestamp, headers), timestamp, headers)
+
+    return process
+
+
+def flat_map(behaviour: FlatMap, context: OperatorContext) -> Process:
+    each = context.expression(behaviour.each, *_PARAMETERS)
+    forward = context.forward
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        for pair in each(key, value, timestamp, headers) or ():
+            forward(pair["key"], pair["value"], timestamp, headers)
+
+    return process
+
+
+def flat_map_values(behaviour: FlatMapValues, context: OperatorContext) -> Process:
+    each = context.expression(behaviour.each, *_PARAMETERS)
+    forward = context.forward
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        for item in each(key, value, timestamp, headers) or ():
+            forward(key, item, timestamp, headers)
+
+    return process
+
+
+def peek(behaviour: Peek, context: OperatorContext) -> Process:
+    """What `each` yields is logged under the node's name; without it key and value are, by `print` alone."""
+    look = _look(behaviour, context)
+    if behaviour.kind != "peek":
+        return look
+    forward = context.forward
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        look(key, value, timestamp, headers)
+        forward(key, value, timestamp, headers)
+
+    return process
+
+
+def _look(behaviour: Peek, context: OperatorContext) -> Process:
+    log = structlog.get_logger(context.node.name).info
+    if behaviour.each is not None:
+        each = context.expression(behaviour.each, *_PARAMETERS)
+        return lambda *record: log(behaviour.kind, value=each(*record))
+    if behaviour.kind == "print":
+        return lambda key, value, timestamp, headers: log("print", key=key, value=value)  # noqa: ARG005
+    return lambda *_: None
+
+
+def branch(behaviour: Branch, context: OperatorContext) -> Process:
+    """The record goes to the child of the first predicate that holds, else to the default's, if any."""
+    predicates = tuple(context.expression(where, *_PARAMETERS) for where in behaviour.predicates)
+    cases: tuple[tuple[Callable[..., Value], Process], ...] = tuple(
+        zip(predicates, (context.children[name] for name in behaviour.children), strict=True)
+    )
+    otherwise = context.children[behaviour.default] if behaviour.default is not None else None
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        for holds, child in cases:
+            if holds(key, value, timestamp, headers) is True:
+                child(key, value, timestamp, headers)
+                return
+        if otherwise is not None:
+            otherwise(key, value, timestamp, headers)
+
+    return process
+
+
+def non_null_key(behaviour: NonNullKeyFilter, context: OperatorContext) -> Process:
+    del behaviour
+    forward = context.forward
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is not None:
+            forward(key, value, timestamp, headers)
+
+    return process
+
+
+def table_to_stream(behaviour: TableToStream, context: OperatorContext) -> Process:
+    del behaviour
+    forward = context.forward
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        forward(key, change[0], timestamp, headers)
+
+    return process
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {
+    PassThrough: pass_through,
+    Filter: filter_records,
+    MapRecord: map_record,
+    MapValues: map_values,
+    FlatMap: flat_map,
+    FlatMapValues: flat_map_values,
+    Peek: peek,
+    Branch: branch,
+    NonNullKeyFilter: non_null_key,
+    TableToStream: table_to_stream,
+}

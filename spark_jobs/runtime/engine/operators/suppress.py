@@ -1,0 +1,72 @@
+"""`suppress`: holds a table's changes back (`KTableSuppressProcessorSupplier`)."""
+
+from collections.abc import Callable, Mapping
+
+from infra.model.behaviours import TableSuppress
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.records import Headers, Value
+from spark_jobs.runtime.engine.stores.suppress_buffer import SuppressBytes
+
+
+class BufferFullError(Exception):
+    """A suppression's buffer may hold no more and shall not emit early: the application stops."""
+
+
+def suppress(behaviour: TableSuppress, context: OperatorContext) -> Process:
+    """Emits the oldest changes whose time has come; where the buffer is over its limit, earlier or never.
+
+    Until windows close the time of a change is its window's end, and deletions of windows are not emitted.
+    """
+    buffer = context.store(behaviour.store, SuppressBytes)
+    observed = context.clock()
+    ambient = context.task.ambient
+    wait, until_close = behaviour.wait_ms, behaviour.until_window_closes
+    over = _limit(behaviour, buffer)
+    emit = _emission(buffer, until_close, context)
+    name = context.node.name
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        observed.now = max(observed.now, timestamp)
+        topic, partition, offset = ambient.record[:3]
+        time = key.end if until_close else timestamp
+        buffer.put(time, key, change[:2], (timestamp, offset, topic, partition, headers))
+        expired = observed.now - wait
+        while buffer.records and buffer.min_time <= expired:
+            emit()
+        while over is not None and over():
+            if behaviour.shut_down_when_full:
+                raise BufferFullError(
+                    f"{name} holds {buffer.records} records, {buffer.size} bytes; "
+                    f"allowed: {behaviour.max_records or 'any'} records, {behaviour.max_bytes or 'any'} bytes"
+                )
+            emit()
+
+    return process
+
+
+def _limit(behaviour: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool] | None:
+    records, size = behaviour.max_records, behaviour.max_bytes
+    if records is None and size is None:
+        return None
+    return lambda: (
+        (records is not None and buffer.records > records) or (size is not None and buffer.size > size)
+    )
+
+
+def _emission(buffer: SuppressBytes, drops_deletions: bool, context: OperatorContext) -> Callable[[], None]:  # noqa: FBT001
+    ambient, forward = context.task.ambient, context.forward
+
+    def emit() -> None:
+        key, (new, old), (timestamp, offset, topic, partition, headers) = buffer.oldest()
+        if new is not None or not drops_deletions:
+            before = ambient.record
+            ambient.record = (topic, partition, offset, timestamp, None, None, headers)
+            forward(key, (new, old, True), timestamp, headers)
+            ambient.record = before
+        # only now: whoever looks into this table meanwhile sees what was known before
+        buffer.drop_oldest()
+
+    return emit
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {TableSuppress: suppress}

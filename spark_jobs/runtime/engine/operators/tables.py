@@ -1,0 +1,193 @@
+"""Operators of tables: they get changes (new, old, is latest) and forward changes."""
+
+from collections.abc import Callable, Mapping
+
+from infra.model.behaviours import (
+    AggregationKind,
+    GlobalTableSource,
+    TableAggregate,
+    TableFilter,
+    TableMapValues,
+    TableRepartitionMap,
+    TableSource,
+    TableTransformValues,
+)
+from spark_jobs.runtime.engine.operators.aggregation import functions_of
+from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from spark_jobs.runtime.engine.operators.materialized import TableStore, table_store
+from spark_jobs.runtime.engine.operators.processors import run_global, value_transformer
+from spark_jobs.runtime.engine.records import Headers, Value
+
+Compute = Callable[[Value, Value, int, Headers], Value]
+"""(key, value, timestamp, headers) → value of the derived table; None = not in it."""
+
+
+def table_source(behaviour: TableSource, context: OperatorContext) -> Process:
+    """`KTableSource`: records become changes; null keys are dropped."""
+    forward, task, name = context.forward, context.task, context.node.name
+    if behaviour.store is None:
+
+        def pass_on(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+            if key is None:
+                task.drop(name, "null key")
+            else:
+                forward(key, (value, None, True), timestamp, headers)
+
+        return pass_on
+
+    store = table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            task.drop(name, "null key")
+            return
+        known = store.get(key)
+        old = None if known is None else known[0]
+        store.update(key, value, old, timestamp, (timestamp, headers))
+
+    return process
+
+
+def global_table_source(behaviour: GlobalTableSource, context: OperatorContext) -> Process:
+    """Fills the store of a global table; that of `addGlobalStore` is filled by the user's class."""
+    if behaviour.processor_class is not None:
+        return run_global(behaviour.processor_class, context)
+    return table_source(TableSource(behaviour.store), context)
+
+
+def table_filter(behaviour: TableFilter, context: OperatorContext) -> Process:
+    """`KTableFilter`: what does not pass is deleted downstream, but not what was never there."""
+    where = context.expression(behaviour.where, "key", "value")
+    wanted = not behaviour.negate
+
+    def compute(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+        del timestamp, headers
+        return value if value is not None and where(key, value) is wanted else None
+
+    derive = _derived(compute, behaviour, context)
+    if not behaviour.sends_old or behaviour.versioned:
+        return derive
+    known = context.task.typed_store(behaviour.store).get if behaviour.store is not None else None
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        new, old, _ = change
+        if (
+            compute(key, new, timestamp, headers) is not None
+            or (compute(key, old, timestamp, headers) if known is None else known(key)) is not None
+        ):
+            derive(key, change, timestamp, headers)
+
+    return process
+
+
+def table_map_values(behaviour: TableMapValues, context: OperatorContext) -> Process:
+    new_value = context.expression(behaviour.value, "key", "value")
+
+    def compute(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+        del timestamp, headers
+        return None if value is None else new_value(key, value)
+
+    return _derived(compute, behaviour, context)
+
+
+def table_transform_values(behaviour: TableTransformValues, context: OperatorContext) -> Process:
+    """`KTableTransformValues`: the transformer is asked for deletions, too."""
+    return _derived(value_transformer(behaviour.processor_class, context), behaviour, context)
+
+
+Derived = TableFilter | TableMapValues | TableTransformValues
+
+
+def _derived(compute: Compute, behaviour: Derived, context: OperatorContext) -> Process:
+    """Forwards what `compute` makes of each change, through the node's store if it has one."""
+    forward, sends_old = context.forward, behaviour.sends_old
+    store = _own_store(behaviour, context)
+    if store is not None:
+
+        def update(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+            new = compute(key, change[0], timestamp, headers)
+            known = store.get(key) if sends_old else None
+            old = None if known is None else known[0]
+            store.update(key, new, old, timestamp, (timestamp, headers))
+
+        return update
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        new = compute(key, change[0], timestamp, headers)
+        old = compute(key, change[1], timestamp, headers) if sends_old else None
+        forward(key, (new, old, change[2]), timestamp, headers)
+
+    return process
+
+
+def _own_store(behaviour: Derived, context: OperatorContext) -> TableStore | None:
+    if behaviour.store is None:
+        return None
+    return table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+
+
+def repartition_map(behaviour: TableRepartitionMap, context: OperatorContext) -> Process:
+    """`KTableRepartitionMap`: old before new, both in one where the key stays the same (KIP-904)."""
+    new_key = context.expression(behaviour.key, "key", "value")
+    new_value = context.expression(behaviour.value or "value", "key", "value")
+    forward, versioned, name = context.forward, behaviour.versioned, context.node.name
+
+    def pair(key: Value, value: Value) -> tuple[Value, Value] | None:
+        if value is None:
+            return None
+        chosen, mapped = new_key(key, value), new_value(key, value)
+        return None if chosen is None or mapped is None else (chosen, mapped)
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            raise ValueError(f"{name}: the key of a table that is grouped must not be null")
+        if versioned and not change[2]:
+            return
+        new, old, latest = pair(key, change[0]), pair(key, change[1]), change[2]
+        if new is not None and old is not None and new[0] == old[0]:
+            forward(new[0], (new[1], old[1], latest), timestamp, headers)
+            return
+        if old is not None:
+            forward(old[0], (None, old[1], latest), timestamp, headers)
+        if new is not None:
+            forward(new[0], (new[1], None, latest), timestamp, headers)
+
+    return process
+
+
+def table_aggregate(behaviour: TableAggregate, context: OperatorContext) -> Process:
+    """`KTableAggregate`, `KTableReduce`: the old value is taken out, then the new one put in."""
+    functions = functions_of(behaviour.aggregation, context)
+    store = table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+    init, add, remove = functions.init, functions.add, functions.remove
+    keeps_first_time = behaviour.aggregation.kind is AggregationKind.REDUCE
+    name = context.node.name
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            raise ValueError(f"{name}: the key of a table that is aggregated must not be null")
+        new, old, _ = change
+        known = store.get(key)
+        total = before = None if known is None else known[0]
+        time = timestamp
+        if old is not None and known is not None:
+            total = remove(key, old, total)
+            time = max(timestamp, known[1])
+        if new is not None:
+            if known is not None and not (keeps_first_time and total is None):
+                time = max(timestamp, known[1])
+            total = add(key, new, init() if total is None else total)
+        store.update(key, total, before, time, (timestamp, headers))
+
+    return process
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {
+    TableSource: table_source,
+    GlobalTableSource: global_table_source,
+    TableFilter: table_filter,
+    TableMapValues: table_map_values,
+    TableTransformValues: table_transform_values,
+    TableRepartitionMap: repartition_map,
+    TableAggregate: table_aggregate,
+}

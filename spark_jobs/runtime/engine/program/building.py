@@ -1,0 +1,108 @@
+"""One program a sub-topology."""
+
+from collections.abc import Iterator, Mapping
+
+from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.subtopologies import NodeGroup, node_groups
+from infra.compiler.topic_groups import Naming
+from infra.model.behaviours import RunProcessor, StreamGlobalJoin, TableTransformValues
+from infra.model.compiled import CompiledApplication
+from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
+from infra.model.topology import TopologyDocument
+from spark_jobs.runtime.engine.program.formats import Defaults
+from spark_jobs.runtime.engine.program.partitioning import partitioning_of
+from spark_jobs.runtime.engine.program.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program.settings import engine_settings
+
+
+def build_programs(
+    document: TopologyDocument,
+    nodes: NodeTopology,
+    compiled: CompiledApplication,
+    schemas: Mapping[str, str] | None = None,
+) -> tuple[SubtopologyProgram, ...]:
+    """The programs by sub-topology, global ones included; what cannot run is told by `problems_of`.
+
+    Args:
+        document: Where the config is.
+        nodes: `build_nodes(document)`.
+        compiled: What it was compiled to: ids, tasks, counts.
+        schemas: Schema file → its text.
+    """
+    building = _Building(document, nodes, compiled, schemas or {})
+    return tuple(building.program(group) for group in node_groups(nodes))
+
+
+class _Building:
+    def __init__(
+        self,
+        document: TopologyDocument,
+        nodes: NodeTopology,
+        compiled: CompiledApplication,
+        schemas: Mapping[str, str],
+    ) -> None:
+        self._application = document.application
+        config = StreamsConfig.of(document.application)
+        self._naming = Naming.of(nodes, config.topic_prefix or document.application.id)
+        self._stores = {store.name: store for store in nodes.stores}
+        self._settings = engine_settings(document.application.config)
+        self._defaults = Defaults.of(document.application.config)
+        self._tasks = {part.id: part.tasks for part in compiled.subtopologies}
+        self._counts = {topic.name: topic.partitions for topic in compiled.internal_topics} | {
+            sink.topic: sink.partitions for sink in compiled.sinks if sink.partitions is not None
+        }
+        self._schemas = schemas
+
+    def program(self, group: NodeGroup) -> SubtopologyProgram:
+        sources = [node for node in group.nodes if isinstance(node, SourceNode)]
+        sinks = [node for node in group.nodes if isinstance(node, SinkNode)]
+        processors = [node for node in group.nodes if isinstance(node, ProcessorNode)]
+        stores = tuple(dict.fromkeys(self._kept(processors)))
+        read = {topic: node.name for node in sources for topic in map(self._naming.topic, node.topics)}
+        return SubtopologyProgram(
+            application=self._application,
+            name=str(group.id),
+            nodes=group.nodes,
+            stores=tuple(self._stores[name] for name in stores),
+            sources=read,
+            patterns=tuple((node.pattern, node.name) for node in sources if node.pattern is not None),
+            sinks={node.name: self._naming.topic(node.topic) for node in sinks if node.topic is not None},
+            changelogs={
+                name: self._naming.changelog(name)
+                for name in stores
+                if self._owns_changelog(self._stores[name], processors)
+            },
+            source_changelogs={
+                name: topic for name in stores if (topic := self._stores[name].changelog_topic) is not None
+            },
+            partitioning={
+                node.name: partitioning_of(
+                    node.writes, self._application, internal=node.topic in self._naming.internal
+                )
+                for node in sinks
+            },
+            settings=self._settings,
+            defaults=self._defaults,
+            schemas=self._schemas,
+            counts=self._counts,
+            tasks=self._tasks.get(group.id, 0),
+            is_global=group.is_global,
+        )
+
+    def _kept(self, processors: list[ProcessorNode]) -> Iterator[str]:
+        """Stores of the processors, then global ones: a join names its own, a class may ask for any."""
+        for node in processors:
+            yield from (name for name in node.stores if name in self._stores)
+        for node in processors:
+            if isinstance(node.behaviour, StreamGlobalJoin):
+                yield node.behaviour.store
+            elif isinstance(node.behaviour, RunProcessor | TableTransformValues):
+                yield from (store.name for store in self._stores.values() if store.is_global)
+
+    @staticmethod
+    def _owns_changelog(store: StateStore, processors: list[ProcessorNode]) -> bool:
+        """Of a store that was added more than once only the last set of processors logs (facts 2.4)."""
+        if not store.logged or store.is_global:
+            return False
+        names = {node.name for node in processors}
+        return not store.connections or not names.isdisjoint(store.connections[-1])

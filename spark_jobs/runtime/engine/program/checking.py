@@ -1,0 +1,148 @@
+"""What keeps an application from running, told before anything starts."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+import attrs
+
+from infra.model.nodes import Node, NodeTopology, SinkNode
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.topology import TopologyDocument
+from spark_jobs.runtime.engine.expressions import ExpressionError, Fault, compile_expression
+from spark_jobs.runtime.engine.partitioners.choice import CLASS, built_in
+from spark_jobs.runtime.engine.program.arriving import Arriving, arriving
+from spark_jobs.runtime.engine.program.expressions import Asked, class_of, expressions_of
+from spark_jobs.runtime.engine.program.formats import Defaults, UsedFormat, used_formats
+from spark_jobs.runtime.engine.program.settings import setting_problems
+from spark_jobs.runtime.engine.serdes import plain_serde, schema_key
+
+_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_PLAIN = {
+    **dict.fromkeys(("string", "uuid"), "STRING"),
+    **dict.fromkeys(("long", "integer", "short"), "BIGINT"),
+    **dict.fromkeys(("double", "float"), "DOUBLE"),
+    "boolean": "BOOLEAN",
+    "bytes": "BINARY",
+}
+"""Formats whose values have no parts, and the type of these."""
+_PLANS_ONLY = "The topology plans without it, but a record that arrives there would have nowhere to go."
+
+
+def problems_of(
+    document: TopologyDocument, nodes: NodeTopology, schemas: Mapping[str, str] | None = None
+) -> tuple[Problem, ...]:
+    """All of them; `headwater run` refuses to start with any. `schemas`: schema file → its text."""
+    application = document.application
+    if document.described is not None or document.observed is not None:
+        return (_only_described(document),)
+    found = list(setting_problems(application))
+    defaults = Defaults.of(application.config)
+    formats = arriving(nodes, defaults)
+    for node in nodes.nodes:
+        for asked in expressions_of(node):
+            found += _expression(node, asked, formats[node.name])
+        found += _class(node)
+        if isinstance(node, SinkNode) and node.writes is not None and node.writes.partitioner is not None:
+            found += _partitioner(node.writes.partitioner, document, node.at)
+    if CLASS in application.config:
+        found += _partitioner(application.config[CLASS], document, application.at)
+    for used in used_formats(nodes, defaults):
+        found += _format(used, schemas or {})
+    return tuple(attrs.evolve(problem, application=application.id) for problem in dict.fromkeys(found))
+
+
+def _expression(node: Node, asked: Asked, formats: Arriving) -> Iterator[Problem]:
+    if asked.text is None:
+        yield _missing(node, f"`{asked.option}`", "a Spark SQL expression", f"Give `{asked.option}`.")
+        return
+    try:
+        compile_expression(asked.text, asked.names, _types(asked.names, formats))
+    except ExpressionError as error:
+        for fault in error.faults:
+            yield _unsupported(node, asked, fault)
+
+
+def _types(names: Collection[str], formats: Arriving) -> dict[str, str]:
+    """Of parameters that hold neither fields nor items."""
+    known = {"key": formats.key, "value": formats.value}
+    return {name: _PLAIN[it] for name, it in known.items() if name in names and it in _PLAIN}
+
+
+def _missing(node: Node, what: str, expected: str, fix: str) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        summary=f"{node.name} cannot run: the document does not say {what}.",
+        node=node.name,
+        expected=expected,
+        found="nothing",
+        why=_PLANS_ONLY,
+        fix=fix,
+        location=node.at,
+    )
+
+
+def _unsupported(node: Node, asked: Asked, fault: Fault) -> Problem:
+    return Problem(
+        code=ProblemCode.UNSUPPORTED_EXPRESSION,
+        summary=f"The runtime cannot evaluate `{asked.option}` of {node.name}: {fault.summary}.",
+        node=node.name,
+        expected=fault.expected,
+        found=f"{fault.found} (line {fault.line}, column {fault.column} of the expression)",
+        why="An expression is compiled before anything starts, so that no record meets one that fails.",
+        fix=fault.fix,
+        location=node.at,
+    )
+
+
+def _class(node: Node) -> Iterator[Problem]:
+    is_needed, name = class_of(node)
+    if is_needed and name is None:
+        yield _missing(node, "which class does its work", "module:Class", "Give `class`.")
+    elif name is not None and not _CLASS.fullmatch(name):
+        yield Problem(
+            code=ProblemCode.NOT_RUNNABLE,
+            summary=f"{node.name} cannot run: its class is not named as Python finds it.",
+            node=node.name,
+            expected="module:Class",
+            found=name,
+            why=_PLANS_ONLY,
+            fix="Write the module, a colon, and the class.",
+            location=node.at,
+        )
+
+
+def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> Iterator[Problem]:
+    if name == "default" or _CLASS.fullmatch(name):
+        return
+    for problem in built_in(name, document.application.config, document.application.at)[1]:
+        yield attrs.evolve(problem, location=at)
+
+
+def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
+    name = used.format.name
+    try:
+        plain_serde(name, schemas.get(schema_key(name)))
+    except ValueError as error:
+        yield Problem(
+            code=ProblemCode.UNSUPPORTED_FORMAT,
+            summary=f"The format in which {used.what} at {used.node} cannot be used: {error}.",
+            node=used.node,
+            expected="a format of the runtime",
+            found=name,
+            why="Without it no record there can be read or written.",
+            fix="Correct the format's name, or its schema file.",
+            location=used.at,
+        )
+
+
+def _only_described(document: TopologyDocument) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        summary="The application is known by its description alone, which does not say what its nodes do.",
+        application=document.application.id,
+        expected="`topology` with calls",
+        found="`describe`" if document.described is not None else "`observed`",
+        why="Its topics can be planned; what happens to records is known to its own program alone.",
+        fix="Write the calls of the topology with their expressions.",
+        location=document.application.at,
+    )

@@ -1,0 +1,39 @@
+"""Classes of the user's that a document names as `module:Class`: which they are, and how they are found."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from infra.model.nodes import NodeTopology, SinkNode
+from infra.model.problems import Location
+from infra.model.topology import Application
+from spark_jobs.runtime.engine.partitioners.choice import CLASS
+from spark_jobs.runtime.engine.program.expressions import class_of
+
+
+def load_class(name: str) -> Any:  # noqa: ANN401 - whatever the user has there
+    """Raises ImportError where `name` is not `module:Class`, or leads nowhere."""
+    module, colon, path = name.partition(":")
+    if not colon:
+        raise ImportError(f"{name} is not of the form module:Class")
+    found = import_module(module)
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise ImportError(f"{module} has no {path}") from None
+    return found
+
+
+def named_classes(
+    nodes: NodeTopology, application: Application
+) -> Iterator[tuple[str, str, Location | None]]:
+    """Yield each class with who needs it and where that is said: processors, then partitioners."""
+    for node in nodes.nodes:
+        _, name = class_of(node)
+        if name is not None:
+            yield name, node.name, node.at
+        if isinstance(node, SinkNode) and node.writes is not None and ":" in (node.writes.partitioner or ""):
+            yield node.writes.partitioner or "", node.name, node.at
+    if ":" in application.config.get(CLASS, ""):
+        yield application.config[CLASS], CLASS, application.at

@@ -1,0 +1,138 @@
+"""Which expressions a node has, and the names that each may use."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import attrs
+
+from infra.model import behaviours as does
+from infra.model.behaviours import AggregationKind
+from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from infra.model.windows import SessionWindow
+from spark_jobs.runtime.engine.records import Value
+
+AMBIENT = ("timestamp", "headers", "topic", "partition", "offset")
+"""Known of every input record."""
+RECORD = ("key", "value", *AMBIENT)
+FOLD = ("key", "total", "value", *AMBIENT)
+PAIR = ("key", "left", "right", *AMBIENT)
+
+
+@attrs.frozen
+class Asked:
+    """One expression of a node; `option` is what documents call it, `text` None = not given."""
+
+    option: str
+    text: str | None
+    names: tuple[str, ...]
+
+
+def expressions_of(node: Node) -> Iterator[Asked]:
+    """Every expression that the node needs to run, or has though it could run without."""
+    if isinstance(node, SourceNode):
+        if node.reads is not None and node.reads.timestamp is not None:
+            yield Asked("timestamp", node.reads.timestamp, RECORD)
+    elif isinstance(node, SinkNode):
+        if node.topic is None:
+            text = node.writes.extractor if node.writes is not None else None
+            yield Asked("extractor", text, RECORD)
+    elif isinstance(node, ProcessorNode):
+        yield from _ASKED.get(type(node.behaviour), _none)(node.behaviour)
+
+
+def _none(_behaviour: Value) -> Iterator[Asked]:
+    return iter(())
+
+
+def _option(option: str, field: str, names: tuple[str, ...] = RECORD) -> Callable[[Value], Iterator[Asked]]:
+    def asked(behaviour: Value) -> Iterator[Asked]:
+        yield Asked(option, getattr(behaviour, field), names)
+
+    return asked
+
+
+def _map(behaviour: does.MapRecord) -> Iterator[Asked]:
+    yield Asked("key", behaviour.key, RECORD)
+    if not behaviour.keeps_value:
+        yield Asked("value", behaviour.value, RECORD)
+
+
+def _peek(behaviour: does.Peek) -> Iterator[Asked]:
+    if behaviour.each is not None:
+        yield Asked("each", behaviour.each, RECORD)
+
+
+def _branch(behaviour: does.Branch) -> Iterator[Asked]:
+    return (Asked("where", predicate, RECORD) for predicate in behaviour.predicates)
+
+
+def _stream_aggregate(behaviour: does.StreamAggregate) -> Iterator[Asked]:
+    functions = behaviour.aggregation
+    if functions.kind is AggregationKind.COUNT:
+        return
+    if functions.kind is AggregationKind.AGGREGATE:
+        yield Asked("init", functions.init, AMBIENT)
+    yield Asked("add", functions.add, FOLD)
+    if functions.kind is AggregationKind.AGGREGATE and isinstance(behaviour.window, SessionWindow):
+        yield Asked("merge", functions.merge, PAIR)
+
+
+def _table_aggregate(behaviour: does.TableAggregate) -> Iterator[Asked]:
+    functions = behaviour.aggregation
+    if functions.kind is AggregationKind.COUNT:
+        return
+    if functions.kind is AggregationKind.AGGREGATE:
+        yield Asked("init", functions.init, AMBIENT)
+    yield Asked("add", functions.add, FOLD)
+    yield Asked("remove", functions.remove, FOLD)
+
+
+def _regroup(behaviour: does.TableRepartitionMap) -> Iterator[Asked]:
+    yield Asked("key", behaviour.key, RECORD)
+    if behaviour.value is not None:  # otherwise it stays
+        yield Asked("value", behaviour.value, RECORD)
+
+
+def _global_join(behaviour: does.StreamGlobalJoin) -> Iterator[Asked]:
+    yield Asked("key", behaviour.key, RECORD)
+    yield Asked("value", behaviour.value, PAIR)
+
+
+_joiner = _option("value", "value", PAIR)
+
+
+def _one_side(behaviour: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[Asked]:
+    """Both sides of a join have the same joiner."""
+    return _joiner(behaviour) if behaviour.is_left else iter(())
+
+
+_ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
+    does.Filter: _option("where", "where"),
+    does.MapRecord: _map,
+    does.MapValues: _option("value", "value"),
+    does.FlatMap: _option("each", "each"),
+    does.FlatMapValues: _option("each", "each"),
+    does.Peek: _peek,
+    does.Branch: _branch,
+    does.StreamAggregate: _stream_aggregate,
+    does.TableAggregate: _table_aggregate,
+    does.TableFilter: _option("where", "where"),
+    does.TableMapValues: _option("value", "value"),
+    does.TableRepartitionMap: _regroup,
+    does.StreamStreamJoin: _one_side,
+    does.StreamSelfJoin: _joiner,
+    does.StreamTableJoin: _joiner,
+    does.StreamGlobalJoin: _global_join,
+    does.TableTableJoin: _one_side,
+    does.ForeignKeySend: _option("foreignKey", "foreign_key"),
+    does.ForeignKeyResolve: _joiner,
+}
+
+
+def class_of(node: Node) -> tuple[bool, str | None]:
+    """Whether the node needs a class of the user's, and which one."""
+    behaviour = node.behaviour if isinstance(node, ProcessorNode) else None
+    if isinstance(behaviour, does.RunProcessor | does.TableTransformValues):
+        return True, behaviour.processor_class
+    if isinstance(behaviour, does.GlobalTableSource):
+        return False, behaviour.processor_class
+    return False, None

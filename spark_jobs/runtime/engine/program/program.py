@@ -1,0 +1,117 @@
+"""One sub-topology as it runs (implements `program_interface.Program`)."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Literal
+
+import attrs
+
+from infra.compiler.java_patterns import JavaPattern
+from infra.model.behaviours import Format
+from infra.model.nodes import Node, SinkNode, StateStore
+from infra.model.topology import Application
+from spark_jobs.runtime.engine.expressions import Compiled, compile_expression
+from spark_jobs.runtime.engine.program import partitioning
+from spark_jobs.runtime.engine.program.classes import load_class
+from spark_jobs.runtime.engine.program.formats import Defaults
+from spark_jobs.runtime.engine.program.partitioning import PartitionRule, SinkPartitioning
+from spark_jobs.runtime.engine.program_interface import EngineSettings, Partition, Serde
+from spark_jobs.runtime.engine.records import Ambient, Value
+from spark_jobs.runtime.engine.serdes import serde_of
+from spark_jobs.runtime.worker.schema_registry import URL, schemas_of
+
+_WINDOW_BYTES = {"time": 8, "session": 16}
+
+
+@attrs.frozen
+class SubtopologyProgram:
+    """Topics are those of the cluster, nodes and stores have undecorated names.
+
+    `sources` maps topic → source node, `patterns` holds (Java regular expression, source node).
+    `source_changelogs` maps a store to the source topic that it is restored from. `counts` are the numbers
+    of partitions that are known; partitioners ask them.
+    """
+
+    application: Application
+    name: str
+    nodes: tuple[Node, ...]
+    stores: tuple[StateStore, ...]
+    sources: Mapping[str, str]
+    patterns: tuple[tuple[str, str], ...]
+    sinks: Mapping[str, str]
+    changelogs: Mapping[str, str]
+    source_changelogs: Mapping[str, str]
+    partitioning: Mapping[str, SinkPartitioning]
+    settings: EngineSettings
+    defaults: Defaults = Defaults()  # noqa: RUF009 - frozen
+    schemas: Mapping[str, str] = attrs.field(factory=dict)
+    counts: Mapping[str, int] = attrs.field(factory=dict)
+    tasks: int = 0
+    is_global: bool = False
+
+    def with_counts(self, counts: Mapping[str, int]) -> "SubtopologyProgram":
+        """The same with the partition counts of now: after an expansion, or once sinks are known."""
+        return attrs.evolve(self, counts={**self.counts, **counts})
+
+    def source(self, topic: str) -> str:
+        """Raises KeyError for a topic that none of the sources reads."""
+        found = self.sources.get(topic)
+        if found is None:
+            found = next((node for pattern, node in self.patterns if _pattern(pattern).matches(topic)), None)
+        if found is None:
+            raise KeyError(topic)
+        return found
+
+    def topic(self, sink: str) -> str | None:
+        return self.sinks.get(sink)
+
+    @property
+    def application_id(self) -> str:
+        return self.application.id
+
+    def source_changelog(self, store: str) -> str | None:
+        return self.source_changelogs.get(store)
+
+    def changelog(self, store: str) -> str | None:
+        return self.changelogs.get(store)
+
+    def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
+        settled = self.defaults.settle(wanted, role)
+        return serde_of(settled, self.schemas, schemas_of(self.application.config.get(URL)))
+
+    def expression(self, text: str, parameters: tuple[str, ...], ambient: Ambient) -> Callable[..., Value]:
+        return _compiled(text, parameters).bind(ambient)
+
+    def load(self, name: str) -> Value:
+        """Raises ImportError where `name` is not `module:Class`, or leads nowhere."""
+        return load_class(name)
+
+    def partition(self, sink: str) -> Partition | None:
+        chosen = self.partitioning.get(sink, SinkPartitioning())
+        match chosen.rule:
+            case PartitionRule.DEFAULT:
+                return None
+            case PartitionRule.ANSWER:
+                return partitioning.answering
+            case PartitionRule.INNER_KEY:
+                return partitioning.by_inner_key(self.counts, self._window_bytes(sink))
+        name = chosen.partitioner or ""
+        made: Value = self.load(name)() if ":" in name else partitioning.configured(name, self.application)
+        if chosen.rule is PartitionRule.STATIC:
+            return partitioning.by_static(made, self.counts)
+        return partitioning.by_custom(made, self.counts)
+
+    def _window_bytes(self, sink: str) -> int:
+        node = next(node for node in self.nodes if node.name == sink)
+        key = node.writes.format.key if isinstance(node, SinkNode) and node.writes is not None else None
+        return _WINDOW_BYTES[key.window] if key is not None and key.window is not None else 0
+
+
+@lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> JavaPattern:
+    return JavaPattern(pattern)
+
+
+@lru_cache(maxsize=8192)
+def _compiled(text: str, parameters: tuple[str, ...]) -> Compiled:
+    return compile_expression(text, parameters)

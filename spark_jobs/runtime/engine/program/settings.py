@@ -1,0 +1,87 @@
+"""The engine's settings, as Kafka Streams' config keys say them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from infra.model.problems import Problem, ProblemCode
+from infra.model.topology import Application
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+
+_CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
+_DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+_EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
+_OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
+
+Answer = Literal["fail", "continue"]
+
+_HANDLERS: Mapping[str, Mapping[str, Answer]] = {
+    "deserialization.exception.handler": {
+        "LogAndFailExceptionHandler": "fail",
+        "LogAndContinueExceptionHandler": "continue",
+    },
+    "processing.exception.handler": {
+        "LogAndFailProcessingExceptionHandler": "fail",
+        "LogAndContinueProcessingExceptionHandler": "continue",
+    },
+    "production.exception.handler": {
+        "DefaultProductionExceptionHandler": "fail",
+        "AlwaysContinueProductionExceptionHandler": "continue",
+    },
+}
+"""Config key → simple name of Kafka Streams' class → what it answers. `default.` before the key is the older
+spelling."""
+
+
+def engine_settings(config: Mapping[str, str]) -> EngineSettings:
+    """Values that are refused count as not given; `setting_problems` tells them."""
+    defaults = EngineSettings()
+    numbers = {key: _whole(config[key]) for key in (*_CACHE, _EMIT, _OUTER) if key in config}
+    cache = next((numbers[key] for key in _CACHE if numbers.get(key) is not None), None)
+    emit, outer = numbers.get(_EMIT), numbers.get(_OUTER)
+    return EngineSettings(
+        cache_max_bytes=defaults.cache_max_bytes if cache is None else cache,
+        on_bad_input=_answer(config, "deserialization.exception.handler"),
+        on_processing_error=_answer(config, "processing.exception.handler"),
+        on_bad_output=_answer(config, "production.exception.handler"),
+        dead_letter_topic=config.get(_DEAD_LETTERS) or None,
+        emit_interval_ms=defaults.emit_interval_ms if emit is None else emit,
+        outer_join_interval_ms=defaults.outer_join_interval_ms if outer is None else outer,
+    )
+
+
+def setting_problems(application: Application) -> Iterator[Problem]:
+    config = application.config
+    for key in (*_CACHE, _EMIT, _OUTER):
+        if key in config and _whole(config[key]) is None:
+            yield _refused(application, key, "a whole number from 0 on")
+    for key, answers in _HANDLERS.items():
+        for spelled in (key, f"default.{key}"):
+            if spelled in config and _simple_name(config[spelled]) not in answers:
+                yield _refused(application, spelled, " or ".join(answers))
+
+
+def _answer(config: Mapping[str, str], key: str) -> Answer:
+    given = config.get(key, config.get(f"default.{key}", ""))
+    return _HANDLERS[key].get(_simple_name(given), "fail")
+
+
+def _simple_name(class_name: str) -> str:
+    return class_name.strip().rpartition(".")[2]
+
+
+def _whole(text: str) -> int | None:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _refused(application: Application, key: str, allowed: str) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"{key} has a value that the runtime does not know.",
+        application=application.id,
+        expected=allowed,
+        found=f'"{application.config[key]}"',
+        why="What happens to records that cannot be handled is decided by it; nothing of this is guessed.",
+        fix=f"Set {key} to {allowed}, or remove it.",
+        location=application.at,
+    )

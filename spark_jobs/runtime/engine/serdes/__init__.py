@@ -1,0 +1,56 @@
+"""PURE. Bytes to values and back, by the names that documents give formats.
+
+| name | bytes | value |
+|---|---|---|
+| string | UTF-8 | `str` |
+| long, integer, short | 8, 4, 2 bytes, big endian | `int` |
+| double, float | 8, 4 bytes, IEEE 754, big endian | `float` |
+| boolean | 1 byte, 0 or 1 | `bool` |
+| bytes | as they are | `bytes` |
+| uuid | its text | `str` |
+| json | compact JSON, keys in their order | any JSON value |
+| json:FILE | the same, checked against a JSON Schema | any JSON value |
+| avro:FILE | Avro without a header, by a schema file | `dict`, `list`, … without logical types |
+| avro-registry:SUBJECT | 0, the schema's id in 4 bytes, Avro | the same |
+| (windowed) | key ‖ start, sessions key ‖ end ‖ start (facts 6) | `Windowed` |
+
+Schema files are named relative to the document.
+"""
+
+from spark_jobs.runtime.engine.serdes.changes import changed_serde
+from spark_jobs.runtime.engine.serdes.errors import DeserializationError, SerializationError
+from spark_jobs.runtime.engine.serdes.foreign_key import (
+    Response,
+    Subscription,
+    response_serde,
+    subscription_serde,
+)
+from spark_jobs.runtime.engine.serdes.formats import (
+    UnknownFormatError,
+    is_schema_format,
+    plain_serde,
+    schema_key,
+    serde_of,
+    subject,
+)
+from spark_jobs.runtime.engine.serdes.plain import Plain, reads_anything
+from spark_jobs.runtime.engine.serdes.registered_avro import RegistryUnavailableError
+
+__all__ = [
+    "DeserializationError",
+    "Plain",
+    "RegistryUnavailableError",
+    "Response",
+    "SerializationError",
+    "Subscription",
+    "UnknownFormatError",
+    "changed_serde",
+    "is_schema_format",
+    "plain_serde",
+    "reads_anything",
+    "response_serde",
+    "schema_key",
+    "serde_of",
+    "subject",
+    "subscription_serde",
+]

@@ -1,0 +1,110 @@
+"""JSON, with or without a schema (JSON Schema, `$schema` says which draft; without it 2020-12)."""
+
+import json
+from datetime import UTC, date, datetime
+from typing import NoReturn
+
+import jsonschema
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from spark_jobs.runtime.engine.records import Value
+from spark_jobs.runtime.engine.serdes.errors import DeserializationError, SerializationError
+from spark_jobs.runtime.engine.serdes.plain import Plain
+
+
+def _no_constant(_name: str) -> NoReturn:
+    raise ValueError("NaN and infinities are no JSON")
+
+
+def _moment(value: Value) -> str:
+    """Dates and timestamps, which expressions yield, as Spark's `to_json` writes them."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_moment).encode
+_DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def _write(value: Value) -> bytes:
+    try:
+        return _ENCODE(value).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SerializationError("json", _fault(error)) from None
+
+
+def _read(data: bytes) -> Value:
+    try:
+        return _DECODE(data.decode())
+    except json.JSONDecodeError as error:
+        raise DeserializationError("json", f"{error.msg} at byte {error.pos}") from None
+    except (ValueError, RecursionError) as error:
+        raise DeserializationError("json", _fault(error)) from None
+
+
+def _fault(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeError):
+        return "not UTF-8"
+    return "it holds something that JSON cannot"
+
+
+JSON = Plain(_write, _read)
+
+
+def checked_json(name: str, schema_text: str) -> Plain:
+    """JSON that must be valid by a schema.
+
+    Raises:
+        ValueError: The text is no JSON Schema.
+    """
+    try:
+        schema = json.loads(schema_text)
+        validator_class = validator_for(schema, default=jsonschema.Draft202012Validator)
+        validator_class.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"no valid JSON Schema: {error.message}") from None
+    _refuse_references_outside(schema)
+    validator = validator_class(schema, registry=Registry())
+    is_valid = validator.is_valid
+
+    def fault(value: Value) -> str:
+        found = next(validator.iter_errors(value))
+        where = "/".join(map(str, found.absolute_schema_path))
+        return f"the schema's {where} does not hold"
+
+    def write(value: Value) -> bytes:
+        if not is_valid(value):
+            raise SerializationError(name, fault(value))
+        return _write(value)
+
+    def read(data: bytes) -> Value:
+        value = _read(data)
+        if not is_valid(value):
+            raise DeserializationError(name, fault(value))
+        return value
+
+    return Plain(write, read)
+
+
+def _refuse_references_outside(schema: Value) -> None:
+    """References stay within the schema: nothing is fetched. With an `$id` an own one may look foreign."""
+    pending: list[Value] = [schema]
+    references: list[str] = []
+    has_id = False
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            has_id = has_id or "$id" in part
+            references += [part["$ref"]] if isinstance(part.get("$ref"), str) else []
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    outside = next((each for each in references if not each.startswith("#")), None)
+    if outside is not None and not has_id:
+        raise ValueError(f"it refers to {outside}, which is not in the file")

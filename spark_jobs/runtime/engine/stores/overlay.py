@@ -1,0 +1,96 @@
+"""The writes of a batch over what is committed: each distinct key costs one read and one write below."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from sortedcontainers import SortedList  # type: ignore[import-untyped]
+
+from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
+
+_FEW = 8
+_UNREAD = b"\0unread"  # told from values by identity
+
+
+class Overlay:
+    """`OrderedBytes` that reads through to `base` and keeps what is written.
+
+    `written` (None = deleted) is public on purpose: hot operators look into it before they call `get`.
+    It stays the same object for the overlay's life.
+    """
+
+    __slots__ = ("_base", "_order", "_ordered", "_read", "written")
+
+    def __init__(self, base: SortedReads) -> None:
+        self._base = base
+        self.written: dict[bytes, bytes | None] = {}
+        self._read: dict[bytes, bytes | None] = {}
+        self._order: SortedList[bytes] = SortedList()
+        self._ordered = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        value = self.written.get(key, _UNREAD)
+        if value is not _UNREAD:
+            return value
+        value = self._read.get(key, _UNREAD)
+        if value is _UNREAD:
+            value = self._read[key] = self._base.get(key)
+        return value
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.written[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self.written[key] = None
+
+    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        if not self.written:
+            return self._base.range(start, end)
+        changed = self._changed(start, end)
+        return self._merged(self._base.range(start, end), changed, forward=True)
+
+    def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        if not self.written:
+            return self._base.reverse_range(start, end)
+        changed = self._changed(start, end, reverse=True)
+        return self._merged(self._base.reverse_range(start, end), changed, forward=False)
+
+    def clear(self) -> None:
+        """Forgets the batch: what was written is in `base` now, or was given up."""
+        self.written.clear()
+        self._read.clear()
+        self._order.clear()
+        self._ordered = 0
+
+    def _changed(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
+        """The written keys in order, a few at a time, as keys may come in between.
+
+        Keys are never taken out of `written`, so those that the order does not hold yet are its last.
+        """
+        new = len(self.written) - self._ordered
+        if new:
+            self._order.update(list(islice(reversed(self.written), new)))
+            self._ordered += new
+        few = _FEW
+        while few:
+            found = list(islice(self._order.irange(start, end, (True, False), reverse=reverse), few))
+            yield from found
+            if len(found) < few:
+                return
+            start, end = (start, found[-1]) if reverse else (found[-1] + b"\0", end)
+            few *= 2
+
+    def _merged(self, below: Iterator[Pair], changed: Iterator[bytes], *, forward: bool) -> Iterator[Pair]:
+        pair = next(below, None)
+        key = next(changed, None)
+        while pair is not None or key is not None:
+            if key is None or (pair is not None and pair[0] != key and (pair[0] < key) is forward):
+                assert pair is not None  # noqa: S101 - one of the two is there
+                yield pair
+                pair = next(below, None)
+                continue
+            if pair is not None and pair[0] == key:
+                pair = next(below, None)
+            value = self.written[key]
+            if value is not None:
+                yield key, value
+            key = next(changed, None)

@@ -1,0 +1,194 @@
+"""A task's state on local disk: one LMDB environment, and a file for the batch that is prepared.
+
+What a crash leaves: LMDB's pages and the file are written without waiting for the disk, which survives the
+death of the process but not of the machine. So the environment remembers the machine's boot; opened after
+another one without having been closed, it is emptied, and restored from the changelogs. Where the boot is
+not known, each batch waits for the disk.
+"""
+
+import json
+import marshal
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
+from spark_jobs.runtime.engine.stores.interfaces import SortedReads
+from spark_jobs.runtime.engine.task_state import Changes
+from spark_jobs.runtime.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
+
+_BATCH = b"batch"
+_BOOT = b"boot"
+_CLOSED = b"closed"
+_FIRST_MAP = 64 * 1024 * 1024
+_MOST_DATABASES = 4096
+_PREPARED = "prepared"
+_CHECKSUM = 4
+
+
+class LmdbBackend:
+    """`Backend` in `folder`, which one process at a time may open (LMDB's lock file is not relied on)."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._boot = _boot()
+        try:
+            self._open()
+            whole = self._is_whole()
+        except lmdb.Error:
+            self._start_anew()
+            return
+        if not whole:
+            self._environment.close()
+            self._start_anew()
+
+    def open(self, store: str) -> SortedReads:
+        if store not in self._databases:
+            names = self._stored_names()
+            short = self._handle(b"s:" + store.encode(), create=True)
+            long = self._handle(b"l:" + store.encode()) if b"l:" + store.encode() in names else None
+            self._databases[store] = Databases(short, long)
+            self._renew()
+        return LmdbBytes(self._snapshot, self._databases[store])
+
+    def latest(self) -> Batch:
+        return self._latest
+
+    def apply(self, changes: Changes, batch: Batch) -> None:
+        for store, entries in changes.items():
+            self.open(store)
+            if self._databases[store].long is None and any(map(is_long, entries)):
+                self._databases[store].long = self._handle(b"l:" + store.encode(), create=True)
+        while True:
+            try:
+                self._write(changes, batch)
+                break
+            except lmdb.MapFullError:
+                self._snapshot.transaction.abort()
+                self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+        self._latest = batch
+        self._renew()
+
+    def save_prepared(self, prepared: Prepared) -> None:
+        parts: Any = (prepared.batch, prepared.metadata, prepared.changes)
+        content = marshal.dumps(parts)
+        draft = self._folder / f"{_PREPARED}.new"
+        with draft.open("wb") as file:
+            file.write(zlib.crc32(content).to_bytes(_CHECKSUM, "big"))
+            file.write(content)
+            if self._boot is None:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(self._folder / _PREPARED)
+
+    def prepared(self) -> Prepared | None:
+        try:
+            stored: bytes = (self._folder / _PREPARED).read_bytes()
+        except FileNotFoundError:
+            return None
+        content = stored[_CHECKSUM:]
+        if zlib.crc32(content).to_bytes(_CHECKSUM, "big") != stored[:_CHECKSUM]:
+            return None
+        return Prepared(*marshal.loads(content))  # noqa: S302 - our own file, checked
+
+    def clear(self) -> None:
+        stores = [self._handle(name) for name in self._stored_names() if name != b"meta"]
+        with self._environment.begin(write=True) as transaction:
+            for handle in stores:
+                transaction.drop(handle, delete=False)
+            transaction.delete(_BATCH, db=self._meta)
+        (self._folder / _PREPARED).unlink(missing_ok=True)
+        self._latest = Batch()
+        self._renew()
+
+    def close(self) -> None:
+        """Waits for the disk; the next `open` trusts what it finds."""
+        self._snapshot.transaction.abort()
+        self._environment.sync(True)  # noqa: FBT003 - LMDB's own signature
+        with self._environment.begin(write=True) as transaction:
+            transaction.put(_CLOSED, b"1", db=self._meta)
+        self._environment.sync(True)  # noqa: FBT003
+        self._environment.close()
+
+    def release(self) -> None:
+        """Lets go as the death of the process would."""
+        self._snapshot.transaction.abort()
+        self._environment.close()
+
+    def _open(self) -> None:
+        self._environment = lmdb.open(
+            str(self._folder),
+            map_size=max(_FIRST_MAP, _stored_size(self._folder)),
+            max_dbs=_MOST_DATABASES,
+            sync=self._boot is None,
+            metasync=self._boot is None,
+            readahead=False,
+            max_spare_txns=2,
+        )
+        self._databases: dict[str, Databases] = {}
+        self._meta = self._environment.open_db(b"meta")
+        self._snapshot = Snapshot(self._environment.begin())
+        stored = self._snapshot.transaction.get(_BATCH, db=self._meta)
+        self._latest = Batch(**json.loads(stored)) if stored else Batch()
+
+    def _start_anew(self) -> None:
+        for file in self._folder.iterdir():
+            file.unlink()
+        self._open()
+        self._is_whole()
+
+    def _is_whole(self) -> bool:
+        """Whether what is found may be believed; from now on it is as the process leaves it."""
+        with self._environment.begin(write=True) as transaction:
+            found = transaction.get(_BOOT, db=self._meta)
+            closed = transaction.pop(_CLOSED, db=self._meta)
+            transaction.put(_BOOT, self._boot or b"", db=self._meta)
+        self._renew()
+        return found is None or closed is not None or self._boot is None or found == self._boot
+
+    def _write(self, changes: Changes, batch: Batch) -> None:
+        with self._environment.begin(write=True) as transaction:
+            for store, entries in changes.items():
+                databases = self._databases[store]
+                for key in sorted(entries):
+                    write(transaction, databases, key, entries[key])
+            transaction.put(_BATCH, _encoded(batch), db=self._meta)
+
+    def _handle(self, name: bytes, *, create: bool = False) -> Any:  # noqa: ANN401 - LMDB's handle
+        self._snapshot.transaction.abort()
+        handle = self._environment.open_db(name, create=create)
+        self._renew()
+        return handle
+
+    def _stored_names(self) -> frozenset[bytes]:
+        return frozenset(bytes(name) for name in self._snapshot.transaction.cursor().iternext(values=False))
+
+    def _renew(self) -> None:
+        self._snapshot.transaction.abort()
+        self._snapshot.transaction = self._environment.begin()
+
+
+def _encoded(batch: Batch) -> bytes:
+    content = {
+        "version": batch.version,
+        "metadata": dict(batch.metadata),
+        "offsets": dict(batch.offsets),
+    }
+    return json.dumps(content).encode()
+
+
+def _stored_size(folder: Path) -> int:
+    data = folder / "data.mdb"
+    return 2 * data.stat().st_size if data.exists() else 0
+
+
+def _boot() -> bytes | None:
+    """What tells one run of the machine from another; None where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return None

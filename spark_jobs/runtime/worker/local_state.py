@@ -1,0 +1,26 @@
+"""`TaskState` as the runtime opens it."""
+
+from pathlib import Path
+
+from spark_jobs.runtime.engine.stores.backend import BatchedState
+from spark_jobs.runtime.engine.stores.memory import MemoryBackend
+from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
+
+
+class LocalState(BatchedState):
+    """In a folder of the local disk: `<state.dir>/<application id>/<sub-topology>_<partition>`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lmdb = LmdbBackend(folder)
+        super().__init__(self._lmdb)
+
+    def release(self) -> None:
+        """Lets go without waiting for the disk, for the next process to open."""
+        self._lmdb.release()
+
+
+class MemoryState(BatchedState):
+    """Gone with the process."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryBackend())

@@ -1,0 +1,129 @@
+"""A schema registry by the API of Confluent's, which others (Apicurio, Karapace, Redpanda) serve as well.
+
+`schema.registry.url` of the application, or else `SCHEMA_REGISTRY_URL`, says where; several addresses stand
+between commas. Credentials are the environment's, `SCHEMA_REGISTRY_USER_INFO` (`user:password`) or
+`SCHEMA_REGISTRY_TOKEN`, and appear in no text. Authorities come from the system, or `SSL_CERT_FILE`.
+"""
+
+import base64
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import attrs
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from spark_jobs.runtime.engine.serdes.registered_avro import RegistryUnavailableError, SchemaOf, no_registry
+
+URL = "schema.registry.url"
+_URL_VARIABLE = "SCHEMA_REGISTRY_URL"
+_USER_VARIABLE = "SCHEMA_REGISTRY_USER_INFO"
+_TOKEN_VARIABLE = "SCHEMA_REGISTRY_TOKEN"  # noqa: S105 - a variable's name
+_SECONDS = 10
+_ATTEMPTS = 3
+_NOT_FOUND = 404
+_AVRO = "AVRO"
+
+
+@attrs.frozen
+class SchemaRegistry:
+    """`urls` are tried in their order."""
+
+    urls: tuple[str, ...]
+    authorization: str | None = attrs.field(default=None, repr=False)
+
+    def latest(self, subject: str) -> str | None:
+        """JSON with `id` and `schema` of the subject's latest version; None = there is no such subject.
+
+        Raises RegistryUnavailableError, and ValueError for a schema that is not plain Avro.
+        """
+        found = self._get(f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
+        return None if found is None else json.dumps({"id": found["id"], "schema": _avro_text(found)})
+
+    def schema(self, schema_id: int) -> str | None:
+        """The text of a schema, None = unknown. Raises as `latest` does."""
+        found = self._get(f"schemas/ids/{schema_id}")
+        return None if found is None else _avro_text(found)
+
+    @retry(
+        retry=retry_if_exception_type(RegistryUnavailableError),
+        stop=stop_after_attempt(_ATTEMPTS),
+        wait=wait_exponential(0.2, max=2),
+        reraise=True,
+    )
+    def _get(self, path: str) -> dict[str, Any] | None:
+        failures = []
+        for url in self.urls:
+            try:
+                return self._ask(f"{url}/{path}")
+            except urllib.error.HTTPError as error:
+                if error.code == _NOT_FOUND:
+                    return None
+                failures.append(f"{url} answered {error.code} {error.reason}")
+            except (OSError, ValueError) as error:
+                failures.append(f"{url}: {getattr(error, 'reason', error)}")
+        raise RegistryUnavailableError(f"the schema registry gives no answer: {'; '.join(failures)}")
+
+    def _ask(self, url: str) -> dict[str, Any]:
+        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if self.authorization is not None:
+            headers["Authorization"] = self.authorization
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - `registry` checked the scheme
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> SchemaRegistry | None:
+    """The registry of an application, None = nobody named one. Raises ValueError for what is no address."""
+    told = config.get(URL) or environment.get(_URL_VARIABLE)
+    if not told:
+        return None
+    urls = tuple(each.strip().rstrip("/") for each in told.split(","))
+    for url in urls:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("the address of a schema registry begins with http:// or https://")
+        if parts.username is not None:
+            raise ValueError(f"credentials stand in {_USER_VARIABLE} or {_TOKEN_VARIABLE}, not in an address")
+    return SchemaRegistry(urls, _authorization(environment))
+
+
+@lru_cache(maxsize=16)
+def schemas_of(url: str | None) -> SchemaOf:
+    """Where a worker asks for schemas by their ids; each is fetched once a process."""
+    source = registry({} if url is None else {URL: url})
+    if source is None:
+        return no_registry
+    known: dict[int, str] = {}
+
+    def schema_of(schema_id: int) -> str | None:
+        if schema_id not in known:
+            text = source.schema(schema_id)
+            if text is None:  # it may be registered yet
+                return None
+            known[schema_id] = text
+        return known[schema_id]
+
+    return schema_of
+
+
+def _authorization(environment: Mapping[str, str]) -> str | None:
+    if token := environment.get(_TOKEN_VARIABLE):
+        return f"Bearer {token}"
+    if user := environment.get(_USER_VARIABLE):
+        return f"Basic {base64.b64encode(user.encode()).decode()}"
+    return None
+
+
+def _avro_text(found: Mapping[str, Any]) -> str:
+    if found.get("schemaType", _AVRO) != _AVRO:
+        raise ValueError(f"the schema is {found['schemaType']}, not Avro")
+    if found.get("references"):
+        raise ValueError("the schema refers to others in the registry, which cannot be followed")
+    return str(found["schema"])

@@ -1,0 +1,206 @@
+"""Runs topologies on the engine alone: documents as YAML, expressions as Python, one partition a topic."""
+
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from importlib import import_module
+from itertools import count
+from typing import Any, Literal
+
+import attrs
+import yaml
+
+from infra.compiler import build_nodes
+from infra.compiler.subtopologies import NodeGroup, node_groups
+from infra.model.behaviours import DEFAULT_FORMAT, Format
+from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
+from infra.model.problems import Severity
+from infra.spec import load_text
+from spark_jobs.runtime.engine.program_interface import EngineSettings, Partition, Serde
+from spark_jobs.runtime.engine.records import Ambient, Headers, InputRecord, OutputRecord
+from spark_jobs.runtime.engine.serdes import serde_of
+from spark_jobs.runtime.engine.stores.backend import BatchedState
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
+
+APPLICATION = "app"
+NO_CACHE = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
+
+
+@attrs.frozen(slots=False)
+class PythonProgram:
+    """`Program` of a group of nodes; internal topics are told from users' by the topology."""
+
+    group: NodeGroup
+    topology: NodeTopology
+    settings: EngineSettings
+    classes: Mapping[str, Any] = attrs.field(factory=dict)
+    application_id: str = APPLICATION
+
+    @property
+    def name(self) -> str:
+        return str(self.group.id)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.group.nodes
+
+    @cached_property
+    def stores(self) -> tuple[StateStore, ...]:
+        used = dict.fromkeys(
+            store for node in self.nodes if isinstance(node, ProcessorNode) for store in node.stores
+        )
+        known = {store.name: store for store in self.topology.stores}
+        return tuple(known[name] for name in used)
+
+    @cached_property
+    def _internal(self) -> frozenset[str]:
+        return frozenset(topic.name for topic in self.topology.repartition_topics)
+
+    def decorated(self, topic: str) -> str:
+        return f"{APPLICATION}-{topic}" if topic in self._internal else topic
+
+    @cached_property
+    def sources(self) -> Mapping[str, str]:
+        return {
+            self.decorated(topic): node.name
+            for node in self.nodes
+            if isinstance(node, SourceNode)
+            for topic in node.topics
+        }
+
+    def source(self, topic: str) -> str:
+        return self.sources[topic]
+
+    def topic(self, sink: str) -> str | None:
+        topic = next(node.topic for node in self.nodes if isinstance(node, SinkNode) and node.name == sink)
+        return None if topic is None else self.decorated(topic)
+
+    def changelog(self, store: str) -> str | None:
+        kept = next(kept for kept in self.topology.stores if kept.name == store)
+        if not kept.logged or kept.changelog_topic is not None or kept.is_global:
+            return None
+        return f"{APPLICATION}-{store}-changelog"
+
+    def source_changelog(self, store: str) -> str | None:
+        return next(kept.changelog_topic for kept in self.topology.stores if kept.name == store)
+
+    def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
+        del role
+        wanted = wanted or Format("string")
+        name = "string" if wanted.name == DEFAULT_FORMAT else wanted.name
+        return serde_of(attrs.evolve(wanted, name=name), {})
+
+    def expression(self, text: str, parameters: tuple[str, ...], ambient: Ambient) -> Callable[..., Any]:
+        made: Callable[..., Any] = eval(f"lambda {', '.join(parameters)}: {text}", {"ambient": ambient})  # noqa: S307
+        return made
+
+    def load(self, name: str) -> Any:  # noqa: ANN401
+        if name in self.classes:
+            return self.classes[name]
+        module, _, path = name.partition(":")
+        return getattr(import_module(module), path)
+
+    def partition(self, sink: str) -> Partition | None:
+        del sink
+        return None
+
+
+def programs(
+    topology: str,
+    settings: EngineSettings = NO_CACHE,
+    classes: Mapping[str, Any] | None = None,
+    config: Mapping[str, str] | None = None,
+) -> tuple[PythonProgram, ...]:
+    """The programs of the steps in YAML."""
+    nodes = _nodes(topology, tuple((config or {}).items()))
+    return tuple(PythonProgram(group, nodes, settings, classes or {}) for group in node_groups(nodes))
+
+
+@cache
+def _nodes(topology: str, config: tuple[tuple[str, str], ...]) -> NodeTopology:
+    application = {"id": APPLICATION, "config": dict(config)}
+    document = yaml.safe_dump(
+        {"application": application, "topology": yaml.safe_load(topology)}, sort_keys=False
+    )
+    loaded = load_text(document, "test.yaml")
+    assert not loaded.problems, loaded.problems
+    nodes = build_nodes(loaded.documents[0])
+    assert not [problem for problem in nodes.problems if problem.severity is Severity.ERROR], nodes.problems
+    return nodes
+
+
+class Driver:
+    """All tasks of an application; what goes through internal topics is passed on at once.
+
+    `outputs` holds (topic, key, value, timestamp) of users' topics as bytes, `changelogs` and `repartitions`
+    the internal records; `headers` those of the outputs.
+    """
+
+    def __init__(
+        self,
+        topology: str,
+        settings: EngineSettings = NO_CACHE,
+        classes: Mapping[str, Any] | None = None,
+        state: Callable[[], BatchedState] = MemoryState,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self.programs = programs(topology, settings, classes, config)
+        self.states = {program.name: state() for program in self.programs}
+        self._global = {
+            program.name: Task(program, 0, self.states[program.name])
+            for program in self.programs
+            if program.group.is_global
+        }
+        self.lent = {name: store for task in self._global.values() for name, store in task.stores.items()}
+        self.tasks = {
+            program.name: self._global.get(program.name)
+            or Task(program, 0, self.states[program.name], self.lent)
+            for program in self.programs
+        }
+        self._readers = {topic: program.name for program in self.programs for topic in program.sources}
+        self._offsets: dict[str, count[int]] = {}
+        self.wall = 0
+        self.all_outputs: list[OutputRecord] = []
+
+    def reopen(self) -> None:
+        """New tasks over the same states, as a new worker makes them."""
+        for program in self.programs:
+            if not program.group.is_global:
+                self.tasks[program.name] = Task(program, 0, self.states[program.name], self.lent)
+
+    def record(
+        self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
+    ) -> InputRecord:
+        offset = next(self._offsets.setdefault(topic, count()))
+        return (topic, 0, offset, timestamp, key, value, headers)
+
+    def skip(self, topic: str, records: int) -> None:
+        """The next record's offset is `records`."""
+        self._offsets[topic] = count(records)
+
+    def feed(self, *records: InputRecord) -> list[OutputRecord]:
+        """One batch of each sub-topology that gets records; gives users' outputs and changelog records."""
+        pending: dict[str, list[InputRecord]] = {}
+        for record in records:
+            pending.setdefault(self._readers[record[0]], []).append(record)
+        seen: list[OutputRecord] = []
+        while pending:
+            name = next(iter(pending))
+            for output in self._batch(name, pending.pop(name)):
+                topic, _, key, value, timestamp, headers = output
+                seen.append(output)
+                if topic in self._readers:
+                    passed = self.record(topic, key, value, timestamp, headers)
+                    pending.setdefault(self._readers[topic], []).append(passed)
+        self.all_outputs += seen
+        return seen
+
+    def advance_wall_clock(self, milliseconds: int) -> list[OutputRecord]:
+        self.wall += milliseconds
+        return [output for name in self.tasks for output in self._batch(name, [])]
+
+    def _batch(self, name: str, records: list[InputRecord]) -> list[OutputRecord]:
+        outputs = self.tasks[name].process(records, self.wall)
+        state = self.states[name]
+        state.commit(state.version)
+        return outputs
