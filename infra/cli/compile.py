@@ -10,7 +10,7 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
 from infra.cli.options import Count, cluster_options, files_argument, output_option, policies_option
-from infra.cli.policies import judged, read_policies, with_judgements
+from infra.cli.policies import judged, read_policies, with_judgments
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, ProblemsError
@@ -65,7 +65,7 @@ def compile_(
     compiled = compile_documents(loaded.documents, counts)
     if bootstrap_server is None and command_config is None:
         compiled = tuple(_asking_for_counts(application) for application in compiled)
-    compiled = with_judgements(compiled, tuple(judged(loaded.documents, compiled, counts, policies)))
+    compiled = with_judgments(compiled, tuple(judged(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():
         _print_tables(compiled)

@@ -15,7 +15,7 @@ _NARROWEST = 40
 
 
 def print_problems(problems: Iterable[Problem]) -> None:
-    """Print all problems to standard error, in colours where somebody looks."""
+    """Print all problems to standard error, in colors where somebody looks."""
     from rich.console import Console  # noqa: PLC0415 - costs time that commands without problems need not spend
 
     from infra.report.problem_text import WIDTH, problems_rich  # noqa: PLC0415 - likewise

@@ -15,7 +15,7 @@ from infra.model.problems import ProblemsError, errors
 from infra.model.survey import Survey
 from infra.observe import Connection
 from infra.observe.surveyor import survey
-from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognised, recognise
+from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, recognize
 from infra.planner.wording import counted
 from infra.report.printable import printable
 from infra.spec import load_documents
@@ -55,7 +55,7 @@ def import_all(order: Order) -> bool:
     """
     connection = cluster.connection(order.bootstrap_server, order.command_config)
     seen = survey(connection or Connection.from_environment(os.environ), INTERNAL_NAMES, order.named)
-    found = recognise(seen, order.named, order.vouched)
+    found = recognize(seen, order.named, order.vouched)
     documents = {
         application.id: observed_document(application, seen.cluster_id, order.config)
         for application in found.applications
@@ -104,7 +104,7 @@ def _declared(folder: Path) -> Mapping[str, Path]:
     return {document.application.id: Path(document.application.at.file) for document in loaded.documents}
 
 
-def _told(found: Recognised, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+def _told(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
     """What was found, for people."""
     topics = sum(len(application.topics) for application in found.applications)
     yield (

@@ -44,7 +44,7 @@ def judged(
             yield from judge_application(subject, policies)
 
 
-def with_judgements(
+def with_judgments(
     compiled: Sequence[CompiledApplication], problems: Sequence[Problem]
 ) -> tuple[CompiledApplication, ...]:
     """The applications, each with its own of the problems."""

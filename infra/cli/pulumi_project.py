@@ -36,7 +36,7 @@ class PulumiProject:
         return {**self.toolchain.environment(self.base, home=self.home), **self.variables}
 
     def run(self, *arguments: str) -> Finished:
-        """Run `pulumi` to its end, without colours and without questions."""
+        """Run `pulumi` to its end, without colors and without questions."""
         finished = subprocess.run(
             [self.toolchain.cli, *arguments, "--non-interactive", "--color", "never"],
             cwd=self.folder,

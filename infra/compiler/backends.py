@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import attrs
 
 from infra.compiler.native_sql import Kind, kind_of
-from infra.model.behaviours import (
+from infra.model.behaviors import (
     DEFAULT_FORMAT,
     Filter,
     Format,
@@ -104,7 +104,7 @@ def _after(node: Node, kinds: _Kinds) -> _Kinds | None:
     """What comes out of a node; None = for the tasks."""
     if not isinstance(node, ProcessorNode) or node.stores:
         return None
-    match node.behaviour:
+    match node.behavior:
         case PassThrough() | NonNullKeyFilter():
             return kinds
         case Filter(where=text):

@@ -54,14 +54,14 @@ def _until_stable(
         rounds -= 1
         for index in sorted(stale):
             compiled[index] = compile_nodes(documents[index], topologies[index], known)
-        learnt = {
+        learned = {
             sink.topic: max(sink.partitions, partitions.get(sink.topic, 0))
             for index in stale
             for sink in compiled[index].sinks
             if sink.partitions is not None
         }
-        changed = {topic for topic, count in learnt.items() if known.get(topic) != count}
-        known |= learnt
+        changed = {topic for topic, count in learned.items() if known.get(topic) != count}
+        known |= learned
         stale = {index for index, application in compiled.items() if _reads(application, changed)}
     return [compiled[index] for index in range(len(documents))]
 

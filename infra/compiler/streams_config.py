@@ -76,7 +76,7 @@ class StreamsConfig:
     topic_prefix: str | None = None
     """`__internal.override.topic.prefix__`: replaces the application id in names of internal topics."""
     process_changes_key: bool = False
-    """`__enable.process.processValue.fix__`: `process` and `processValues` count for the optimisation."""
+    """`__enable.process.processValue.fix__`: `process` and `processValues` count for the optimization."""
     upgrade_from: str | None = None
     problems: tuple[Problem, ...] = ()
 

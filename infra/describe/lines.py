@@ -48,7 +48,7 @@ _KEYWORDS = {
     "<--": LineKind.PARENTS,
 }
 _KEYWORD = re.compile(r"(?:^|(?<=[\s|>\]:\"']))(?:" + "|".join(map(re.escape, _KEYWORDS)) + ")")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SUBTOPOLOGY = re.compile(r"(\d{1,9})( for global store\b.*)?")
 _MOST_KEYWORDS = 8
 """So many words of a line are tried as its beginning: what a log puts before it may contain some."""
@@ -65,7 +65,7 @@ _LONGEST_EXTRACTOR = 50
 
 def lines(text: str) -> Iterator[Line]:
     """The lines of all descriptions in `text`, in order; what else stands there is passed over."""
-    raw = _unescaped(_COLOUR.sub("", text)).split("\n")
+    raw = _unescaped(_COLOR.sub("", text)).split("\n")
     index = 0
     while index < len(raw):
         line, taken = _line(raw, index)

@@ -1,6 +1,6 @@
 """PURE. The tree sets of nodes that `TopologyDescription` prints (facts 3.4).
 
-Kafka Streams keeps neighbours in a `TreeSet` whose comparison (size descending, name ascending) reads sizes
+Kafka Streams keeps neighbors in a `TreeSet` whose comparison (size descending, name ascending) reads sizes
 that still change while the sets are filled. Where a node ends up depends on the sizes at the time and on the
 shape of the tree then; a node that is added twice may even stand there twice.
 """

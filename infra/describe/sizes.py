@@ -1,4 +1,4 @@
-"""PURE. Sizes and neighbours of nodes, as `InternalTopologyBuilder#describeSubtopology` links them."""
+"""PURE. Sizes and neighbors of nodes, as `InternalTopologyBuilder#describeSubtopology` links them."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence

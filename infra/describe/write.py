@@ -22,7 +22,7 @@ def write_description(topology: NodeTopology) -> str:
 
 @attrs.frozen
 class _Listed:
-    """A node with its neighbours in printed order."""
+    """A node with its neighbors in printed order."""
 
     node: Node
     children: Sequence[str]

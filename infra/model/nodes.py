@@ -4,7 +4,7 @@ Both ways in end here (the DSL compiler and the import of a `describe()` text); 
 out, partition counts and configs start from it. Topic names of internal topics are UNDECORATED (no
 application id prefix).
 
-What a node does when it runs (`reads`, `behaviour`, `writes`, `keeps`) is for the runtime; it is known of
+What a node does when it runs (`reads`, `behavior`, `writes`, `keeps`) is for the runtime; it is known of
 documents with calls, never of an imported text, and no comparison of topologies asks for it.
 """
 
@@ -13,7 +13,7 @@ from enum import Enum
 
 import attrs
 
-from infra.model.behaviours import Behaviour, Keeps, Reads, Writes
+from infra.model.behaviors import Behavior, Keeps, Reads, Writes
 from infra.model.problems import Location, Problem
 
 
@@ -36,7 +36,7 @@ class ProcessorNode:
     parents: tuple[str, ...]
     stores: tuple[str, ...] = ()
     at: Location | None = None
-    behaviour: Behaviour | None = attrs.field(default=None, eq=False, repr=False)
+    behavior: Behavior | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Policies: what an organisation wants of all its applications, beyond what Kafka Streams demands.
+"""Policies: what an organization wants of all its applications, beyond what Kafka Streams demands.
 
 Durations are milliseconds. Bounds are inclusive; None = no bound.
 """
@@ -138,7 +138,7 @@ PolicyRule = (
 class Policy:
     """A rule for the applications whose ids fully match `applications` (a Java regular expression).
 
-    `message` says why the organisation wants it; empty = the rule's own reason. `key` is the policy's word
+    `message` says why the organization wants it; empty = the rule's own reason. `key` is the policy's word
     for itself in the file that it stands in.
     """
 

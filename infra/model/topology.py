@@ -52,7 +52,7 @@ class Sink:
 
 @attrs.frozen
 class Setup:
-    """How the application may be set up (KIP-698 `InitParameters`, adoption, re-initialisation)."""
+    """How the application may be set up (KIP-698 `InitParameters`, adoption, re-initialization)."""
 
     if_incomplete: bool = False
     """`setupInternalTopicsIfIncomplete`: create the missing ones of an incomplete set."""

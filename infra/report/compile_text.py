@@ -10,7 +10,7 @@ from infra.planner.wording import counted
 from infra.report.parallelism import parallelism
 from infra.report.printable import printable
 
-_KIND_COLOURS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
+_KIND_COLORS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
 _FOLLOWS = "follows its writer, count not known"
 _HEAD = ("internal topic", "kind", "partitions", "config")
 
@@ -21,7 +21,7 @@ def compile_text(compiled: Sequence[CompiledApplication]) -> str:
 
 
 def compile_rich(compiled: Sequence[CompiledApplication]) -> Text:
-    """Return the lines of `compile_text` with colours for a terminal."""
+    """Return the lines of `compile_text` with colors for a terminal."""
     return Text("\n").join(_lines(compiled))
 
 
@@ -89,7 +89,7 @@ def _table(topics: Sequence[InternalTopic]) -> Iterator[Text]:
     for row in rows:
         yield Text.assemble(
             f"    {row[0]:{name}}  ",
-            (f"{row[1]:{kind}}", _KIND_COLOURS[row[1]]),
+            (f"{row[1]:{kind}}", _KIND_COLORS[row[1]]),
             f"  {row[2]:>{count}}  ",
             (row[3], "dim"),
         )

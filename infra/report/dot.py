@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from infra.report.graph import Graph, PartBox, Role, StoreBox, TopicBox
 from infra.report.printable import printable
 
-_COLOURS = {
+_COLORS = {
     Role.SOURCE: "#e2e8f0",
     Role.PATTERN: "#e2e8f0",
     Role.REPARTITION: "#bfdbfe",
@@ -54,7 +54,7 @@ def _store(part: PartBox, store: StoreBox) -> Iterator[str]:
 
 
 def _topic(topic: TopicBox) -> str:
-    return f'fillcolor="{_COLOURS[topic.role]}" label={_quoted(topic.label, topic.count)}'
+    return f'fillcolor="{_COLORS[topic.role]}" label={_quoted(topic.label, topic.count)}'
 
 
 def _id(part: PartBox) -> str:

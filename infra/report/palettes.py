@@ -1,4 +1,4 @@
-"""The colours of the SVG pictures. Plain rules, for several viewers do not know CSS variables."""
+"""The colors of the SVG pictures. Plain rules, for several viewers do not know CSS variables."""
 
 from collections.abc import Mapping
 

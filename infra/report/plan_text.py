@@ -13,7 +13,7 @@ from infra.planner.acls import AclAction, AclActionKind
 from infra.planner.wording import counted
 from infra.report.printable import printable
 
-_COLOURS = {
+_COLORS = {
     ActionKind.CREATE: "green",
     ActionKind.RECREATE: "bold red",
     ActionKind.ADOPT: "cyan",
@@ -24,7 +24,7 @@ _COLOURS = {
     ActionKind.RELEASE: "magenta",
     ActionKind.KEEP: "dim",
 }
-_ACL_COLOURS = {
+_ACL_COLORS = {
     AclActionKind.GRANT: "green",
     AclActionKind.RESTORE: "yellow",
     AclActionKind.ADOPT: "cyan",
@@ -40,7 +40,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def plan_rich(plan: Plan) -> Text:
-    """Return the lines of `plan_text` with colours for a terminal."""
+    """Return the lines of `plan_text` with colors for a terminal."""
     parts = [Text("\n").join(_application(application)) for application in plan.applications]
     return Text("\n\n").join([Text(summary(plan), "bold"), *parts])
 
@@ -87,7 +87,7 @@ def _acl_counts(plan: Plan) -> Iterator[str]:
 
 
 def _acl(action: AclAction) -> Text:
-    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _ACL_COLOURS[action.kind])
+    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _ACL_COLORS[action.kind])
     reason = f"  {printable(action.reason)}" if action.reason else ""
     return Text.assemble("  ", kind, f"  ACL {printable(action.acl.text)}{reason}")
 
@@ -97,7 +97,7 @@ def _is_worth_a_line(action: TopicAction) -> bool:
 
 
 def _action(action: TopicAction, width: int) -> Iterator[Text]:
-    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _COLOURS[action.kind])
+    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _COLORS[action.kind])
     facts = ", ".join(_facts(action))
     yield Text.assemble("  ", kind, f"  {printable(action.name):{width}}  {facts}".rstrip())
     indent = " " * (_KIND_WIDTH + 4)

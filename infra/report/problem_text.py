@@ -12,7 +12,7 @@ from infra.report.printable import printable
 
 WIDTH = 100
 _LABEL_WIDTH = 10
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
 def problem_text(problem: Problem, width: int = WIDTH) -> str:
@@ -21,7 +21,7 @@ def problem_text(problem: Problem, width: int = WIDTH) -> str:
 
 
 def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
-    """Return the lines of `problem_text` with colours for a terminal."""
+    """Return the lines of `problem_text` with colors for a terminal."""
     return entry_rich(problem.severity, problem.code, problem.summary, _details(problem), width)
 
 
@@ -31,7 +31,7 @@ def entry_rich(
     """Return a headline and, below it, `details`: labels and texts."""
     label = f"{severity.value}[{code}]"
     first, *rest = _wrapped(f"{label} {summary}", width, "  ")
-    lines = [Text.assemble((label, f"bold {_COLOURS[severity]}"), (first[len(label) :], "bold"))]
+    lines = [Text.assemble((label, f"bold {_COLORS[severity]}"), (first[len(label) :], "bold"))]
     lines += [Text(line, "bold") for line in rest]
     for name, value in details:
         indent = " " * (2 + _LABEL_WIDTH)
@@ -47,7 +47,7 @@ def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
 
 
 def problems_rich(problems: Iterable[Problem], width: int = WIDTH) -> Text:
-    """Return the lines of `problems_text` with colours for a terminal."""
+    """Return the lines of `problems_text` with colors for a terminal."""
     ordered = sorted(problems, key=lambda problem: problem.application or "")
     parts: list[Text] = []
     for application, group in groupby(ordered, key=lambda problem: problem.application or ""):

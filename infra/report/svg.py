@@ -1,4 +1,4 @@
-"""Topologies as one self-contained SVG picture that follows the reader's light or dark colour scheme."""
+"""Topologies as one self-contained SVG picture that follows the reader's light or dark color scheme."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -7,7 +7,7 @@ import pytest
 from infra.model.cluster import LiveTopic
 from infra.model.observed import Unknown
 from infra.model.survey import GroupFacts, GroupType, Survey
-from infra.planner.adoption import Recognised, recognise
+from infra.planner.adoption import Recognized, recognize
 
 MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
@@ -40,16 +40,16 @@ def survey(*things: LiveTopic | GroupFacts) -> Survey:
     )
 
 
-def owners(found: Recognised) -> dict[str, list[str]]:
+def owners(found: Recognized) -> dict[str, list[str]]:
     return {each.id: [topic.name for topic in each.topics] for each in found.applications}
 
 
-def reasons(found: Recognised) -> dict[str, str]:
+def reasons(found: Recognized) -> dict[str, str]:
     return {each.topic: each.reason for each in found.passed_over}
 
 
 def test_a_running_application_with_its_sources() -> None:
-    (found,) = recognise(
+    (found,) = recognize(
         survey(
             topic("in", 4, {}),
             topic("app-by-x-repartition"),
@@ -64,13 +64,13 @@ def test_a_running_application_with_its_sources() -> None:
 
 def test_ids_with_hyphens_that_begin_with_each_other() -> None:
     names = ("a-x-changelog", "a-b-x-changelog", "a-b-c-x-changelog", "a-b-c-r-repartition")
-    found = recognise(survey(*map(topic, names), streams("a"), streams("a-b"), stopped("a-b-c")))
+    found = recognize(survey(*map(topic, names), streams("a"), streams("a-b"), stopped("a-b-c")))
     assert owners(found) == {
         "a": ["a-x-changelog"],
         "a-b": ["a-b-c-r-repartition", "a-b-c-x-changelog", "a-b-x-changelog"],
     }
     # With a repartition topic of its own among its offsets the stopped group is an application, too.
-    found = recognise(
+    found = recognize(
         survey(
             *map(topic, names), streams("a"), streams("a-b"), stopped("a-b-c", "in", "a-b-c-r-repartition")
         )
@@ -81,7 +81,7 @@ def test_ids_with_hyphens_that_begin_with_each_other() -> None:
 
 def test_a_group_that_reads_a_repartition_topic_owns_it_whatever_the_ids() -> None:
     """A shorter id and an operator's name may look like a longer id."""
-    found = recognise(
+    found = recognize(
         survey(
             topic("a-b-c-repartition"),
             topic("a-b-s-changelog"),
@@ -99,7 +99,7 @@ def test_foreign_key_topics_and_generated_names() -> None:
         "app-KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000004-topic",
         "app-joined-subscription-response-topic",
     )
-    assert owners(recognise(survey(*map(topic, names), streams("app")))) == {"app": list(names)}
+    assert owners(recognize(survey(*map(topic, names), streams("app")))) == {"app": list(names)}
 
 
 @pytest.mark.parametrize(
@@ -135,20 +135,20 @@ def test_foreign_key_topics_and_generated_names() -> None:
     ],
 )
 def test_topics_of_others_are_passed_over(name: str, group: GroupFacts | None, reason: str | None) -> None:
-    found = recognise(survey(topic(name), *([group] if group else ())))
+    found = recognize(survey(topic(name), *([group] if group else ())))
     assert found.applications == ()
     assert reasons(found) == {name: reason or "no group has the id of its application"}
 
 
 @pytest.mark.parametrize("name", ["_schemas", "connect-offsets", "__consumer_offsets", "app-orders"])
 def test_names_that_are_not_internal_are_no_subject_at_all(name: str) -> None:
-    found = recognise(survey(topic(name), streams("app"), stopped("connect")))
+    found = recognize(survey(topic(name), streams("app"), stopped("connect")))
     assert found.passed_over == ()
 
 
 @pytest.mark.parametrize("config", [{}, {"cleanup.policy": "compact"}])
 def test_a_users_topic_under_the_id_of_an_application_is_not_taken(config: Mapping[str, str]) -> None:
-    found = recognise(
+    found = recognize(
         survey(topic("app-cdc-changelog", config=config), topic("app-s-changelog"), streams("app"))
     )
     assert owners(found) == {"app": ["app-s-changelog"]}
@@ -168,32 +168,32 @@ def test_topics_that_kafka_streams_made_before_it_gave_those_settings() -> None:
         topic(table, config={"cleanup.policy": "compact"}),
         streams("app"),
     )
-    assert owners(recognise(old)) == {"app": [generated, table]}
-    vouched = recognise(old, vouched=["app-s-changelog"])
+    assert owners(recognize(old)) == {"app": [generated, table]}
+    vouched = recognize(old, vouched=["app-s-changelog"])
     assert owners(vouched) == {"app": [generated, table, "app-s-changelog"]}
 
 
 def test_a_topic_that_the_group_reads_is_its_own_whatever_its_settings() -> None:
-    found = recognise(
+    found = recognize(
         survey(topic("app-r-repartition", config={}), stopped("app", "in", "app-r-repartition"))
     )
     assert owners(found) == {"app": ["app-r-repartition"]}
 
 
 def test_an_application_whose_group_is_gone_is_named() -> None:
-    (found,) = recognise(survey(topic("gone-x-changelog")), ["gone"]).applications
+    (found,) = recognize(survey(topic("gone-x-changelog")), ["gone"]).applications
     assert found.group is None
     assert found.unknown == (Unknown.SUBTOPOLOGIES, Unknown.SOURCES, Unknown.PROTOCOL)
 
 
 def test_applications_without_internal_topics_need_no_document() -> None:
-    found = recognise(survey(topic("in"), streams("stateless", "in"), stopped("plain", "in")))
+    found = recognize(survey(topic("in"), streams("stateless", "in"), stopped("plain", "in")))
     assert (found.applications, found.stateless) == ((), ("stateless",))
 
 
 def test_thousands_of_topics_take_no_time() -> None:
     ids = [f"team-{number % 40}-app-{number}" for number in range(200)]
     names = [f"{id_}-store-{number}-changelog" for id_ in ids for number in range(50)]
-    found = recognise(survey(*map(topic, names), *map(streams, ids)))
+    found = recognize(survey(*map(topic, names), *map(streams, ids)))
     assert [len(each.topics) for each in found.applications] == [50] * 200
     assert [len(each.doubts) for each in found.applications] == [0] * 200

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 from infra.observe import Connection
 from infra.observe.admin import Admin
 from infra.observe.surveyor import survey
-from infra.planner.adoption import INTERNAL_NAMES, recognise
+from infra.planner.adoption import INTERNAL_NAMES, recognize
 from tests.contract.real_cluster import RealCluster
 from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.local import LocalBroker
@@ -105,7 +105,7 @@ def test_requests_do_not_grow_with_the_topics(
     def found() -> int:
         admins.clear()
         seen = survey(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), INTERNAL_NAMES)
-        return len(next(each.topics for each in recognise(seen, [app]).applications if each.id == app))
+        return len(next(each.topics for each in recognize(seen, [app]).applications if each.id == app))
 
     cluster.create(f"{app}-s0-changelog", 1, MARKS)
     assert found() == 1

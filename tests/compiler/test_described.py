@@ -139,7 +139,7 @@ topology:
 """
 
 
-def test_foreign_key_topics_are_recognised() -> None:
+def test_foreign_key_topics_are_recognized() -> None:
     application = compile_described(imported(FOREIGN_KEY), {"t1": 3, "t2": 5})
     assert counts(application) == counts(compiled(FOREIGN_KEY, {"t1": 3, "t2": 5}))
     assert application.problems == ()

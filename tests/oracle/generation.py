@@ -40,7 +40,7 @@ class Generator(SourceGenerator):
     """Grows one document."""
 
     only_tables: bool = False
-    """Tables joined over and over: stores are read through many unmaterialised results."""
+    """Tables joined over and over: stores are read through many unmaterialized results."""
 
     def document(self, size: int) -> Options:
         self._source()

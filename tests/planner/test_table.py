@@ -140,7 +140,7 @@ def test_lost_topics_are_created_anew_with_a_warning(mode: Mapping[str, str], se
     assert not world.plan(application(config=mode)).problems
 
 
-def test_reinitialising_needs_an_inactive_group() -> None:
+def test_reinitializing_needs_an_inactive_group() -> None:
     world = World.set_up(application(config=MANUAL))
     del world.topics[CHANGELOG]
     world.run_group("orders")

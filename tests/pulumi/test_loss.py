@@ -24,7 +24,7 @@ def test_a_deleted_topic_is_an_error_when_setup_is_manual(world: World) -> None:
     world.is_clean()
 
 
-def test_an_explicit_reinitialisation_creates_lost_topics(world: World) -> None:
+def test_an_explicit_reinitialization_creates_lost_topics(world: World) -> None:
     world.set_up(MANUAL)
     world.cluster.delete(*world.topics)
     world.declare(MANUAL, setup={"reinitialize": True})

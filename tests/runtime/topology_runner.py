@@ -11,7 +11,7 @@ import yaml
 
 from infra.compiler import build_nodes
 from infra.compiler.subtopologies import NodeGroup, node_groups
-from infra.model.behaviours import DEFAULT_FORMAT, Format
+from infra.model.behaviors import DEFAULT_FORMAT, Format
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from infra.model.problems import Severity
 from infra.spec import load_text

@@ -1,7 +1,7 @@
 """The broker of `headwater local`: it outlives the command, and is found again through its folder.
 
 The broker process holds a lock on `lock` for as long as it lives, so that a state file left behind by a crash
-or a reboot is recognised, and a process that got the old one's number is never stopped.
+or a reboot is recognized, and a process that got the old one's number is never stopped.
 """
 
 import fcntl

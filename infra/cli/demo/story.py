@@ -64,7 +64,7 @@ STORY: Sequence[Step] = (
     ),
     Step(
         title="Set up",
-        story="Explicit initialisation: internal topics come into being here and nowhere else, and the "
+        story="Explicit initialization: internal topics come into being here and nowhere else, and the "
         "stack remembers their ids.",
         command=UP,
         expected=Seen(planned={"create": 12}, created=12),

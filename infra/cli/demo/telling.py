@@ -64,7 +64,7 @@ class Teller:
 
     def output(self, finished: Finished) -> None:
         for line in shortened(finished.text).splitlines():
-            self.console.print(Text.assemble(("    │ ", "dim"), _coloured(line)), soft_wrap=True)
+            self.console.print(Text.assemble(("    │ ", "dim"), _colored(line)), soft_wrap=True)
 
     def end(self, result: Result) -> None:
         if result.is_right:
@@ -114,9 +114,9 @@ def shortened(text: str) -> str:
     return textwrap.dedent("\n".join(kept))
 
 
-def _coloured(line: str) -> Text:
-    coloured = Text(line)
-    coloured.highlight_regex(r"error\[\w+\]", "bold red")
-    coloured.highlight_regex(r"warning\[\w+\]", "bold yellow")
-    coloured.highlight_regex(r"^ *(create|expand|adopt|recreate|rectify)\b", "cyan")
-    return coloured
+def _colored(line: str) -> Text:
+    colored = Text(line)
+    colored.highlight_regex(r"error\[\w+\]", "bold red")
+    colored.highlight_regex(r"warning\[\w+\]", "bold yellow")
+    colored.highlight_regex(r"^ *(create|expand|adopt|recreate|rectify)\b", "cyan")
+    return colored

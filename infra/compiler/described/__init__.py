@@ -1,7 +1,7 @@
 """PURE. From a text that `Topology#describe()` printed to a node topology that can be counted.
 
 The text tells nodes, stores and topics, not: explicit counts, kinds and retention of stores, logging,
-optimisation, co-partitioning. What follows for certain from names and structure is filled in here, what has
+optimization, co-partitioning. What follows for certain from names and structure is filled in here, what has
 Kafka Streams' default stays at it (logging on, counts derived), the rest is asked for by name.
 """
 

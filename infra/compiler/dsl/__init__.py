@@ -1,9 +1,9 @@
 """PURE. From the DSL and Processor API calls of a document to the node topology that Kafka Streams builds.
 
 Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its
-optimisations (`graph`, `calls`, `optimise`), the written topology with its checks (`write`, `topology`,
+optimizations (`graph`, `calls`, `optimize`), the written topology with its checks (`write`, `topology`,
 `lints`). The graph mirrors what `InternalStreamsBuilder` does, observed and read, not how it is written: the
-order of indices, priorities, parents and groups is behaviour that names and sub-topologies depend on, and is
+order of indices, priorities, parents and groups is behavior that names and sub-topologies depend on, and is
 kept where it looks odd, too.
 
 Nothing here recurses over the topology and each pass is linear: five thousand calls in a chain are ordinary.
@@ -16,7 +16,7 @@ from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.document import Document
 from infra.compiler.dsl.lints import LINTS
 from infra.compiler.dsl.lints.unnamed_resources import generated_names
-from infra.compiler.dsl.optimise import optimise
+from infra.compiler.dsl.optimize import optimize
 from infra.compiler.dsl.write import write
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.nodes import NodeTopology
@@ -33,7 +33,7 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
     Document(builder).run(
         [step for step in document.steps if not processor_api.is_processor_api(step.operator)]
     )
-    optimise(builder)
+    optimize(builder)
     topology = write(builder)
     for step in document.steps:
         if processor_api.is_processor_api(step.operator):

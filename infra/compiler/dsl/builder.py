@@ -18,7 +18,7 @@ from infra.compiler.dsl.naming import (
 )
 from infra.compiler.dsl.refusals import refused
 from infra.compiler.streams_config import StreamsConfig
-from infra.model.behaviours import RecordFormat
+from infra.model.behaviors import RecordFormat
 from infra.model.nodes import RepartitionTopic
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.stores import Materialized
@@ -71,12 +71,12 @@ class Builder:
     cogroup_repartitions: dict[CogroupedStream, dict[GroupedStream, GraphNode]] = attrs.field(factory=dict)
 
     mergeable: dict[GraphNode, dict[GraphNode, None]] = attrs.field(factory=dict)
-    """Key-changing nodes in order, each with the repartitions that the optimisation may hoist to it."""
+    """Key-changing nodes in order, each with the repartitions that the optimization may hoist to it."""
     merges: list[GraphNode] = attrs.field(factory=list)
     other_windowed: dict[GraphNode, GraphNode] = attrs.field(factory=dict)
     """Stream-stream join → the node that windows its other side."""
     renamed_sources: dict[str, str] = attrs.field(factory=dict)
-    """Repartition source that the optimisation took away → the one that took its place."""
+    """Repartition source that the optimization took away → the one that took its place."""
 
     def refuse(self, problem: Problem) -> Refused:
         self.problems.append(problem)
@@ -157,7 +157,7 @@ class Builder:
         return self.attach(node, *parents or (self.graph.root,))
 
     def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
-        """Hang up a node, also one that hangs already (a shared repartition); note what optimising needs."""
+        """Hang up a node, also one that hangs already (a shared repartition); note what optimizing needs."""
         self.graph.attach(node, *parents)
         if node.changes_key:
             self.mergeable[node] = {}

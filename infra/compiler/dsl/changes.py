@@ -23,7 +23,7 @@ class Changes:
         return cls((upstream,), upstream.source)
 
     def send_old(self, *, only_if_kept: bool = False) -> None:
-        """Ask for old values; with `only_if_kept` only if nothing needs to be materialised for it."""
+        """Ask for old values; with `only_if_kept` only if nothing needs to be materialized for it."""
         if only_if_kept and self.source is not None and not self.source.needed:
             return
         pending = [self]

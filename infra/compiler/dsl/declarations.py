@@ -1,6 +1,6 @@
 """What a node of the DSL graph writes into the topology: one frozen class for each form.
 
-Parents that are not named here are the graph node's parents at the time of writing (the optimisation may
+Parents that are not named here are the graph node's parents at the time of writing (the optimization may
 change them).
 """
 
@@ -8,7 +8,7 @@ import attrs
 
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.stores import Reserved, Store
-from infra.model.behaviours import UNTOLD, Behaviour, Reads, RecordFormat, Writes
+from infra.model.behaviors import UNTOLD, Behavior, Reads, RecordFormat, Writes
 
 
 @attrs.frozen
@@ -59,7 +59,7 @@ class WritesProcessor:
 
     `reserved` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
     `demands_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep
-    that long. `behaviour` is completed while writing: with the reserved store, with what `changes` says.
+    that long. `behavior` is completed while writing: with the reserved store, with what `changes` says.
     """
 
     name: str
@@ -67,7 +67,7 @@ class WritesProcessor:
     connected: tuple[str, ...] = ()
     reserved: Reserved | None = None
     demands_history_ms: int | None = None
-    behaviour: Behaviour | None = None
+    behavior: Behavior | None = None
     changes: Changes | None = None
 
 
@@ -117,8 +117,8 @@ class WritesStreamJoin:
     this_store: Store
     other_store: Store
     shared_store: Store | None = None
-    this_behaviour: Behaviour | None = None
-    other_behaviour: Behaviour | None = None
+    this_behavior: Behavior | None = None
+    other_behavior: Behavior | None = None
 
 
 @attrs.frozen
@@ -128,7 +128,7 @@ class WritesSelfJoin:
     windowed: str
     merge: str
     store: Store
-    behaviour: Behaviour | None = None
+    behavior: Behavior | None = None
 
 
 @attrs.frozen
@@ -143,8 +143,8 @@ class WritesTableJoin:
     this_stores: tuple[str, ...]
     other_stores: tuple[str, ...]
     store: Store | None = None
-    this_behaviour: Behaviour | None = None
-    other_behaviour: Behaviour | None = None
+    this_behavior: Behavior | None = None
+    other_behavior: Behavior | None = None
     changes: Changes | None = None
 
 

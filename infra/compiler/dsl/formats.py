@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from infra.model.behaviours import DEFAULT_FORMAT, Format, RecordFormat
+from infra.model.behaviors import DEFAULT_FORMAT, Format, RecordFormat
 from infra.model.stores import Materialized, Serdes
 from infra.model.windows import HoppingWindow, SessionWindow, SlidingWindow, TumblingWindow, Window
 

@@ -2,7 +2,7 @@
 
 A node may write several topology nodes; what it writes is its `declares`. Parents and children are ordered
 sets (dictionaries without values): their order decides the order of parents in the topology and which parent
-the searches of the optimisation see first.
+the searches of the optimization see first.
 
 A node's parents are complete when the last call that attaches it returns, and every later node is attached
 below. So what is searched for upwards (the nearest key change, the grace of a window, versioning) is known at

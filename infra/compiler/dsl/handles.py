@@ -9,7 +9,7 @@ import attrs
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.stores import Reserved
-from infra.model.behaviours import UNTOLD, RecordFormat, StoreView, TableView
+from infra.model.behaviors import UNTOLD, RecordFormat, StoreView, TableView
 from infra.model.windows import Window
 
 

@@ -7,7 +7,7 @@ from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.stores import Store, built_store, supplier_faults
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model import operators as op
-from infra.model.behaviours import Reads, RecordFormat, RunProcessor, Writes
+from infra.model.behaviors import Reads, RecordFormat, RunProcessor, Writes
 from infra.model.operators import Operator
 from infra.model.problems import Location
 from infra.model.stores import StoreBuilder
@@ -38,8 +38,8 @@ def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Loc
 def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
     stores = [_built(topology, store, at) for store in call.connected]
     # stores added by other calls are told by the node: they may still come
-    behaviour = RunProcessor(call.processor_class)
-    topology.add_processor(call.name, call.parents, at, stores, behaviour)
+    behavior = RunProcessor(call.processor_class)
+    topology.add_processor(call.name, call.parents, at, stores, behavior)
 
 
 def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
@@ -75,8 +75,8 @@ def _add_read_only_store(
     reads = Reads(_filled_from(call), timestamp=call.timestamp)
     topology.add_source(call.source_name, (call.topic,), at, reads)
     stores = [_built(topology, call.store, at)]
-    behaviour = RunProcessor(call.processor_class)
-    topology.add_processor(call.name, (call.source_name,), at, stores, behaviour)
+    behavior = RunProcessor(call.processor_class)
+    topology.add_processor(call.name, (call.source_name,), at, stores, behavior)
     topology.reuse_as_changelog(call.store.supplier.name, call.topic, at)
 
 

@@ -7,8 +7,8 @@ import attrs
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.stores import Reserved
-from infra.model import behaviours as does
-from infra.model.behaviours import Behaviour
+from infra.model import behaviors as does
+from infra.model.behaviors import Behavior
 
 _SENDS_OLD = (
     does.StreamAggregate,
@@ -31,23 +31,23 @@ _VERSIONED = (
 
 
 def settled(
-    behaviour: Behaviour | None,
+    behavior: Behavior | None,
     node: GraphNode,
     changes: Changes | None,
     reserved: Reserved | None = None,
     *,
     side_of: str | None = None,
-) -> Behaviour | None:
+) -> Behavior | None:
     """`side_of` = only the parent of this name counts for versioning (one side of a table-table join)."""
     told: dict[str, Any] = {}
     if reserved is not None and reserved.needed:
         told["store"] = reserved.store.name
-    if changes is not None and changes.sends_old and isinstance(behaviour, _SENDS_OLD):
+    if changes is not None and changes.sends_old and isinstance(behavior, _SENDS_OLD):
         told["sends_old"] = True
-    if isinstance(behaviour, _VERSIONED):
+    if isinstance(behavior, _VERSIONED):
         parents = [parent for parent in node.parents if side_of is None or parent.name == side_of]
         if any(parent.is_versioned for parent in parents):
             told["versioned"] = True
-    if behaviour is None or not told:
-        return behaviour
-    return attrs.evolve(behaviour, **told)
+    if behavior is None or not told:
+        return behavior
+    return attrs.evolve(behavior, **told)

@@ -7,7 +7,7 @@ import attrs
 
 from infra.compiler.dsl.formats import size_of, told
 from infra.compiler.dsl.refusals import ARGUMENT, refused
-from infra.model.behaviours import Keeps, RecordFormat
+from infra.model.behaviors import Keeps, RecordFormat
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
 from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType

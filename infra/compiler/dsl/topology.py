@@ -7,7 +7,7 @@ import attrs
 from infra.compiler.dsl import topology_faults as faults
 from infra.compiler.dsl.stores import Store
 from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
-from infra.model.behaviours import Behaviour, GlobalTableSource, Reads, Writes
+from infra.model.behaviors import Behavior, GlobalTableSource, Reads, Writes
 from infra.model.nodes import (
     ChangelogKind,
     Node,
@@ -24,7 +24,7 @@ from infra.model.problems import Location, Problem
 class _Processor:
     parents: tuple[str, ...]
     at: Location | None
-    behaviour: Behaviour | None = None
+    behavior: Behavior | None = None
     stores: dict[str, None] = attrs.field(factory=dict)
 
 
@@ -97,12 +97,12 @@ class TopologyUnderConstruction:
         parents: tuple[str, ...],
         at: Location | None,
         stores: Iterable[Store] = (),
-        behaviour: Behaviour | None = None,
+        behavior: Behavior | None = None,
     ) -> None:
         if self._is_taken(name, at):
             return
         self._check_parents(name, parents, at)
-        self._nodes[name] = _Processor(parents, at, behaviour)
+        self._nodes[name] = _Processor(parents, at, behavior)
         for store in stores:
             self.add_store(store, at, name)
 
@@ -180,8 +180,8 @@ class TopologyUnderConstruction:
             self.problems.append(faults.global_store_nodes_alike(store.name, source, at))
             return
         self.add_source(source, (topic,), at, reads, is_global=True)
-        behaviour = GlobalTableSource(store.name, processor_class)
-        self.add_processor(processor, (source,), at, behaviour=behaviour)
+        behavior = GlobalTableSource(store.name, processor_class)
+        self.add_processor(processor, (source,), at, behavior=behavior)
         self._global_nodes.add(processor)
         added = self._stores.get(store.name)
         if added is not None:
@@ -226,7 +226,7 @@ class TopologyUnderConstruction:
 
     def nodes(self) -> tuple[Node, ...]:
         return tuple(
-            ProcessorNode(name, node.parents, tuple(node.stores), node.at, node.behaviour)
+            ProcessorNode(name, node.parents, tuple(node.stores), node.at, node.behavior)
             if isinstance(node, _Processor)
             else node
             for name, node in self._nodes.items()

@@ -30,7 +30,7 @@ from infra.compiler.dsl.settling import settled
 from infra.compiler.dsl.stores import Reserved, Store
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS
-from infra.model.behaviours import NonNullKeyFilter, PassThrough, Reads, TableJoinMerge, TableSource, Writes
+from infra.model.behaviors import NonNullKeyFilter, PassThrough, Reads, TableJoinMerge, TableSource, Writes
 from infra.model.nodes import RepartitionTopic
 
 
@@ -86,8 +86,8 @@ def _table_source(topology: TopologyUnderConstruction, node: GraphNode, declares
         return
     topology.add_source(declares.source, (declares.topic,), node.at, declares.reads)
     stores = _needed(declares.reserved)
-    behaviour = settled(TableSource(None), node, declares.changes, declares.reserved)
-    topology.add_processor(declares.processor, (declares.source,), node.at, stores, behaviour)
+    behavior = settled(TableSource(None), node, declares.changes, declares.reserved)
+    topology.add_processor(declares.processor, (declares.source,), node.at, stores, behavior)
 
 
 def _reuse_source_topic(topology: TopologyUnderConstruction, declares: WritesTableSource) -> None:
@@ -109,8 +109,8 @@ def _global_store(topology: TopologyUnderConstruction, node: GraphNode, declares
 
 def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesProcessor) -> None:
     stores = (*declares.stores, *_needed(declares.reserved))
-    behaviour = settled(declares.behaviour, node, declares.changes, declares.reserved)
-    topology.add_processor(declares.name, _parents(node), node.at, stores, behaviour)
+    behavior = settled(declares.behavior, node, declares.changes, declares.reserved)
+    topology.add_processor(declares.name, _parents(node), node.at, stores, behavior)
     if declares.connected:
         topology.connect(declares.name, declares.connected, node.at)
     if declares.demands_history_ms is not None:
@@ -160,8 +160,8 @@ def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares:
     parents = _parents(node)
     if declares.filter is not None:
         # a left or outer join downstream lets null keys pass (KIP-962)
-        behaviour = PassThrough() if node.keeps_null_keys else NonNullKeyFilter()
-        topology.add_processor(declares.filter, parents, node.at, behaviour=behaviour)
+        behavior = PassThrough() if node.keeps_null_keys else NonNullKeyFilter()
+        topology.add_processor(declares.filter, parents, node.at, behavior=behavior)
         parents = (declares.filter,)
     writes = Writes(declares.record, declares.partitioner, carries_changes=declares.carries_changes)
     reads = Reads(declares.record, carries_changes=declares.carries_changes)
@@ -176,32 +176,32 @@ def _stream_join(topology: TopologyUnderConstruction, node: GraphNode, declares:
         (declares.this_windowed,),
         node.at,
         (declares.other_store, *shared),
-        declares.this_behaviour,
+        declares.this_behavior,
     )
     topology.add_processor(
         declares.other_join,
         (declares.other_windowed,),
         node.at,
         (declares.this_store, *shared),
-        declares.other_behaviour,
+        declares.other_behavior,
     )
     sides = (declares.this_join, declares.other_join)
-    topology.add_processor(declares.merge, sides, node.at, behaviour=PassThrough())
+    topology.add_processor(declares.merge, sides, node.at, behavior=PassThrough())
 
 
 def _self_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSelfJoin) -> None:
     topology.add_processor(
-        declares.merge, (declares.windowed,), node.at, (declares.store,), declares.behaviour
+        declares.merge, (declares.windowed,), node.at, (declares.store,), declares.behavior
     )
 
 
 def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableJoin) -> None:
-    for join, table, behaviour in (
-        (declares.this_join, declares.this, declares.this_behaviour),
-        (declares.other_join, declares.other, declares.other_behaviour),
+    for join, table, behavior in (
+        (declares.this_join, declares.this, declares.this_behavior),
+        (declares.other_join, declares.other, declares.other_behavior),
     ):
-        side = settled(behaviour, node, declares.changes, side_of=table)
-        topology.add_processor(join, (table,), node.at, behaviour=side)
+        side = settled(behavior, node, declares.changes, side_of=table)
+        topology.add_processor(join, (table,), node.at, behavior=side)
     own = (declares.store,) if declares.store is not None else ()
     merged = TableJoinMerge(declares.store.name if declares.store is not None else None)
     merge = settled(merged, node, declares.changes)

@@ -1,6 +1,6 @@
-"""PURE. Applications that run on a cluster without having been declared, recognised by topics and groups."""
+"""PURE. Applications that run on a cluster without having been declared, recognized by topics and groups."""
 
-from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognised
-from infra.planner.adoption.recognition import INTERNAL_NAMES, recognise
+from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognized
+from infra.planner.adoption.recognition import INTERNAL_NAMES, recognize
 
-__all__ = ["INTERNAL_NAMES", "FoundApplication", "PassedOver", "Recognised", "recognise"]
+__all__ = ["INTERNAL_NAMES", "FoundApplication", "PassedOver", "Recognized", "recognize"]

@@ -46,7 +46,7 @@ class PassedOver:
 
 
 @attrs.frozen
-class Recognised:
+class Recognized:
     """Applications by id, topics left over by name; `stateless` are those that have no internal topics."""
 
     applications: tuple[FoundApplication, ...]

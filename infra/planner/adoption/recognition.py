@@ -13,7 +13,7 @@ import attrs
 from infra.model.cluster import LiveTopic
 from infra.model.survey import GroupFacts, Survey
 from infra.planner.adoption.candidates import Certainty, candidates, internal_to, is_internal_to, why_not
-from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognised
+from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognized
 from infra.planner.drift.orphans import looks_internal
 from infra.planner.wording import listed
 
@@ -29,7 +29,7 @@ _NUMBERED = re.compile(r"-(?:(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+|STATE-STO
 _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
 
 
-def recognise(survey: Survey, named: Collection[str] = (), vouched: Collection[str] = ()) -> Recognised:
+def recognize(survey: Survey, named: Collection[str] = (), vouched: Collection[str] = ()) -> Recognized:
     """Find the applications. `named` are ids of applications whose group is gone.
 
     Only topics that Kafka Streams certainly made are taken: those that the application's own group reads,
@@ -62,7 +62,7 @@ def recognise(survey: Survey, named: Collection[str] = (), vouched: Collection[s
     stateless = sorted(
         id_ for id_, certainty in known.items() if certainty is Certainty.CERTAIN and id_ not in owners
     )
-    return Recognised(applications, tuple(passed_over), tuple(stateless))
+    return Recognized(applications, tuple(passed_over), tuple(stateless))
 
 
 def _internal_looking(survey: Survey) -> Iterator[LiveTopic]:

@@ -1,4 +1,4 @@
-"""The application runs while its topics are to be re-initialised or deleted."""
+"""The application runs while its topics are to be re-initialized or deleted."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ def group_active(run: Run) -> Iterator[Problem]:
     """A running application would go on with state that has gone, or create the topics again.
 
     Whether a group of the streams protocol has members cannot be seen. Deletion then waits until the group
-    itself is deleted, which Kafka allows without members only; re-initialising, which needs its offsets, goes
+    itself is deleted, which Kafka allows without members only; re-initializing, which needs its offsets, goes
     on with a warning.
     """
     for situation in run.active:
@@ -19,9 +19,9 @@ def group_active(run: Run) -> Iterator[Problem]:
         group = run.snapshot.groups.get(situation.id)
         if is_asked and situation.is_lossy and group is not None and group.is_active:
             yield (
-                _unknown(group, "re-initialised")
+                _unknown(group, "re-initialized")
                 if group.members is None
-                else _active(group, "re-initialised")
+                else _active(group, "re-initialized")
             )
     for record in run.retired:
         group = run.snapshot.groups.get(record.application_id)

@@ -1,4 +1,4 @@
-"""`setup.reinitialize` is still set although there is nothing to re-initialise."""
+"""`setup.reinitialize` is still set although there is nothing to re-initialize."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def reinitialize_stays_on(situation: Situation) -> Iterator[Problem]:
     if not situation.is_lossy:
         yield situation.problem(
             ProblemCode.CONFIG_HAS_NO_EFFECT,
-            f"{situation.id} has `setup.reinitialize: true` and no lost topic to re-initialise.",
+            f"{situation.id} has `setup.reinitialize: true` and no lost topic to re-initialize.",
             expected="`setup.reinitialize` only for the one run that needs it",
             found="no lost topic",
             why="Left on, it lets the next loss of an internal topic pass: the topic would be created anew, "

@@ -17,7 +17,7 @@ def drift_text(drift: Drift) -> str:
 
 
 def drift_rich(drift: Drift) -> Text:
-    """Return the lines of `drift_text` with colours for a terminal."""
+    """Return the lines of `drift_text` with colors for a terminal."""
     parts = [Text(summary(drift), "bold")]
     for application in drift.applications:
         parts += _application(application)

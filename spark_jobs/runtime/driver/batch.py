@@ -47,7 +47,7 @@ class Batches:
             self._work(rows, batch, order, is_whole=not rest)
 
     def evaluated(self, rows: DataFrame) -> DataFrame:
-        """Return `rows` as tasks want them; of a stream once, for to analyse it takes as long as a batch."""
+        """Return `rows` as tasks want them; of a stream once, for to analyze it takes as long as a batch."""
         return rows if self.native is None else transformed(rows, self.native)
 
     def _work(self, rows: DataFrame, batch: int, order: WorkOrder, *, is_whole: bool) -> None:

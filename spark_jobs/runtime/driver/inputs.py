@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.model.behaviours import RunProcessor, TableTransformValues
+from infra.model.behaviors import RunProcessor, TableTransformValues
 from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.driver.reset import Reset
 from spark_jobs.runtime.engine.program import SubtopologyProgram
@@ -42,4 +42,4 @@ def query_input(program: SubtopologyProgram) -> QueryInput:
 
 
 def _may_schedule(node: Node) -> bool:
-    return isinstance(node, ProcessorNode) and isinstance(node.behaviour, RunProcessor | TableTransformValues)
+    return isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor | TableTransformValues)

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from infra.model.behaviours import (
-    Behaviour,
+from infra.model.behaviors import (
+    Behavior,
     Filter,
     Format,
     MapRecord,
@@ -34,8 +34,8 @@ def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
         }
     )
     for node in nodes:
-        if isinstance(node, ProcessorNode) and node.behaviour is not None:
-            rows = _through(rows, node.behaviour)
+        if isinstance(node, ProcessorNode) and node.behavior is not None:
+            rows = _through(rows, node.behavior)
     rows = rows.withColumns(
         {
             "key": written_column(sql.col("key"), settle(written.key, "key")),
@@ -45,8 +45,8 @@ def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
     return rows.select(*COLUMNS)
 
 
-def _through(rows: DataFrame, behaviour: Behaviour) -> DataFrame:
-    match behaviour:
+def _through(rows: DataFrame, behavior: Behavior) -> DataFrame:
+    match behavior:
         case PassThrough():
             return rows
         case NonNullKeyFilter():
@@ -59,7 +59,7 @@ def _through(rows: DataFrame, behaviour: Behaviour) -> DataFrame:
         case MapRecord(key=str() as key, value=value):
             new = {"key": sql.expr(key)}
             return rows.withColumns(new if value is None else new | {"value": sql.expr(value)})
-    raise AssertionError(behaviour)
+    raise AssertionError(behavior)
 
 
 def read_column(name: str, format_: Format) -> Column:

@@ -1,6 +1,6 @@
 """Whether an application's topics are as it needs them: before it starts, and while it runs (KIP-698).
 
-The judgement is the planner's. `manual`: what is wrong stops the application. `automatic`: what can be made
+The judgment is the planner's. `manual`: what is wrong stops the application. `automatic`: what can be made
 or put right is, with a warning.
 """
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import attrs
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from infra.model.nodes import Node, StateStore
 from spark_jobs.runtime.engine.records import Ambient, Value
 
@@ -58,7 +58,7 @@ class Program(Protocol):
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """In declaration order, with `reads`, `behaviour` and `writes` set."""
+        """In declaration order, with `reads`, `behavior` and `writes` set."""
         ...
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from infra.model.behaviours import Reads, Writes
+from infra.model.behaviors import Reads, Writes
 from infra.model.nodes import SinkNode, SourceNode
 from spark_jobs.runtime.engine.error_handlers import Failures
 from spark_jobs.runtime.engine.expressions import milliseconds

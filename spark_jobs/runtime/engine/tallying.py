@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from infra.model.behaviours import AggregationKind, Reads, RunProcessor, StreamAggregate
+from infra.model.behaviors import AggregationKind, Reads, RunProcessor, StreamAggregate
 from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.records import InputRecord, Value
 
@@ -60,14 +60,14 @@ def counted(nodes: Iterable[Node]) -> Counted | None:
     nodes = tuple(nodes)
     sources = [node for node in nodes if isinstance(node, SourceNode)]
     if len(sources) != 1 or any(
-        isinstance(node, ProcessorNode) and isinstance(node.behaviour, RunProcessor) for node in nodes
+        isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor) for node in nodes
     ):
         return None
     (source,) = sources
     readers = [node for node in nodes if not isinstance(node, SourceNode) and source.name in node.parents]
     match source.reads, readers:
-        case reads, [ProcessorNode(behaviour=StreamAggregate(window=None) as behaviour) as node] if (
-            behaviour.aggregation.kind is AggregationKind.COUNT and (reads is None or _is_plain(reads))
+        case reads, [ProcessorNode(behavior=StreamAggregate(window=None) as behavior) as node] if (
+            behavior.aggregation.kind is AggregationKind.COUNT and (reads is None or _is_plain(reads))
         ):
             return Counted(source=source, node=node)
     return None

@@ -290,10 +290,10 @@ class Task:
         return Counting(found.node.name, key.deserialize, absorb)
 
     def _operator(self, node: ProcessorNode, children: Mapping[str, Process], forward: Process) -> Process:
-        if node.behaviour is None:
+        if node.behavior is None:
             raise NotRunnableError(f"{node.name} comes from a text that does not say what it does")
-        factory = FACTORIES[type(node.behaviour)]
-        process = factory(node.behaviour, OperatorContext(node, children, forward, self))
+        factory = FACTORIES[type(node.behavior)]
+        process = factory(node.behavior, OperatorContext(node, children, forward, self))
         return process if self.failures.stops else self._surviving(process)
 
     def _surviving(self, process: Process) -> Process:

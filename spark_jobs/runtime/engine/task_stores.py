@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from infra.model.behaviours import RunProcessor, StreamAggregate
+from infra.model.behaviors import RunProcessor, StreamAggregate
 from infra.model.nodes import ProcessorNode, StateStore
 from spark_jobs.runtime.engine.records import Value
 from spark_jobs.runtime.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
@@ -23,17 +23,17 @@ class TaskStores:
         self._lent = lent
         self._kept = {store.name: store for store in services.program.stores}
         self._open: dict[str, OpenStore] = {}
-        behaviours = [node.behaviour for node in services.program.nodes if isinstance(node, ProcessorNode)]
+        behaviors = [node.behavior for node in services.program.nodes if isinstance(node, ProcessorNode)]
         self._emit_on_close = frozenset(
-            behaviour.store
-            for behaviour in behaviours
-            if isinstance(behaviour, StreamAggregate) and behaviour.emit_on_close
+            behavior.store
+            for behavior in behaviors
+            if isinstance(behavior, StreamAggregate) and behavior.emit_on_close
         )
         self._of_operators = frozenset(
             store
-            for behaviour in behaviours
-            if not isinstance(behaviour, RunProcessor)
-            and isinstance(store := getattr(behaviour, "store", None), str)
+            for behavior in behaviors
+            if not isinstance(behavior, RunProcessor)
+            and isinstance(store := getattr(behavior, "store", None), str)
         )
 
     def typed(self, name: str) -> Value:

@@ -2,7 +2,7 @@
 
 The tasks of a batch work off their parts one after the other, each with its whole stretch of time. Read in
 the order of offsets, the first one's last record would make most of what the others wrote late. In Kafka
-Streams tasks advance side by side, so that neighbours in a partition are of about the same time. So a record
+Streams tasks advance side by side, so that neighbors in a partition are of about the same time. So a record
 says which task wrote it, and the reader lets the task go on that has come least far in time.
 """
 

@@ -34,7 +34,7 @@ def test_what_is_refused_is_an_error(family: str) -> None:
         assert errors(built(text).problems), title
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILIES) - REFUSED - {"optimisation"}))
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - REFUSED - {"optimization"}))
 def test_what_is_not_refused_has_no_error(family: str) -> None:
     for title, text in texts(family):
         assert not errors(built(text).problems), title

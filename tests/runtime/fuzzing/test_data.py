@@ -11,7 +11,7 @@ from typing import Any, Literal
 import attrs
 import pytest
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from infra.spec import load_text
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import engine_settings

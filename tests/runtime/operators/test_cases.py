@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from infra.model.nodes import SinkNode
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import OutputRecord, Windowed

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from infra.model.behaviours import Format, RecordFormat
+from infra.model.behaviors import Format, RecordFormat
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode, StateStore
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 
@@ -32,7 +32,7 @@ def _node(program: SubtopologyProgram, node: Node) -> Iterator[str]:
         yield f"    {_options(node.writes)}"
     else:
         yield f"  {node.name} <- {', '.join(node.parents)}{_stores(node)}"
-        yield f"    {_options(node.behaviour)}"
+        yield f"    {_options(node.behavior)}"
 
 
 def _stores(node: ProcessorNode) -> str:

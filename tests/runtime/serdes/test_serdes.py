@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.records import Value, Windowed
 from spark_jobs.runtime.engine.serdes import (
     DeserializationError,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.records import Ambient
 from spark_jobs.runtime.engine.serdes import serde_of
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.records import Ambient, OutputRecord, Windowed
 from spark_jobs.runtime.engine.serdes import serde_of
 from spark_jobs.runtime.engine.stores.clock import Clock

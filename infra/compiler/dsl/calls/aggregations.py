@@ -16,8 +16,8 @@ from infra.compiler.dsl.stores import (
     windowed_store,
 )
 from infra.model import operators as op
-from infra.model.behaviours import Aggregation as Functions
-from infra.model.behaviours import AggregationKind, RecordFormat, StreamAggregate
+from infra.model.behaviors import Aggregation as Functions
+from infra.model.behaviors import AggregationKind, RecordFormat, StreamAggregate
 from infra.model.windows import SlidingWindow
 
 AnyAggregation = op.Count | op.Reduce | op.Aggregate
@@ -66,8 +66,8 @@ def _plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: st
     name = builder.named(call.name, prefix)
     parent, sources = _parent(builder, on, call, store)
     changes = Changes()
-    behaviour = StreamAggregate(store.name, functions_of(call))
-    declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
+    behavior = StreamAggregate(store.name, functions_of(call))
+    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
     node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
     return Table(name, sources, node, View.of(store.name), changes, record)
 
@@ -81,8 +81,8 @@ def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix
     parent, sources = _parent(builder, on.grouped, call, store)
     grace = close_grace_ms(on.window)
     changes = Changes()
-    behaviour = StreamAggregate(store.name, functions_of(call), on.window, emit_on_close=on.emit_on_close)
-    declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
+    behavior = StreamAggregate(store.name, functions_of(call), on.window, emit_on_close=on.emit_on_close)
+    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
     node = builder.add(name, declares, parent, versioned=False, grace_ms=grace)
     return Table(name, sources, node, View.of(store.name), changes, windowed(record, on.window))
 

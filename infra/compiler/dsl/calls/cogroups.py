@@ -25,7 +25,7 @@ from infra.compiler.dsl.stores import (
     windowed_store,
 )
 from infra.model import operators as op
-from infra.model.behaviours import Aggregation, AggregationKind, PassThrough, RecordFormat, StreamAggregate
+from infra.model.behaviors import Aggregation, AggregationKind, PassThrough, RecordFormat, StreamAggregate
 from infra.model.problems import Problem
 from infra.model.windows import Window
 
@@ -112,11 +112,11 @@ def _table(
         name = builder.suffixed(call.name, f"-cogroup-agg-{position}", AGGREGATE)
         add = builder.cogroup_inputs[on][grouped]
         functions = Aggregation(AggregationKind.AGGREGATE, init=call.init, add=add, merge=call.merge)
-        behaviour = StreamAggregate(store.name, functions, window)
-        declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
+        behavior = StreamAggregate(store.name, functions, window)
+        declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
         processors.append(builder.add(name, declares, parent, versioned=versioned, grace_ms=grace_ms))
     merge = builder.suffixed(call.name, "-cogroup-merge", MERGE)
-    node = builder.add(merge, WritesProcessor(merge, behaviour=PassThrough()), *processors)
+    node = builder.add(merge, WritesProcessor(merge, behavior=PassThrough()), *processors)
     read = [{parent.name} if grouped.rekeyed else grouped.sources for grouped, parent in parents.items()]
     builder.lose(merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read))
     record = _record(on, call)

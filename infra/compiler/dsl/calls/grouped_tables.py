@@ -10,7 +10,7 @@ from infra.compiler.dsl.handles import GroupedTable, Handle, Table, View
 from infra.compiler.dsl.naming import REPARTITION_SUFFIX
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
 from infra.model import operators as op
-from infra.model.behaviours import TableAggregate
+from infra.model.behaviors import TableAggregate
 
 AGGREGATE = "KTABLE-AGGREGATE-"
 REDUCE = "KTABLE-REDUCE-"
@@ -47,7 +47,7 @@ def _aggregate(
     builder.attach(repartition, on.node)
     builder.read_instead(source, repartition)
     changes = Changes()
-    behaviour = TableAggregate(store.name, functions_of(call))
-    declares = WritesProcessor(name, (store,), behaviour=behaviour, changes=changes)
+    behavior = TableAggregate(store.name, functions_of(call))
+    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
     node = builder.add(name, declares, repartition, versioned=is_versioned(call.materialized))
     return Table(name, frozenset({source}), node, View.of(store.name), changes, record)

@@ -6,7 +6,7 @@ from infra.compiler.dsl.formats import rekeyed, told
 from infra.compiler.dsl.handles import GroupedStream, Handle, Stream, WindowedStream
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.model import operators as op
-from infra.model.behaviours import MapRecord
+from infra.model.behaviors import MapRecord
 from infra.model.windows import (
     HoppingWindow,
     SessionWindow,
@@ -24,7 +24,7 @@ def group_by_key(_builder: Builder, on: Stream, call: op.GroupByKey) -> Handle:
 def group_by(builder: Builder, on: Stream, call: op.GroupBy) -> Handle:
     """The name of `Grouped` becomes the name of the key selector, too."""
     name = builder.named(call.name, "KSTREAM-KEY-SELECT-")
-    declares = WritesProcessor(name, behaviour=MapRecord(call.key, keeps_value=True))
+    declares = WritesProcessor(name, behavior=MapRecord(call.key, keeps_value=True))
     record = rekeyed(on.record, call.serdes)
     node = builder.add(name, declares, on.node, changes_key=True)
     return GroupedStream(name, on.sources, node, rekeyed=True, group=call.name, record=record)

@@ -10,13 +10,13 @@ from infra.compiler.dsl.handles import Handle, Stream, Table, View
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned
 from infra.model import operators as op
-from infra.model.behaviours import TableSource
+from infra.model.behaviors import TableSource
 
 TO_TABLE = "KSTREAM-TOTABLE-"
 
 
 def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
-    """`KStream#repartition`: an own topic for this call alone, which no optimisation merges."""
+    """`KStream#repartition`: an own topic for this call alone, which no optimization merges."""
     if call.partitions is not None and call.partitions < 1:
         builder.refuse(
             refused(
@@ -57,7 +57,7 @@ def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
         sources = frozenset({parent.name})
     reserved = reserve(store_name, call, record)
     changes = Changes(source=reserved)
-    declares = WritesProcessor(name, reserved=reserved, behaviour=TableSource(None), changes=changes)
+    declares = WritesProcessor(name, reserved=reserved, behavior=TableSource(None), changes=changes)
     node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
     return Table(name, sources, node, View.of(store_name, reserved), changes, record)
 

@@ -9,7 +9,7 @@ from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Tab
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Reserved, built_store, is_versioned, key_value_store
 from infra.model import operators as op
-from infra.model.behaviours import Reads, RecordFormat
+from infra.model.behaviors import Reads, RecordFormat
 
 SOURCE = "KSTREAM-SOURCE-"
 TABLE_SOURCE = "KTABLE-SOURCE-"

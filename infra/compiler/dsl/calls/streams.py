@@ -9,7 +9,7 @@ from infra.compiler.dsl.formats import rekeyed, told
 from infra.compiler.dsl.handles import Branches, Handle, Nothing, Stream
 from infra.compiler.dsl.refusals import unfit
 from infra.compiler.dsl.stores import built_store
-from infra.model import behaviours as does
+from infra.model import behaviors as does
 from infra.model import operators as op
 from infra.model.operators import TransformKind
 
@@ -45,7 +45,7 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
     name = builder.named(call.name, _PREFIXES[call.kind])
     node = builder.add(
         name,
-        WritesProcessor(name, behaviour=_BEHAVIOURS[call.kind](call)),
+        WritesProcessor(name, behavior=_BEHAVIORS[call.kind](call)),
         on.node,
         changes_key=changes_key,
         changes_value=call.kind in _CHANGE_VALUE,
@@ -56,7 +56,7 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
     return Stream(name, on.sources, node, on.rekeyed or changes_key, record)
 
 
-_BEHAVIOURS: Mapping[TransformKind, Callable[[op.Transform], does.Behaviour]] = {
+_BEHAVIORS: Mapping[TransformKind, Callable[[op.Transform], does.Behavior]] = {
     TransformKind.FILTER: lambda call: does.Filter(call.where),
     TransformKind.FILTER_NOT: lambda call: does.Filter(call.where, negate=True),
     TransformKind.MAP: lambda call: does.MapRecord(call.key, call.value),
@@ -78,7 +78,7 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        WritesProcessor(name, stores, call.stores, behaviour=_runs(call)),
+        WritesProcessor(name, stores, call.stores, behavior=_runs(call)),
         on.node,
         changes_key=fixed,
         changes_value=fixed,
@@ -98,7 +98,7 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        WritesProcessor(name, stores, call.stores, behaviour=_runs(call)),
+        WritesProcessor(name, stores, call.stores, behavior=_runs(call)),
         on.node,
         changes_value=builder.config.process_changes_key,
     )
@@ -118,7 +118,7 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
         )
     name = builder.named(call.name, "KSTREAM-MERGE-")
     node = builder.add(
-        name, WritesProcessor(name, behaviour=does.PassThrough()), on.node, other.node, is_merge=True
+        name, WritesProcessor(name, behavior=does.PassThrough()), on.node, other.node, is_merge=True
     )
     return Stream(name, on.sources | other.sources, node, on.rekeyed or other.rekeyed, on.record)
 
@@ -139,14 +139,14 @@ def split(builder: Builder, on: Stream, call: op.Split, then: Callable[[op.Branc
         splitter + (branch.name if branch.name is not None else str(position))
         for position, branch in branches
     ]
-    behaviour = does.Branch(
+    behavior = does.Branch(
         tuple(branch.where for branch in call.branches),
         tuple(names[: len(call.branches)]),
         names[-1] if call.default is not None else None,
     )
-    node = builder.add(splitter, WritesProcessor(splitter, behaviour=behaviour), on.node)
+    node = builder.add(splitter, WritesProcessor(splitter, behavior=behavior), on.node)
     for name, (_, branch) in zip(names, branches, strict=True):
         builder.names.burn()
-        child = builder.add(name, WritesProcessor(name, behaviour=does.PassThrough()), node)
+        child = builder.add(name, WritesProcessor(name, behavior=does.PassThrough()), node)
         then(branch, Stream(name, on.sources, child, on.rekeyed, on.record))
     return Branches()

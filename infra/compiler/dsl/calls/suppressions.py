@@ -8,7 +8,7 @@ from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.refusals import refused, unfit
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
-from infra.model.behaviours import Keeps, SuppressedView, TableSuppress
+from infra.model.behaviors import Keeps, SuppressedView, TableSuppress
 from infra.model.nodes import ChangelogKind
 from infra.model.operators.grouping import SuppressUntil
 from infra.model.problems import Problem
@@ -40,14 +40,14 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     on.view.materialize()
     changes = Changes.derived(on.changes)
     changes.send_old()
-    declares = WritesProcessor(name, (store,), behaviour=_behaviour(on, call, store_name))
+    declares = WritesProcessor(name, (store,), behavior=_behavior(on, call, store_name))
     node = builder.add(name, declares, on.node, versioned=False)
     builder.lose(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
     view = View((store_name, *on.view.stores), SuppressedView(on.view.values, store_name))
     return Table(name, frozenset({on.name}), node, view, changes, on.record)
 
 
-def _behaviour(on: Table, call: op.Suppress, store: str) -> TableSuppress:
+def _behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
     until_close = call.until is SuppressUntil.WINDOW_CLOSES
     waits = on.node.window_grace_ms if until_close else call.time_limit_ms
     return TableSuppress(

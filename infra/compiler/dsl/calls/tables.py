@@ -10,9 +10,9 @@ from infra.compiler.dsl.formats import rekeyed, told, told_by_store
 from infra.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
 from infra.compiler.dsl.refusals import lint
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
-from infra.model import behaviours as does
+from infra.model import behaviors as does
 from infra.model import operators as op
-from infra.model.behaviours import RecordFormat, TableView
+from infra.model.behaviors import RecordFormat, TableView
 from infra.model.operators import TransformKind
 from infra.model.problems import Problem, ProblemCode
 
@@ -46,11 +46,9 @@ class _Made:
     def store_name(self) -> str | None:
         return self.store.name if self.store is not None else None
 
-    def declare(
-        self, name: str, behaviour: does.Behaviour, connected: tuple[str, ...] = ()
-    ) -> WritesProcessor:
+    def declare(self, name: str, behavior: does.Behavior, connected: tuple[str, ...] = ()) -> WritesProcessor:
         stores = () if self.store is None else (self.store,)
-        return WritesProcessor(name, stores, connected, behaviour=behaviour, changes=self.changes)
+        return WritesProcessor(name, stores, connected, behavior=behavior, changes=self.changes)
 
 
 def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
@@ -60,19 +58,19 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     made = _Made.of(builder, on, call)
     name = builder.named(call.name, prefix)
     parent = on.view.values
-    behaviour: does.Behaviour
+    behavior: does.Behavior
     values: TableView
     if call.kind is TransformKind.MAP_VALUES:
-        behaviour = does.TableMapValues(call.value, parent, made.store_name)
+        behavior = does.TableMapValues(call.value, parent, made.store_name)
         values = does.MappedView(parent, call.value)
     else:
         negate = call.kind is TransformKind.FILTER_NOT
-        behaviour = does.TableFilter(call.where, negate, parent, made.store_name)
+        behavior = does.TableFilter(call.where, negate, parent, made.store_name)
         values = does.FilteredView(parent, call.where, negate)
         # asks for old values where that costs nothing, so as to keep needless tombstones back
         on.changes.send_old(only_if_kept=True)
         made.changes.sends_old = on.changes.sends_old
-    return _derived(builder, on, call, made, made.declare(name, behaviour), values)
+    return _derived(builder, on, call, made, made.declare(name, behavior), values)
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
@@ -82,8 +80,8 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
     if call.connected:
         builder.refuse(_ignored(builder, name, call))
     parent = on.view.values
-    behaviour = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
-    declares = made.declare(name, behaviour, call.stores)
+    behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
+    declares = made.declare(name, behavior, call.stores)
     return _derived(builder, on, call, made, declares, does.TransformedView(parent, name))
 
 
@@ -118,19 +116,19 @@ def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
 def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
     """`KTable#toStream`; with a key selector a second node, `selectKey`, that makes a repartition due."""
     name = builder.named(call.name, "KTABLE-TOSTREAM-")
-    node = builder.add(name, WritesProcessor(name, behaviour=does.TableToStream()), on.node)
+    node = builder.add(name, WritesProcessor(name, behavior=does.TableToStream()), on.node)
     if not call.selects_key:
         return Stream(name, on.sources, node, record=on.record)
     selector = builder.names.processor("KSTREAM-KEY-SELECT-")
-    declares = WritesProcessor(selector, behaviour=does.MapRecord(call.key, keeps_value=True))
+    declares = WritesProcessor(selector, behavior=does.MapRecord(call.key, keeps_value=True))
     selected = builder.add(selector, declares, node, changes_key=True)
     return Stream(selector, on.sources, selected, rekeyed=True, record=rekeyed(on.record, None))
 
 
 def group_by(builder: Builder, on: Table, call: op.GroupBy) -> Handle:
     name = builder.named(call.name, "KTABLE-SELECT-")
-    behaviour = does.TableRepartitionMap(call.key, call.value, on.view.values)
-    node = builder.add(name, WritesProcessor(name, behaviour=behaviour), on.node)
+    behavior = does.TableRepartitionMap(call.key, call.value, on.view.values)
+    node = builder.add(name, WritesProcessor(name, behavior=behavior), on.node)
     on.view.materialize()
     on.changes.send_old()
     return GroupedTable(name, node, call.name, rekeyed(on.record, call.serdes))

@@ -1,4 +1,4 @@
-"""One operator for each behaviour of `infra.model.behaviours`. `FACTORIES` says which."""
+"""One operator for each behavior of `infra.model.behaviors`. `FACTORIES` says which."""
 
 from collections.abc import Mapping
 
@@ -20,4 +20,4 @@ FACTORIES: Mapping[type, OperatorFactory] = {
     **processors.FACTORIES,
     **joins.FACTORIES,
 }
-"""Behaviour's class → how its operator is built. Each module of a family has a table of its own."""
+"""Behavior's class → how its operator is built. Each module of a family has a table of its own."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import attrs
 
-from infra.model.behaviours import Aggregation, AggregationKind
+from infra.model.behaviors import Aggregation, AggregationKind
 from spark_jobs.runtime.engine.operators.interface import NotRunnableError, OperatorContext
 from spark_jobs.runtime.engine.records import Value
 

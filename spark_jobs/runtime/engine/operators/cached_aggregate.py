@@ -7,7 +7,7 @@ what is forwarded and logged is the same, in the order of the keys' latest updat
 from collections.abc import Callable
 from typing import Final
 
-from infra.model.behaviours import AggregationKind, StreamAggregate
+from infra.model.behaviors import AggregationKind, StreamAggregate
 from infra.model.nodes import ProcessorNode
 from spark_jobs.runtime.engine.operators.aggregation import functions_of
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
@@ -22,26 +22,26 @@ Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 """(key, total, its timestamp, the latest record's timestamp, headers, input record)"""
 
 
-def caches_alone(behaviour: StreamAggregate, context: OperatorContext) -> bool:
+def caches_alone(behavior: StreamAggregate, context: OperatorContext) -> bool:
     """Whether the store has a cache and no other node is connected to it."""
-    typed = context.task.typed_store(behaviour.store)
+    typed = context.task.typed_store(behavior.store)
     users = [
         node
         for node in context.task.program.nodes
-        if isinstance(node, ProcessorNode) and behaviour.store in node.stores
+        if isinstance(node, ProcessorNode) and behavior.store in node.stores
     ]
     return type(typed) is TimestampedKeyValueBytes and isinstance(typed.below, Cached) and len(users) == 1
 
 
-def cached_aggregate(behaviour: StreamAggregate, context: OperatorContext) -> Process:
-    functions = functions_of(behaviour.aggregation, context)
+def cached_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Process:
+    functions = functions_of(behavior.aggregation, context)
     init, add = functions.init, functions.add
-    typed = context.store(behaviour.store, TimestampedKeyValueBytes)
+    typed = context.store(behavior.store, TimestampedKeyValueBytes)
     serialize_key, deserialize = typed.key_serde.serialize, typed.value_serde.deserialize
     name, drop, ambient = context.node.name, context.task.drop, context.task.ambient
     pending: dict[bytes, Pending] = {}
     take = pending.pop
-    read = _flushed_into(typed, pending, behaviour, context)
+    read = _flushed_into(typed, pending, behavior, context)
 
     def before(plain: bytes, timestamp: int) -> tuple[Value, int]:
         """Take out the key's total so far and its time, those of a key that has none if need be."""
@@ -66,7 +66,7 @@ def cached_aggregate(behaviour: StreamAggregate, context: OperatorContext) -> Pr
         total, time = before(plain, latest)
         pending[plain] = (key, total + times, time, last[_TIMESTAMP], last[_HEADERS], last)
 
-    if behaviour.aggregation.kind is AggregationKind.COUNT:
+    if behavior.aggregation.kind is AggregationKind.COUNT:
         context.task.on_tallies(name, absorb)
     return process
 
@@ -74,16 +74,16 @@ def cached_aggregate(behaviour: StreamAggregate, context: OperatorContext) -> Pr
 def _flushed_into(
     typed: TimestampedKeyValueBytes,
     pending: dict[bytes, Pending],
-    behaviour: StreamAggregate,
+    behavior: StreamAggregate,
     context: OperatorContext,
 ) -> Callable[[bytes], bytes | None]:
     """Has the pending totals written and forwarded in the cache's turn; gives the look-up below the cache."""
     cache = typed.below
     if not isinstance(cache, Cached):
-        raise TypeError(f"{behaviour.store} has no cache")
+        raise TypeError(f"{behavior.store} has no cache")
     read, put = cache.below.overlay.get, cache.below.put
     serialize, deserialize = typed.value_serde.serialize, typed.value_serde.deserialize
-    forward, ambient, sends_old = context.forward, context.task.ambient, behaviour.sends_old
+    forward, ambient, sends_old = context.forward, context.task.ambient, behavior.sends_old
 
     def flush() -> None:
         totals = list(pending.items())

@@ -6,7 +6,7 @@ read in one go; the changelog's value is its second half.
 
 from struct import Struct
 
-from infra.model.behaviours import StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
 from spark_jobs.runtime.engine.records import Headers, Value
 from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
@@ -15,9 +15,9 @@ from spark_jobs.runtime.engine.stores.layers import Logged
 _STORED = Struct(">qq")
 
 
-def counts_fast(behaviour: StreamAggregate, context: OperatorContext) -> bool:
+def counts_fast(behavior: StreamAggregate, context: OperatorContext) -> bool:
     """Whether the store is timestamped, on disk too, holds longs and has no cache."""
-    typed = context.task.typed_store(behaviour.store)
+    typed = context.task.typed_store(behavior.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)
@@ -26,8 +26,8 @@ def counts_fast(behaviour: StreamAggregate, context: OperatorContext) -> bool:
     )
 
 
-def count_fast(behaviour: StreamAggregate, context: OperatorContext) -> Process:
-    typed = context.store(behaviour.store, TimestampedKeyValueBytes)
+def count_fast(behavior: StreamAggregate, context: OperatorContext) -> Process:
+    typed = context.store(behavior.store, TimestampedKeyValueBytes)
     serialize_key = typed.key_serde.serialize
     overlay = typed.below.overlay
     written, read = overlay.written, overlay.get
@@ -36,9 +36,9 @@ def count_fast(behaviour: StreamAggregate, context: OperatorContext) -> Process:
         context.node.name,
         context.task.drop,
         context.forward,
-        behaviour.sends_old,
+        behavior.sends_old,
     )
-    changelog = context.task.program.changelog(behaviour.store)
+    changelog = context.task.program.changelog(behavior.store)
     partition, append = context.task.partition, context.task.append
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:

@@ -1,6 +1,6 @@
 """How an operator is built and called.
 
-An operator is a function made once for each node of a task: `build(behaviour, context) -> Process`.
+An operator is a function made once for each node of a task: `build(behavior, context) -> Process`.
 Calling it with (key, value, timestamp, headers) handles one record; it hands results on by calling
 `context.forward`, which is the only child's own function or calls all children, depth first, in declaration
 order. Tables' operators get a `Change` as value.
@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import attrs
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from infra.model.nodes import ProcessorNode
 from spark_jobs.processors import Cancellable, PunctuationType
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Program, Serde
@@ -132,4 +132,4 @@ class OperatorContext:
 
 
 class OperatorFactory(Protocol):
-    def __call__(self, behaviour: Value, context: OperatorContext, /) -> Process: ...
+    def __call__(self, behavior: Value, context: OperatorContext, /) -> Process: ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from infra.model.behaviours import RunProcessor
+from infra.model.behaviors import RunProcessor
 from spark_jobs.processors import Cancellable, PunctuationType, Record, RecordMetadata
 from spark_jobs.runtime.engine.operators.interface import (
     NotRunnableError,
@@ -85,10 +85,10 @@ class TaskProcessorContext:
             raise ValueError(f"{self._context.node.name} has no child {name}") from None
 
 
-def run_processor(behaviour: RunProcessor, context: OperatorContext) -> Process:
+def run_processor(behavior: RunProcessor, context: OperatorContext) -> Process:
     """`process`, `processValues`, `addProcessor`."""
-    own = TaskProcessorContext(context, fixed_key=behaviour.values_only)
-    handle = _started(behaviour.processor_class, context, own).process
+    own = TaskProcessorContext(context, fixed_key=behavior.values_only)
+    handle = _started(behavior.processor_class, context, own).process
     ambient = context.task.ambient
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -126,7 +126,7 @@ def value_transformer(class_name: str | None, context: OperatorContext) -> Trans
 
 
 def _started(class_name: str | None, context: OperatorContext, own: TaskProcessorContext) -> Value:
-    """An instance that is initialised when the whole task is built, and closed with it."""
+    """An instance that is initialized when the whole task is built, and closed with it."""
     if class_name is None:
         raise NotRunnableError(f"{context.node.name} names no class: the document does not say what it does")
     instance = context.task.program.load(class_name)()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from infra.model.behaviours import StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from infra.model.windows import SessionWindow
 from spark_jobs.runtime.engine.operators.aggregation import functions_of
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
@@ -16,15 +16,15 @@ _END_AT = -16
 _START_AT = -8
 
 
-def session_aggregate(behaviour: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
+def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
     """Null keys are dropped. Sessions that a record joins are deleted and merged into one, oldest first."""
     gap, grace = window.gap_ms, window.grace_ms
-    functions = functions_of(behaviour.aggregation, context)
+    functions = functions_of(behavior.aggregation, context)
     init, add, merge = functions.init, functions.add, functions.merge
-    store = context.store(behaviour.store, SessionBytes)
-    change = _changes(behaviour, store, context)
+    store = context.store(behavior.store, SessionBytes)
+    change = _changes(behavior, store, context)
     observed = context.clock()
-    emission = _emission(behaviour, store, context) if behaviour.emit_on_close else None
+    emission = _emission(behavior, store, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -58,7 +58,7 @@ def session_aggregate(behaviour: StreamAggregate, window: SessionWindow, context
 Changes = Callable[[Windowed, Value, Value, tuple[int, Headers]], None]
 
 
-def _changes(behaviour: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
+def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
     """(session, new, old, (timestamp, headers)): puts and forwards; such results carry no headers."""
     ambient = context.task.ambient
     forwarding = Forwarding(
@@ -66,10 +66,10 @@ def _changes(behaviour: StreamAggregate, store: SessionBytes, context: OperatorC
         context,
         lambda place: _session_of(place, store),
         store.value_serde.deserialize,
-        sends_old=behaviour.sends_old,
+        sends_old=behavior.sends_old,
         timestamped=False,
     )
-    cached, on_close = forwarding.cached, behaviour.emit_on_close
+    cached, on_close = forwarding.cached, behavior.emit_on_close
 
     def change(session: Windowed, new: Value, old: Value, at: tuple[int, Headers]) -> None:
         store.put(session, new, (*at, ambient.record))
@@ -85,7 +85,7 @@ def _session_of(place: bytes, store: SessionBytes) -> Windowed:
     return Windowed(store.key_serde.deserialize(place[SEGMENT:_END_AT]), start, end)
 
 
-def _emission(behaviour: StreamAggregate, store: SessionBytes, context: OperatorContext) -> EmissionOnClose:
+def _emission(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> EmissionOnClose:
     def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
         first_end, last_end = max(0, last), close_time - 1
         if last_end < first_end:
@@ -93,4 +93,4 @@ def _emission(behaviour: StreamAggregate, store: SessionBytes, context: Operator
         ended = store.sessions_ended(first_end, last_end)
         return ((session, value, session.end) for session, value in ended)
 
-    return EmissionOnClose(context, behaviour.store, store.segments.retention, closed)
+    return EmissionOnClose(context, behavior.store, store.segments.retention, closed)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from infra.model.behaviours import StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from infra.model.windows import SlidingWindow
 from spark_jobs.runtime.engine.operators.aggregation import Functions, functions_of
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
@@ -16,13 +16,13 @@ from spark_jobs.runtime.engine.operators.window_results import EmissionOnClose, 
 from spark_jobs.runtime.engine.records import Headers, Value, Windowed
 
 
-def sliding_aggregate(behaviour: StreamAggregate, window: SlidingWindow, context: OperatorContext) -> Process:
+def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context: OperatorContext) -> Process:
     """Null keys and values are dropped, and records whose last window is closed."""
     difference, grace = window.difference_ms, window.grace_ms
-    functions = functions_of(behaviour.aggregation, context)
-    results = WindowResults(behaviour, difference, context)
+    functions = functions_of(behavior.aggregation, context)
+    results = WindowResults(behavior, difference, context)
     observed = context.clock()
-    emission = _emission(results, difference, context) if behaviour.emit_on_close else None
+    emission = _emission(results, difference, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from infra.model.behaviours import (
+from infra.model.behaviors import (
     Branch,
     Filter,
     FlatMap,
@@ -22,15 +22,15 @@ from spark_jobs.runtime.engine.records import Headers, Value
 _PARAMETERS = ("key", "value", "timestamp", "headers")
 
 
-def pass_through(behaviour: PassThrough, context: OperatorContext) -> Process:
-    del behaviour
+def pass_through(behavior: PassThrough, context: OperatorContext) -> Process:
+    del behavior
     return context.forward
 
 
-def filter_records(behaviour: Filter, context: OperatorContext) -> Process:
+def filter_records(behavior: Filter, context: OperatorContext) -> Process:
     """A predicate that is null holds neither for `filter` nor for `filterNot`."""
-    where = context.expression(behaviour.where, *_PARAMETERS)
-    wanted = not behaviour.negate
+    where = context.expression(behavior.where, *_PARAMETERS)
+    wanted = not behavior.negate
     forward = context.forward
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -40,18 +40,18 @@ def filter_records(behaviour: Filter, context: OperatorContext) -> Process:
     return process
 
 
-def map_record(behaviour: MapRecord, context: OperatorContext) -> Process:
+def map_record(behavior: MapRecord, context: OperatorContext) -> Process:
     """`map` and `selectKey`."""
     forward = context.forward
-    new_key = context.expression(behaviour.key, *_PARAMETERS)
-    if behaviour.keeps_value:
+    new_key = context.expression(behavior.key, *_PARAMETERS)
+    if behavior.keeps_value:
 
         def select_key(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
             forward(new_key(key, value, timestamp, headers), value, timestamp, headers)
 
         return select_key
 
-    new_value = context.expression(behaviour.value, *_PARAMETERS)
+    new_value = context.expression(behavior.value, *_PARAMETERS)
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         forward(
@@ -64,8 +64,8 @@ def map_record(behaviour: MapRecord, context: OperatorContext) -> Process:
     return process
 
 
-def map_values(behaviour: MapValues, context: OperatorContext) -> Process:
-    new_value = context.expression(behaviour.value, *_PARAMETERS)
+def map_values(behavior: MapValues, context: OperatorContext) -> Process:
+    new_value = context.expression(behavior.value, *_PARAMETERS)
     forward = context.forward
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -74,8 +74,8 @@ def map_values(behaviour: MapValues, context: OperatorContext) -> Process:
     return process
 
 
-def flat_map(behaviour: FlatMap, context: OperatorContext) -> Process:
-    each = context.expression(behaviour.each, *_PARAMETERS)
+def flat_map(behavior: FlatMap, context: OperatorContext) -> Process:
+    each = context.expression(behavior.each, *_PARAMETERS)
     forward = context.forward
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -85,8 +85,8 @@ def flat_map(behaviour: FlatMap, context: OperatorContext) -> Process:
     return process
 
 
-def flat_map_values(behaviour: FlatMapValues, context: OperatorContext) -> Process:
-    each = context.expression(behaviour.each, *_PARAMETERS)
+def flat_map_values(behavior: FlatMapValues, context: OperatorContext) -> Process:
+    each = context.expression(behavior.each, *_PARAMETERS)
     forward = context.forward
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -96,10 +96,10 @@ def flat_map_values(behaviour: FlatMapValues, context: OperatorContext) -> Proce
     return process
 
 
-def peek(behaviour: Peek, context: OperatorContext) -> Process:
+def peek(behavior: Peek, context: OperatorContext) -> Process:
     """What `each` yields is logged under the node's name; without it key and value are, by `print` alone."""
-    look = _look(behaviour, context)
-    if behaviour.kind != "peek":
+    look = _look(behavior, context)
+    if behavior.kind != "peek":
         return look
     forward = context.forward
 
@@ -110,23 +110,23 @@ def peek(behaviour: Peek, context: OperatorContext) -> Process:
     return process
 
 
-def _look(behaviour: Peek, context: OperatorContext) -> Process:
+def _look(behavior: Peek, context: OperatorContext) -> Process:
     log = structlog.get_logger(context.node.name).info
-    if behaviour.each is not None:
-        each = context.expression(behaviour.each, *_PARAMETERS)
-        return lambda *record: log(behaviour.kind, value=each(*record))
-    if behaviour.kind == "print":
+    if behavior.each is not None:
+        each = context.expression(behavior.each, *_PARAMETERS)
+        return lambda *record: log(behavior.kind, value=each(*record))
+    if behavior.kind == "print":
         return lambda key, value, timestamp, headers: log("print", key=key, value=value)  # noqa: ARG005
     return lambda *_: None
 
 
-def branch(behaviour: Branch, context: OperatorContext) -> Process:
+def branch(behavior: Branch, context: OperatorContext) -> Process:
     """The record goes to the child of the first predicate that holds, else to the default's, if any."""
-    predicates = tuple(context.expression(where, *_PARAMETERS) for where in behaviour.predicates)
+    predicates = tuple(context.expression(where, *_PARAMETERS) for where in behavior.predicates)
     cases: tuple[tuple[Callable[..., Value], Process], ...] = tuple(
-        zip(predicates, (context.children[name] for name in behaviour.children), strict=True)
+        zip(predicates, (context.children[name] for name in behavior.children), strict=True)
     )
-    otherwise = context.children[behaviour.default] if behaviour.default is not None else None
+    otherwise = context.children[behavior.default] if behavior.default is not None else None
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         for holds, child in cases:
@@ -139,8 +139,8 @@ def branch(behaviour: Branch, context: OperatorContext) -> Process:
     return process
 
 
-def non_null_key(behaviour: NonNullKeyFilter, context: OperatorContext) -> Process:
-    del behaviour
+def non_null_key(behavior: NonNullKeyFilter, context: OperatorContext) -> Process:
+    del behavior
     forward = context.forward
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -150,8 +150,8 @@ def non_null_key(behaviour: NonNullKeyFilter, context: OperatorContext) -> Proce
     return process
 
 
-def table_to_stream(behaviour: TableToStream, context: OperatorContext) -> Process:
-    del behaviour
+def table_to_stream(behavior: TableToStream, context: OperatorContext) -> Process:
+    del behavior
     forward = context.forward
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from infra.model.behaviours import AggregationKind, StreamAggregate
+from infra.model.behaviors import AggregationKind, StreamAggregate
 from infra.model.windows import SessionWindow, SlidingWindow
 from spark_jobs.runtime.engine.operators.aggregation import functions_of
 from spark_jobs.runtime.engine.operators.cached_aggregate import cached_aggregate, caches_alone
@@ -15,27 +15,27 @@ from spark_jobs.runtime.engine.operators.window_aggregate import window_aggregat
 from spark_jobs.runtime.engine.records import Headers, Value
 
 
-def stream_aggregate(behaviour: StreamAggregate, context: OperatorContext) -> Process:
+def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Process:
     """`KStreamAggregate`, `KStreamReduce` and their windowed kin."""
-    match behaviour.window:
+    match behavior.window:
         case None:
-            return _keyed(behaviour, context)
+            return _keyed(behavior, context)
         case SessionWindow() as window:
-            return session_aggregate(behaviour, window, context)
+            return session_aggregate(behavior, window, context)
         case SlidingWindow() as window:
-            return sliding_aggregate(behaviour, window, context)
+            return sliding_aggregate(behavior, window, context)
         case window:
-            return window_aggregate(behaviour, window, context)
+            return window_aggregate(behavior, window, context)
 
 
-def _keyed(behaviour: StreamAggregate, context: OperatorContext) -> Process:
+def _keyed(behavior: StreamAggregate, context: OperatorContext) -> Process:
     """Null keys and values are dropped; the result's time is the latest of its records."""
-    if behaviour.aggregation.kind is AggregationKind.COUNT and counts_fast(behaviour, context):
-        return count_fast(behaviour, context)
-    if caches_alone(behaviour, context):
-        return cached_aggregate(behaviour, context)
-    functions = functions_of(behaviour.aggregation, context)
-    store = table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+    if behavior.aggregation.kind is AggregationKind.COUNT and counts_fast(behavior, context):
+        return count_fast(behavior, context)
+    if caches_alone(behavior, context):
+        return cached_aggregate(behavior, context)
+    functions = functions_of(behavior.aggregation, context)
+    store = table_store(behavior.store, context, sends_old=behavior.sends_old)
     get, update, init, add = store.get, store.update, functions.init, functions.add
     name, drop = context.node.name, context.task.drop
 

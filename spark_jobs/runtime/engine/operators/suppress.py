@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from infra.model.behaviours import TableSuppress
+from infra.model.behaviors import TableSuppress
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.records import Headers, Value
 from spark_jobs.runtime.engine.stores.suppress_buffer import SuppressBytes
@@ -12,16 +12,16 @@ class BufferFullError(Exception):
     """A suppression's buffer may hold no more and shall not emit early: the application stops."""
 
 
-def suppress(behaviour: TableSuppress, context: OperatorContext) -> Process:
+def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
     """Emits the oldest changes whose time has come; where the buffer is over its limit, earlier or never.
 
     Until windows close the time of a change is its window's end, and deletions of windows are not emitted.
     """
-    buffer = context.store(behaviour.store, SuppressBytes)
+    buffer = context.store(behavior.store, SuppressBytes)
     observed = context.clock()
     ambient = context.task.ambient
-    wait, until_close = behaviour.wait_ms, behaviour.until_window_closes
-    over = _limit(behaviour, buffer)
+    wait, until_close = behavior.wait_ms, behavior.until_window_closes
+    over = _limit(behavior, buffer)
     emit = _emission(buffer, until_close, context)
     name = context.node.name
 
@@ -34,18 +34,18 @@ def suppress(behaviour: TableSuppress, context: OperatorContext) -> Process:
         while buffer.records and buffer.min_time <= expired:
             emit()
         while over is not None and over():
-            if behaviour.shut_down_when_full:
+            if behavior.shut_down_when_full:
                 raise BufferFullError(
                     f"{name} holds {buffer.records} records, {buffer.size} bytes; "
-                    f"allowed: {behaviour.max_records or 'any'} records, {behaviour.max_bytes or 'any'} bytes"
+                    f"allowed: {behavior.max_records or 'any'} records, {behavior.max_bytes or 'any'} bytes"
                 )
             emit()
 
     return process
 
 
-def _limit(behaviour: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool] | None:
-    records, size = behaviour.max_records, behaviour.max_bytes
+def _limit(behavior: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool] | None:
+    records, size = behavior.max_records, behavior.max_bytes
     if records is None and size is None:
         return None
     return lambda: (

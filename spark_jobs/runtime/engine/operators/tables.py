@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from infra.model.behaviours import (
+from infra.model.behaviors import (
     AggregationKind,
     GlobalTableSource,
     TableAggregate,
@@ -22,10 +22,10 @@ Compute = Callable[[Value, Value, int, Headers], Value]
 """(key, value, timestamp, headers) → value of the derived table; None = not in it."""
 
 
-def table_source(behaviour: TableSource, context: OperatorContext) -> Process:
+def table_source(behavior: TableSource, context: OperatorContext) -> Process:
     """`KTableSource`: records become changes; null keys are dropped."""
     forward, task, name = context.forward, context.task, context.node.name
-    if behaviour.store is None:
+    if behavior.store is None:
 
         def pass_on(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
             if key is None:
@@ -35,7 +35,7 @@ def table_source(behaviour: TableSource, context: OperatorContext) -> Process:
 
         return pass_on
 
-    store = table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+    store = table_store(behavior.store, context, sends_old=behavior.sends_old)
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -48,26 +48,26 @@ def table_source(behaviour: TableSource, context: OperatorContext) -> Process:
     return process
 
 
-def global_table_source(behaviour: GlobalTableSource, context: OperatorContext) -> Process:
+def global_table_source(behavior: GlobalTableSource, context: OperatorContext) -> Process:
     """Fills the store of a global table; that of `addGlobalStore` is filled by the user's class."""
-    if behaviour.processor_class is not None:
-        return run_global(behaviour.processor_class, context)
-    return table_source(TableSource(behaviour.store), context)
+    if behavior.processor_class is not None:
+        return run_global(behavior.processor_class, context)
+    return table_source(TableSource(behavior.store), context)
 
 
-def table_filter(behaviour: TableFilter, context: OperatorContext) -> Process:
+def table_filter(behavior: TableFilter, context: OperatorContext) -> Process:
     """`KTableFilter`: what does not pass is deleted downstream, but not what was never there."""
-    where = context.expression(behaviour.where, "key", "value")
-    wanted = not behaviour.negate
+    where = context.expression(behavior.where, "key", "value")
+    wanted = not behavior.negate
 
     def compute(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
         del timestamp, headers
         return value if value is not None and where(key, value) is wanted else None
 
-    derive = _derived(compute, behaviour, context)
-    if not behaviour.sends_old or behaviour.versioned:
+    derive = _derived(compute, behavior, context)
+    if not behavior.sends_old or behavior.versioned:
         return derive
-    known = context.task.typed_store(behaviour.store).get if behaviour.store is not None else None
+    known = context.task.typed_store(behavior.store).get if behavior.store is not None else None
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         new, old, _ = change
@@ -80,28 +80,28 @@ def table_filter(behaviour: TableFilter, context: OperatorContext) -> Process:
     return process
 
 
-def table_map_values(behaviour: TableMapValues, context: OperatorContext) -> Process:
-    new_value = context.expression(behaviour.value, "key", "value")
+def table_map_values(behavior: TableMapValues, context: OperatorContext) -> Process:
+    new_value = context.expression(behavior.value, "key", "value")
 
     def compute(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
         del timestamp, headers
         return None if value is None else new_value(key, value)
 
-    return _derived(compute, behaviour, context)
+    return _derived(compute, behavior, context)
 
 
-def table_transform_values(behaviour: TableTransformValues, context: OperatorContext) -> Process:
+def table_transform_values(behavior: TableTransformValues, context: OperatorContext) -> Process:
     """`KTableTransformValues`: the transformer is asked for deletions, too."""
-    return _derived(value_transformer(behaviour.processor_class, context), behaviour, context)
+    return _derived(value_transformer(behavior.processor_class, context), behavior, context)
 
 
 Derived = TableFilter | TableMapValues | TableTransformValues
 
 
-def _derived(compute: Compute, behaviour: Derived, context: OperatorContext) -> Process:
+def _derived(compute: Compute, behavior: Derived, context: OperatorContext) -> Process:
     """Forwards what `compute` makes of each change, through the node's store if it has one."""
-    forward, sends_old = context.forward, behaviour.sends_old
-    store = _own_store(behaviour, context)
+    forward, sends_old = context.forward, behavior.sends_old
+    store = _own_store(behavior, context)
     if store is not None:
 
         def update(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
@@ -120,17 +120,17 @@ def _derived(compute: Compute, behaviour: Derived, context: OperatorContext) -> 
     return process
 
 
-def _own_store(behaviour: Derived, context: OperatorContext) -> TableStore | None:
-    if behaviour.store is None:
+def _own_store(behavior: Derived, context: OperatorContext) -> TableStore | None:
+    if behavior.store is None:
         return None
-    return table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+    return table_store(behavior.store, context, sends_old=behavior.sends_old)
 
 
-def repartition_map(behaviour: TableRepartitionMap, context: OperatorContext) -> Process:
+def repartition_map(behavior: TableRepartitionMap, context: OperatorContext) -> Process:
     """`KTableRepartitionMap`: old before new, both in one where the key stays the same (KIP-904)."""
-    new_key = context.expression(behaviour.key, "key", "value")
-    new_value = context.expression(behaviour.value or "value", "key", "value")
-    forward, versioned, name = context.forward, behaviour.versioned, context.node.name
+    new_key = context.expression(behavior.key, "key", "value")
+    new_value = context.expression(behavior.value or "value", "key", "value")
+    forward, versioned, name = context.forward, behavior.versioned, context.node.name
 
     def pair(key: Value, value: Value) -> tuple[Value, Value] | None:
         if value is None:
@@ -155,12 +155,12 @@ def repartition_map(behaviour: TableRepartitionMap, context: OperatorContext) ->
     return process
 
 
-def table_aggregate(behaviour: TableAggregate, context: OperatorContext) -> Process:
+def table_aggregate(behavior: TableAggregate, context: OperatorContext) -> Process:
     """`KTableAggregate`, `KTableReduce`: the old value is taken out, then the new one put in."""
-    functions = functions_of(behaviour.aggregation, context)
-    store = table_store(behaviour.store, context, sends_old=behaviour.sends_old)
+    functions = functions_of(behavior.aggregation, context)
+    store = table_store(behavior.store, context, sends_old=behavior.sends_old)
     init, add, remove = functions.init, functions.add, functions.remove
-    keeps_first_time = behaviour.aggregation.kind is AggregationKind.REDUCE
+    keeps_first_time = behavior.aggregation.kind is AggregationKind.REDUCE
     name = context.node.name
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infra.model.behaviours import (
+from infra.model.behaviors import (
     FilteredView,
     JoinedView,
     MappedView,
@@ -122,9 +122,9 @@ def _joined(view: JoinedView, context: OperatorContext) -> ValueGetter:
 def _transform(view: TransformedView, context: OperatorContext) -> Compute:
     """The transformer knows no input record here."""
     node = next(node for node in context.task.program.nodes if node.name == view.node)
-    if not isinstance(node, ProcessorNode) or not isinstance(node.behaviour, TableTransformValues):
+    if not isinstance(node, ProcessorNode) or not isinstance(node.behavior, TableTransformValues):
         raise NotRunnableError(f"{view.node} is no transformValues")
-    transform = value_transformer(node.behaviour.processor_class, context)
+    transform = value_transformer(node.behavior.processor_class, context)
     ambient = context.task.ambient
 
     def compute(key: Value, found: tuple[Value, int] | None) -> tuple[Value, int] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from infra.model.behaviours import StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from infra.model.windows import HoppingWindow, TumblingWindow, UnlimitedWindow
 from spark_jobs.runtime.engine.operators.aggregation import functions_of
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
@@ -16,18 +16,18 @@ WindowStarts = Callable[[int], range]
 
 
 def window_aggregate(
-    behaviour: StreamAggregate,
+    behavior: StreamAggregate,
     window: TumblingWindow | HoppingWindow | UnlimitedWindow,
     context: OperatorContext,
 ) -> Process:
     """Null keys are dropped, null values are not. A window is closed at its end and grace of stream time."""
     size, grace, starts = _shape(window)
-    functions = functions_of(behaviour.aggregation, context)
+    functions = functions_of(behavior.aggregation, context)
     init, add = functions.init, functions.add
-    results = WindowResults(behaviour, size, context)
+    results = WindowResults(behavior, size, context)
     get, update, serialize_key = results.get, results.update, results.serialize_key
     observed = context.clock()
-    emission = _emission(results, size, starts, context) if behaviour.emit_on_close else None
+    emission = _emission(results, size, starts, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:

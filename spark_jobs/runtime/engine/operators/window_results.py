@@ -5,7 +5,7 @@ Follows `AbstractKStreamTimeWindowAggregateProcessor`.
 
 from collections.abc import Callable, Iterable
 
-from infra.model.behaviours import StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from spark_jobs.runtime.engine.operators.interface import OperatorContext
 from spark_jobs.runtime.engine.operators.materialized import Forwarding
 from spark_jobs.runtime.engine.records import Headers, Value, Windowed
@@ -20,11 +20,11 @@ _SEQUENCE_AT = -4
 class WindowResults:
     """The store of a windowed aggregation by key and start, and its node's changes."""
 
-    def __init__(self, behaviour: StreamAggregate, size_ms: int, context: OperatorContext) -> None:
-        self.store = context.store(behaviour.store, TimestampedWindowBytes)
-        self.store_name = behaviour.store
+    def __init__(self, behavior: StreamAggregate, size_ms: int, context: OperatorContext) -> None:
+        self.store = context.store(behavior.store, TimestampedWindowBytes)
+        self.store_name = behavior.store
         self.size = size_ms
-        self._on_close = behaviour.emit_on_close
+        self._on_close = behavior.emit_on_close
         self._ambient = context.task.ambient
         self._serialize = self.store.value_serde.serialize
         self._deserialize = self.store.value_serde.deserialize
@@ -34,7 +34,7 @@ class WindowResults:
             context,
             self._windowed_of,
             self._deserialize,
-            sends_old=behaviour.sends_old,
+            sends_old=behavior.sends_old,
         )
 
     def get(self, key: bytes, start: int) -> tuple[Value, int] | None:

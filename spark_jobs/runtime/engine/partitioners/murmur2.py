@@ -1,4 +1,4 @@
-"""PURE. Kafka's hash of a serialised key (`org.apache.kafka.common.utils.Utils#murmur2`)."""
+"""PURE. Kafka's hash of a serialized key (`org.apache.kafka.common.utils.Utils#murmur2`)."""
 
 from functools import lru_cache
 

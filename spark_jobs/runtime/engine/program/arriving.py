@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from infra.model import behaviours as does
-from infra.model.behaviours import AggregationKind, Behaviour, Format
+from infra.model import behaviors as does
+from infra.model.behaviors import AggregationKind, Behavior, Format
 from infra.model.nodes import NodeTopology, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.program.formats import Defaults, Role
 
@@ -46,7 +46,7 @@ def arriving(topology: NodeTopology, defaults: Defaults) -> Mapping[str, Arrivin
             continue
         come[node.name] = _common(gone.get(parent, _UNKNOWN) for parent in node.parents)
         if isinstance(node, ProcessorNode):
-            gone[node.name] = _left(come[node.name], node.behaviour)
+            gone[node.name] = _left(come[node.name], node.behavior)
     return MappingProxyType(come)
 
 
@@ -68,14 +68,14 @@ def _common(parents: Iterable[Arriving]) -> Arriving:
     return Arriving(*(names.pop() if len(names) == 1 else None for names in (keys, values)))
 
 
-def _left(come: Arriving, behaviour: Behaviour | None) -> Arriving:
-    if isinstance(behaviour, _UNCHANGED):
+def _left(come: Arriving, behavior: Behavior | None) -> Arriving:
+    if isinstance(behavior, _UNCHANGED):
         return come
-    if isinstance(behaviour, _OTHER_VALUE):
+    if isinstance(behavior, _OTHER_VALUE):
         return Arriving(key=come.key)
-    if isinstance(behaviour, does.MapRecord) and behaviour.keeps_value:
+    if isinstance(behavior, does.MapRecord) and behavior.keeps_value:
         return Arriving(value=come.value)
-    if isinstance(behaviour, does.StreamAggregate):
-        counts = behaviour.aggregation.kind is AggregationKind.COUNT
-        return Arriving(come.key if behaviour.window is None else None, "long" if counts else None)
+    if isinstance(behavior, does.StreamAggregate):
+        counts = behavior.aggregation.kind is AggregationKind.COUNT
+        return Arriving(come.key if behavior.window is None else None, "long" if counts else None)
     return _UNKNOWN

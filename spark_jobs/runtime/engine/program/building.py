@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from infra.compiler.streams_config import StreamsConfig
 from infra.compiler.subtopologies import NodeGroup, node_groups
 from infra.compiler.topic_groups import Naming
-from infra.model.behaviours import RunProcessor, StreamGlobalJoin, TableTransformValues
+from infra.model.behaviors import RunProcessor, StreamGlobalJoin, TableTransformValues
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from infra.model.topology import TopologyDocument
@@ -94,9 +94,9 @@ class _Building:
         for node in processors:
             yield from (name for name in node.stores if name in self._stores)
         for node in processors:
-            if isinstance(node.behaviour, StreamGlobalJoin):
-                yield node.behaviour.store
-            elif isinstance(node.behaviour, RunProcessor | TableTransformValues):
+            if isinstance(node.behavior, StreamGlobalJoin):
+                yield node.behavior.store
+            elif isinstance(node.behavior, RunProcessor | TableTransformValues):
                 yield from (store.name for store in self._stores.values() if store.is_global)
 
     @staticmethod

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 
-from infra.model import behaviours as does
-from infra.model.behaviours import AggregationKind
+from infra.model import behaviors as does
+from infra.model.behaviors import AggregationKind
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from infra.model.windows import SessionWindow
 from spark_jobs.runtime.engine.records import Value
@@ -36,48 +36,48 @@ def expressions_of(node: Node) -> Iterator[Asked]:
             text = node.writes.extractor if node.writes is not None else None
             yield Asked("extractor", text, RECORD)
     elif isinstance(node, ProcessorNode):
-        yield from _ASKED.get(type(node.behaviour), _none)(node.behaviour)
+        yield from _ASKED.get(type(node.behavior), _none)(node.behavior)
 
 
-def _none(_behaviour: Value) -> Iterator[Asked]:
+def _none(_behavior: Value) -> Iterator[Asked]:
     return iter(())
 
 
 def _option(option: str, field: str, names: tuple[str, ...] = RECORD) -> Callable[[Value], Iterator[Asked]]:
-    def asked(behaviour: Value) -> Iterator[Asked]:
-        yield Asked(option, getattr(behaviour, field), names)
+    def asked(behavior: Value) -> Iterator[Asked]:
+        yield Asked(option, getattr(behavior, field), names)
 
     return asked
 
 
-def _map(behaviour: does.MapRecord) -> Iterator[Asked]:
-    yield Asked("key", behaviour.key, RECORD)
-    if not behaviour.keeps_value:
-        yield Asked("value", behaviour.value, RECORD)
+def _map(behavior: does.MapRecord) -> Iterator[Asked]:
+    yield Asked("key", behavior.key, RECORD)
+    if not behavior.keeps_value:
+        yield Asked("value", behavior.value, RECORD)
 
 
-def _peek(behaviour: does.Peek) -> Iterator[Asked]:
-    if behaviour.each is not None:
-        yield Asked("each", behaviour.each, RECORD)
+def _peek(behavior: does.Peek) -> Iterator[Asked]:
+    if behavior.each is not None:
+        yield Asked("each", behavior.each, RECORD)
 
 
-def _branch(behaviour: does.Branch) -> Iterator[Asked]:
-    return (Asked("where", predicate, RECORD) for predicate in behaviour.predicates)
+def _branch(behavior: does.Branch) -> Iterator[Asked]:
+    return (Asked("where", predicate, RECORD) for predicate in behavior.predicates)
 
 
-def _stream_aggregate(behaviour: does.StreamAggregate) -> Iterator[Asked]:
-    functions = behaviour.aggregation
+def _stream_aggregate(behavior: does.StreamAggregate) -> Iterator[Asked]:
+    functions = behavior.aggregation
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
         yield Asked("init", functions.init, AMBIENT)
     yield Asked("add", functions.add, FOLD)
-    if functions.kind is AggregationKind.AGGREGATE and isinstance(behaviour.window, SessionWindow):
+    if functions.kind is AggregationKind.AGGREGATE and isinstance(behavior.window, SessionWindow):
         yield Asked("merge", functions.merge, PAIR)
 
 
-def _table_aggregate(behaviour: does.TableAggregate) -> Iterator[Asked]:
-    functions = behaviour.aggregation
+def _table_aggregate(behavior: does.TableAggregate) -> Iterator[Asked]:
+    functions = behavior.aggregation
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
@@ -86,23 +86,23 @@ def _table_aggregate(behaviour: does.TableAggregate) -> Iterator[Asked]:
     yield Asked("remove", functions.remove, FOLD)
 
 
-def _regroup(behaviour: does.TableRepartitionMap) -> Iterator[Asked]:
-    yield Asked("key", behaviour.key, RECORD)
-    if behaviour.value is not None:  # otherwise it stays
-        yield Asked("value", behaviour.value, RECORD)
+def _regroup(behavior: does.TableRepartitionMap) -> Iterator[Asked]:
+    yield Asked("key", behavior.key, RECORD)
+    if behavior.value is not None:  # otherwise it stays
+        yield Asked("value", behavior.value, RECORD)
 
 
-def _global_join(behaviour: does.StreamGlobalJoin) -> Iterator[Asked]:
-    yield Asked("key", behaviour.key, RECORD)
-    yield Asked("value", behaviour.value, PAIR)
+def _global_join(behavior: does.StreamGlobalJoin) -> Iterator[Asked]:
+    yield Asked("key", behavior.key, RECORD)
+    yield Asked("value", behavior.value, PAIR)
 
 
 _joiner = _option("value", "value", PAIR)
 
 
-def _one_side(behaviour: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[Asked]:
+def _one_side(behavior: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[Asked]:
     """Both sides of a join have the same joiner."""
-    return _joiner(behaviour) if behaviour.is_left else iter(())
+    return _joiner(behavior) if behavior.is_left else iter(())
 
 
 _ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
@@ -130,9 +130,9 @@ _ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
 
 def class_of(node: Node) -> tuple[bool, str | None]:
     """Whether the node needs a class of the user's, and which one."""
-    behaviour = node.behaviour if isinstance(node, ProcessorNode) else None
-    if isinstance(behaviour, does.RunProcessor | does.TableTransformValues):
-        return True, behaviour.processor_class
-    if isinstance(behaviour, does.GlobalTableSource):
-        return False, behaviour.processor_class
+    behavior = node.behavior if isinstance(node, ProcessorNode) else None
+    if isinstance(behavior, does.RunProcessor | does.TableTransformValues):
+        return True, behavior.processor_class
+    if isinstance(behavior, does.GlobalTableSource):
+        return False, behavior.processor_class
     return False, None

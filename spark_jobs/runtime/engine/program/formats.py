@@ -5,7 +5,7 @@ from typing import Literal
 
 import attrs
 
-from infra.model.behaviours import DEFAULT_FORMAT, Format, RecordFormat
+from infra.model.behaviors import DEFAULT_FORMAT, Format, RecordFormat
 from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from infra.model.problems import Location
 from spark_jobs.runtime.engine.serdes import is_schema_format, subject

@@ -5,7 +5,7 @@ from enum import Enum
 
 import attrs
 
-from infra.model.behaviours import Writes
+from infra.model.behaviors import Writes
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.partitioners.checked import static_partition
 from spark_jobs.runtime.engine.partitioners.choice import CLASS, built_in

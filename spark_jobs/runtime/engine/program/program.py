@@ -7,7 +7,7 @@ from typing import Literal
 import attrs
 
 from infra.compiler.java_patterns import JavaPattern
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from infra.model.nodes import Node, SinkNode, StateStore
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.expressions import Compiled, compile_expression

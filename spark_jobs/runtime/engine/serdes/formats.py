@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from infra.model.behaviours import Format
+from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.serdes.avro_format import avro
 from spark_jobs.runtime.engine.serdes.json_format import JSON, checked_json
 from spark_jobs.runtime.engine.serdes.plain import PLAIN, Plain

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import attrs
 
-from infra.model.behaviours import Format, Keeps
+from infra.model.behaviors import Format, Keeps
 from infra.model.nodes import StateStore
 from spark_jobs.runtime.engine.program_interface import Program, Serde
 from spark_jobs.runtime.engine.records import Ambient, Headers, Value

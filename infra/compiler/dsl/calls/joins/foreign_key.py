@@ -13,7 +13,7 @@ from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned
 from infra.model import operators as op
-from infra.model.behaviours import (
+from infra.model.behaviors import (
     ForeignKeyAnswer,
     ForeignKeyNotify,
     ForeignKeyReceive,
@@ -89,7 +89,7 @@ class _Join:
         builder, names, on, foreign = self.builder, self.names, self.on, self.foreign
         asks = self._subscriptions
         sends = ForeignKeySend(self.kind, self.call.foreign_key, on.record, foreign.record)
-        send = builder.add(names.send, WritesProcessor(names.send, behaviour=sends), on.node)
+        send = builder.add(names.send, WritesProcessor(names.send, behavior=sends), on.node)
         sink = builder.add(
             names.registration_sink,
             WritesSink(names.registration_topic, writes=Writes(asks, foreign_key="subscription")),
@@ -114,18 +114,18 @@ class _Join:
         )
         receives = ForeignKeyReceive(names.store)
         receive = builder.add(
-            names.receive, WritesProcessor(names.receive, (store,), behaviour=receives), subscribed
+            names.receive, WritesProcessor(names.receive, (store,), behavior=receives), subscribed
         )
         answers = ForeignKeyAnswer(foreign.view.values)
         join_foreign = builder.add(
             names.join_foreign,
-            WritesProcessor(names.join_foreign, connected=foreign.view.stores, behaviour=answers),
+            WritesProcessor(names.join_foreign, connected=foreign.view.stores, behavior=answers),
             receive,
         )
         notifies = ForeignKeyNotify(names.store)
         foreign_side = builder.add(
             names.foreign_side,
-            WritesProcessor(names.foreign_side, (store,), behaviour=notifies),
+            WritesProcessor(names.foreign_side, (store,), behavior=notifies),
             foreign.node,
         )
         response = RecordFormat(self.on.record.key, foreign.record.value)
@@ -148,16 +148,16 @@ class _Join:
         resolves = ForeignKeyResolve(self.kind, call.value, on.view.values, on.record)
         resolver = builder.add(
             names.resolver,
-            WritesProcessor(names.resolver, connected=on.view.stores, behaviour=resolves),
+            WritesProcessor(names.resolver, connected=on.view.stores, behavior=resolves),
             answered,
         )
         record = told(told_by_store(on.record, call.materialized), call.serdes)
         reserved = reserve(result_store, call, record)
         changes = Changes(source=reserved)
-        behaviour = ForeignKeyResult(None)
+        behavior = ForeignKeyResult(None)
         result = builder.add(
             names.result,
-            WritesProcessor(names.result, reserved=reserved, behaviour=behaviour, changes=changes),
+            WritesProcessor(names.result, reserved=reserved, behavior=behavior, changes=changes),
             resolver,
             versioned=is_versioned(call.materialized),
         )

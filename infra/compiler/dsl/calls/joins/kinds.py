@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from infra.model.behaviours import JoinKind
+from infra.model.behaviors import JoinKind
 from infra.model.operators import JoinType
 
 KINDS: Mapping[JoinType, JoinKind] = {

@@ -6,17 +6,17 @@ from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.handles import GlobalTable, Handle, Stream
 from infra.model import operators as op
-from infra.model.behaviours import StreamGlobalJoin
+from infra.model.behaviors import StreamGlobalJoin
 from infra.model.operators import JoinType
 
 
 def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, table: GlobalTable) -> Handle:
     """Inner and left joins have the same prefix."""
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-")
-    behaviour = StreamGlobalJoin(KINDS[call.type], call.key, call.value, table.store)
+    behavior = StreamGlobalJoin(KINDS[call.type], call.key, call.value, table.store)
     node = builder.add(
         name,
-        WritesProcessor(name, behaviour=behaviour),
+        WritesProcessor(name, behavior=behavior),
         on.node,
         relaxes_null_keys=call.type is JoinType.LEFT,
     )

@@ -12,7 +12,7 @@ from infra.compiler.dsl.handles import Handle, Stream
 from infra.compiler.dsl.refusals import unfit
 from infra.compiler.dsl.stores import Store, join_store, shared_join_store, supplied_join_store
 from infra.model import operators as op
-from infra.model.behaviours import JoinWindowed, RecordFormat, StreamStreamJoin
+from infra.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
 from infra.model.operators import JoinType
 from infra.model.stores import StoreSupplier
 from infra.model.windows import JoinWindow
@@ -119,7 +119,7 @@ def _burn(builder: Builder, call: op.Join) -> _Names:
 
 
 def _windows(name: str, store: Store) -> WritesProcessor:
-    return WritesProcessor(name, (store,), behaviour=JoinWindowed(store.name))
+    return WritesProcessor(name, (store,), behavior=JoinWindowed(store.name))
 
 
 def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:

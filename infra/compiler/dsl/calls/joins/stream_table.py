@@ -9,7 +9,7 @@ from infra.compiler.dsl.handles import Handle, Stream, Table
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
-from infra.model.behaviours import Keeps, RecordFormat, StreamTableJoin
+from infra.model.behaviors import Keeps, RecordFormat, StreamTableJoin
 from infra.model.nodes import ChangelogKind
 from infra.model.operators import JoinType
 
@@ -24,7 +24,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     left = call.type is JoinType.LEFT
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
     buffer = _buffer(builder, call, name, table, this.record)
-    behaviour = StreamTableJoin(
+    behavior = StreamTableJoin(
         KINDS[call.type],
         call.value,
         table.view.values,
@@ -33,7 +33,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     )
     history = call.grace_ms if table.node.versioned is not False else None
     declares = WritesProcessor(
-        name, buffer, table.view.materialize(), demands_history_ms=history, behaviour=behaviour
+        name, buffer, table.view.materialize(), demands_history_ms=history, behavior=behavior
     )
     node = builder.add(name, declares, this.node, relaxes_null_keys=left)
     return Stream(name, sources, node, record=told(this.record, call.serdes))

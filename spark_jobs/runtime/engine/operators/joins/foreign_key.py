@@ -8,7 +8,7 @@ its value still has the hash that the answer carries: answers that were overtake
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from infra.model.behaviours import (
+from infra.model.behaviors import (
     ForeignKeyAnswer,
     ForeignKeyNotify,
     ForeignKeyReceive,
@@ -35,13 +35,13 @@ from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
 _LENGTH = 4
 
 
-def send(behaviour: ForeignKeySend, context: OperatorContext) -> Process:
+def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
     """`SubscriptionSendProcessorSupplier`."""
-    instructions = _left_instructions if behaviour.kind == "left" else _inner_instructions
-    foreign_key_of = context.expression(behaviour.foreign_key, "key", "value")
-    serialize_foreign = context.key_serde(behaviour.foreign.key).serialize
-    serialize_left = context.value_serde(behaviour.left.value).serialize
-    forward, task, name, versioned = context.forward, context.task, context.node.name, behaviour.versioned
+    instructions = _left_instructions if behavior.kind == "left" else _inner_instructions
+    foreign_key_of = context.expression(behavior.foreign_key, "key", "value")
+    serialize_foreign = context.key_serde(behavior.foreign.key).serialize
+    serialize_left = context.value_serde(behavior.left.value).serialize
+    forward, task, name, versioned = context.forward, context.task, context.node.name, behavior.versioned
 
     def written(foreign_key: Value) -> bytes | None:
         return None if foreign_key is None else serialize_foreign(foreign_key)
@@ -100,10 +100,10 @@ def _inner_instructions(keys: _Keys) -> Wanted | None:
     return ((keys.old, DELETE_QUIETLY), (keys.new, NULL_IF_MISSING))
 
 
-def receive(behaviour: ForeignKeyReceive, context: OperatorContext) -> Process:
+def receive(behavior: ForeignKeyReceive, context: OperatorContext) -> Process:
     """`SubscriptionReceiveProcessorSupplier`: goes on under the foreign key, the left key within."""
-    store = context.store(behaviour.store, TimestampedKeyValueBytes)
-    subscriptions = _Subscriptions(behaviour.store, context)
+    store = context.store(behavior.store, TimestampedKeyValueBytes)
+    subscriptions = _Subscriptions(behavior.store, context)
     forward, task, name = context.forward, context.task, context.node.name
 
     def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
@@ -145,9 +145,9 @@ def _formats(store: str, context: OperatorContext) -> tuple[Format | None, Forma
     return (None, None) if keeps is None else (keeps.format.key, keeps.format.value)
 
 
-def answer(behaviour: ForeignKeyAnswer, context: OperatorContext) -> Process:
+def answer(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
     """`SubscriptionJoinProcessorSupplier`."""
-    look_up = value_getter(behaviour.table, context)
+    look_up = value_getter(behavior.table, context)
     forward = context.forward
 
     def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
@@ -164,12 +164,12 @@ def answer(behaviour: ForeignKeyAnswer, context: OperatorContext) -> Process:
     return process
 
 
-def notify(behaviour: ForeignKeyNotify, context: OperatorContext) -> Process:
+def notify(behavior: ForeignKeyNotify, context: OperatorContext) -> Process:
     """`ForeignTableJoinProcessorSupplier`: in the order of the left keys' bytes."""
-    store = context.store(behaviour.store, TimestampedKeyValueBytes)
-    subscriptions = _Subscriptions(behaviour.store, context)
+    store = context.store(behavior.store, TimestampedKeyValueBytes)
+    subscriptions = _Subscriptions(behavior.store, context)
     deserialize = subscriptions.message.deserialize
-    forward, task, name, versioned = context.forward, context.task, context.node.name, behaviour.versioned
+    forward, task, name, versioned = context.forward, context.task, context.node.name, behavior.versioned
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         new, _, latest = change
@@ -186,12 +186,12 @@ def notify(behaviour: ForeignKeyNotify, context: OperatorContext) -> Process:
     return process
 
 
-def resolve(behaviour: ForeignKeyResolve, context: OperatorContext) -> Process:
+def resolve(behavior: ForeignKeyResolve, context: OperatorContext) -> Process:
     """`ResponseJoinProcessorSupplier`."""
-    look_up = value_getter(behaviour.table, context)
-    serialize = context.value_serde(behaviour.left.value).serialize
-    joined: Callable[..., Value] = context.expression(behaviour.value, "left", "right", "key")
-    forward, task, name, is_left = context.forward, context.task, context.node.name, behaviour.kind == "left"
+    look_up = value_getter(behavior.table, context)
+    serialize = context.value_serde(behavior.left.value).serialize
+    joined: Callable[..., Value] = context.expression(behavior.value, "left", "right", "key")
+    forward, task, name, is_left = context.forward, context.task, context.node.name, behavior.kind == "left"
 
     def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
         found = look_up(key)
@@ -208,8 +208,8 @@ def resolve(behaviour: ForeignKeyResolve, context: OperatorContext) -> Process:
     return process
 
 
-def result(behaviour: ForeignKeyResult, context: OperatorContext) -> Process:
-    return table_source(TableSource(behaviour.store, behaviour.sends_old), context)
+def result(behavior: ForeignKeyResult, context: OperatorContext) -> Process:
+    return table_source(TableSource(behavior.store, behavior.sends_old), context)
 
 
 FACTORIES: Mapping[type, OperatorFactory] = {

@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping
 
-from infra.model.behaviours import StreamSelfJoin
+from infra.model.behaviors import StreamSelfJoin
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.records import Headers, Value
 from spark_jobs.runtime.engine.stores.windows import WindowBytes
 
 
-def stream_self_join(behaviour: StreamSelfJoin, context: OperatorContext) -> Process:
+def stream_self_join(behavior: StreamSelfJoin, context: OperatorContext) -> Process:
     """Joins a record with earlier ones as the left side, then as the right one, and once with itself.
 
     The order is that of an inner join of two streams with the same records.
     """
-    window = behaviour.window
+    window = behavior.window
     before, after = window.before_ms, window.after_ms
     retention = before + after + window.grace_ms
-    joined = context.expression(behaviour.value, "left", "right", "key")
-    fetch = context.store(behaviour.store, WindowBytes).fetch_range
+    joined = context.expression(behavior.value, "left", "right", "key")
+    fetch = context.store(behavior.store, WindowBytes).fetch_range
     forward, task, name, observed = context.forward, context.task, context.node.name, context.clock()
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from infra.model.behaviours import JoinWindowed, StreamStreamJoin
+from infra.model.behaviors import JoinWindowed, StreamStreamJoin
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.records import Ambient, Headers, Value
 from spark_jobs.runtime.engine.stores.clock import Clock
@@ -21,10 +21,10 @@ Join = Callable[[Value, Value, Value], Value]
 """(left, right, key) → the joined value."""
 
 
-def join_windowed(behaviour: JoinWindowed, context: OperatorContext) -> Process:
+def join_windowed(behavior: JoinWindowed, context: OperatorContext) -> Process:
     """Forwards before it keeps: a record does not meet itself. Null keys are never looked for."""
     forward, ambient = context.forward, context.task.ambient
-    put = context.store(behaviour.store, WindowBytes).put
+    put = context.store(behavior.store, WindowBytes).put
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         forward(key, value, timestamp, headers)
@@ -55,16 +55,16 @@ class _Times:
         return times
 
 
-def stream_stream_join(behaviour: StreamStreamJoin, context: OperatorContext) -> Process:
+def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> Process:
     """One side of the join. Outer = its own records without a partner go on with null."""
-    is_left, task, name = behaviour.is_left, context.task, context.node.name
+    is_left, task, name = behavior.is_left, context.task, context.node.name
     forward = context.forward
-    window, kind = behaviour.window, behaviour.kind
+    window, kind = behavior.window, behavior.kind
     before, after = (window.before_ms, window.after_ms) if is_left else (window.after_ms, window.before_ms)
     outer = kind == "outer" or (kind == "left" and is_left)
-    join = _joiner(behaviour, context)
-    fetch = context.store(behaviour.other_store, WindowBytes).fetch_range
-    waiting = _Waiting.of(behaviour, after, context) if behaviour.shared is not None else None
+    join = _joiner(behavior, context)
+    fetch = context.store(behavior.other_store, WindowBytes).fetch_range
+    waiting = _Waiting.of(behavior, after, context) if behavior.shared is not None else None
     stream = waiting.times.stream if waiting is not None else Clock()
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -93,10 +93,10 @@ def stream_stream_join(behaviour: StreamStreamJoin, context: OperatorContext) ->
     return process
 
 
-def _joiner(behaviour: StreamStreamJoin, context: OperatorContext) -> Join:
+def _joiner(behavior: StreamStreamJoin, context: OperatorContext) -> Join:
     """(own value, the other's, key) → the joined value."""
-    joined = context.expression(behaviour.value, "left", "right", "key")
-    if behaviour.is_left:
+    joined = context.expression(behavior.value, "left", "right", "key")
+    if behavior.is_left:
         return joined
     return lambda own, other, key: joined(other, own, key)
 
@@ -120,21 +120,21 @@ class _Waiting:
     grace_ms: int
 
     @classmethod
-    def of(cls, behaviour: StreamStreamJoin, after: int, context: OperatorContext) -> "_Waiting":
-        name = behaviour.shared or ""
+    def of(cls, behavior: StreamStreamJoin, after: int, context: OperatorContext) -> "_Waiting":
+        name = behavior.shared or ""
         return cls(
             store=context.store(name, ListBytes),
             times=_Times.of(name, context),
-            is_left=behaviour.is_left,
+            is_left=behavior.is_left,
             forward=context.forward,
-            joined=context.expression(behaviour.value, "left", "right", "key"),
+            joined=context.expression(behavior.value, "left", "right", "key"),
             ambient=context.task.ambient,
             wall_clock=context.task.wall_clock,
             interval_ms=context.settings.outer_join_interval_ms,
             own_after_ms=after,
-            left_after_ms=behaviour.window.after_ms,
-            right_after_ms=behaviour.window.before_ms,
-            grace_ms=behaviour.window.grace_ms,
+            left_after_ms=behavior.window.after_ms,
+            right_after_ms=behavior.window.before_ms,
+            grace_ms=behavior.window.grace_ms,
         )
 
     def add(self, key: Value, value: Value, timestamp: int, headers: Headers) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from infra.model.behaviours import StoreView, StreamGlobalJoin, StreamTableJoin
+from infra.model.behaviors import StoreView, StreamGlobalJoin, StreamTableJoin
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.operators.views import as_of_getter, value_getter
 from spark_jobs.runtime.engine.records import Headers, Value
@@ -12,19 +12,19 @@ LookUp = Callable[[Value, int], Value]
 """(the table's key, the record's time) → the table's value."""
 
 
-def stream_table_join(behaviour: StreamTableJoin, context: OperatorContext) -> Process:
+def stream_table_join(behavior: StreamTableJoin, context: OperatorContext) -> Process:
     """A versioned table answers as of the record's time; with a grace period the record waits for it."""
-    join = _join(behaviour, _table(behaviour, context), context)
-    if behaviour.buffer is None:
+    join = _join(behavior, _table(behavior, context), context)
+    if behavior.buffer is None:
         return join
-    return _buffered(behaviour, join, context)
+    return _buffered(behavior, join, context)
 
 
-def _table(behaviour: StreamTableJoin, context: OperatorContext) -> LookUp:
-    as_of = as_of_getter(behaviour.table, context)
+def _table(behavior: StreamTableJoin, context: OperatorContext) -> LookUp:
+    as_of = as_of_getter(behavior.table, context)
     if as_of is not None:
         return lambda key, time: _value(as_of(key, time))
-    get = value_getter(behaviour.table, context)
+    get = value_getter(behavior.table, context)
     return lambda key, _time: _value(get(key))
 
 
@@ -32,22 +32,22 @@ def _value(found: tuple[Value, int] | None) -> Value:
     return None if found is None else found[0]
 
 
-def stream_global_join(behaviour: StreamGlobalJoin, context: OperatorContext) -> Process:
+def stream_global_join(behavior: StreamGlobalJoin, context: OperatorContext) -> Process:
     """The table's key is computed from the record."""
-    get = value_getter(StoreView(behaviour.store), context)
-    mapped = context.expression(behaviour.key, "key", "value")
-    return _join(behaviour, lambda key, _time: _value(get(key)), context, mapped)
+    get = value_getter(StoreView(behavior.store), context)
+    mapped = context.expression(behavior.key, "key", "value")
+    return _join(behavior, lambda key, _time: _value(get(key)), context, mapped)
 
 
 def _join(
-    behaviour: StreamTableJoin | StreamGlobalJoin,
+    behavior: StreamTableJoin | StreamGlobalJoin,
     look_up: LookUp,
     context: OperatorContext,
     mapped: Callable[[Value, Value], Value] | None = None,
 ) -> Process:
     """Null values are dropped; null keys too, but not by a left join."""
-    is_left = behaviour.kind == "left"
-    joined = context.expression(behaviour.value, "left", "right", "key")
+    is_left = behavior.kind == "left"
+    joined = context.expression(behavior.value, "left", "right", "key")
     forward, task, name = context.forward, context.task, context.node.name
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -65,9 +65,9 @@ def _join(
     return process
 
 
-def _buffered(behaviour: StreamTableJoin, join: Process, context: OperatorContext) -> Process:
-    name = behaviour.buffer or ""
-    grace = behaviour.grace_ms or 0
+def _buffered(behavior: StreamTableJoin, join: Process, context: OperatorContext) -> Process:
+    name = behavior.buffer or ""
+    grace = behavior.grace_ms or 0
     buffer = context.store(name, JoinBufferBytes)
     observed = context.clock(f"{name}/time")
     ambient = context.task.ambient

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Mapping
 
-from infra.model.behaviours import TableJoinMerge, TableTableJoin
+from infra.model.behaviors import TableJoinMerge, TableTableJoin
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.operators.materialized import table_store
 from spark_jobs.runtime.engine.operators.views import value_getter
 from spark_jobs.runtime.engine.records import Headers, Value
 
 
-def table_table_join(behaviour: TableTableJoin, context: OperatorContext) -> Process:
+def table_table_join(behavior: TableTableJoin, context: OperatorContext) -> Process:
     """One side: a change of its table meets the other table's current value."""
-    other_of = value_getter(behaviour.other, context)
-    needs_other = _needs_other(behaviour)
+    other_of = value_getter(behavior.other, context)
+    needs_other = _needs_other(behavior)
     forward, task, name = context.forward, context.task, context.node.name
-    sends_old, versioned = behaviour.sends_old, behaviour.versioned
-    joined = _joined(behaviour, context)
+    sends_old, versioned = behavior.sends_old, behavior.versioned
+    joined = _joined(behavior, context)
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         new, old, latest = change
@@ -39,16 +39,16 @@ def table_table_join(behaviour: TableTableJoin, context: OperatorContext) -> Pro
     return process
 
 
-def _needs_other(behaviour: TableTableJoin) -> bool:
+def _needs_other(behavior: TableTableJoin) -> bool:
     """Whether a change without a partner goes nowhere."""
-    return behaviour.kind == "inner" or (behaviour.kind == "left" and not behaviour.is_left)
+    return behavior.kind == "inner" or (behavior.kind == "left" and not behavior.is_left)
 
 
-def _joined(behaviour: TableTableJoin, context: OperatorContext) -> Callable[[Value, Value, Value], Value]:
+def _joined(behavior: TableTableJoin, context: OperatorContext) -> Callable[[Value, Value, Value], Value]:
     """(own value, the other's, key) → the row, None where the join has none."""
-    expression = context.expression(behaviour.value, "left", "right", "key")
-    needs_own = behaviour.kind == "inner" or (behaviour.kind == "left" and behaviour.is_left)
-    is_left = behaviour.is_left
+    expression = context.expression(behavior.value, "left", "right", "key")
+    needs_own = behavior.kind == "inner" or (behavior.kind == "left" and behavior.is_left)
+    is_left = behavior.is_left
 
     def joined(own: Value, other: Value, key: Value) -> Value:
         if own is None and (needs_own or other is None):
@@ -58,11 +58,11 @@ def _joined(behaviour: TableTableJoin, context: OperatorContext) -> Callable[[Va
     return joined
 
 
-def table_join_merge(behaviour: TableJoinMerge, context: OperatorContext) -> Process:
+def table_join_merge(behavior: TableJoinMerge, context: OperatorContext) -> Process:
     """Keeps the result if it has a store."""
-    forward, sends_old = context.forward, behaviour.sends_old
-    if behaviour.store is not None:
-        store = table_store(behaviour.store, context, sends_old=sends_old)
+    forward, sends_old = context.forward, behavior.sends_old
+    if behavior.store is not None:
+        store = table_store(behavior.store, context, sends_old=sends_old)
 
         def keep(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
             store.update(key, change[0], change[1], timestamp, (timestamp, headers))

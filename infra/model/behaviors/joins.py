@@ -2,7 +2,7 @@
 
 import attrs
 
-from infra.model.behaviours.views import JoinKind, TableView
+from infra.model.behaviors.views import JoinKind, TableView
 from infra.model.windows import JoinWindow
 
 

@@ -2,12 +2,12 @@
 
 import attrs
 
-from infra.model.behaviours.views import TableView
+from infra.model.behaviors.views import TableView
 
 
 @attrs.frozen
 class TableSource:
-    """`KTableSource`: `table`, `toTable`; `store` None = not materialised (forwards without an old value)."""
+    """`KTableSource`: `table`, `toTable`; `store` None = not materialized (forwards without an old value)."""
 
     store: str | None
     sends_old: bool = False

@@ -3,7 +3,7 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesSelfJoin, WritesStreamJoin
 from infra.compiler.dsl.graph import reachable
-from infra.model.behaviours import StreamSelfJoin, StreamStreamJoin
+from infra.model.behaviors import StreamSelfJoin, StreamStreamJoin
 
 
 def rewrite_self_joins(builder: Builder) -> None:
@@ -15,11 +15,11 @@ def rewrite_self_joins(builder: Builder) -> None:
         (parent,) = node.parents
         other = builder.other_windowed[node]
         parent.remove_child(other)
-        node.declares = WritesSelfJoin(join.this_windowed, join.merge, join.this_store, _behaviour(join))
+        node.declares = WritesSelfJoin(join.this_windowed, join.merge, join.this_store, _behavior(join))
 
 
-def _behaviour(join: WritesStreamJoin) -> StreamSelfJoin | None:
-    left = join.this_behaviour
+def _behavior(join: WritesStreamJoin) -> StreamSelfJoin | None:
+    left = join.this_behavior
     if not isinstance(left, StreamStreamJoin):
         return None
     return StreamSelfJoin(left.window, left.value, join.this_store.name)

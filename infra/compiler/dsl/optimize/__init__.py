@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.optimise.merge_repartitions import merge_repartitions
-from infra.compiler.dsl.optimise.merge_sources import merge_sources
-from infra.compiler.dsl.optimise.self_joins import rewrite_self_joins
+from infra.compiler.dsl.optimize.merge_repartitions import merge_repartitions
+from infra.compiler.dsl.optimize.merge_sources import merge_sources
+from infra.compiler.dsl.optimize.self_joins import rewrite_self_joins
 from infra.compiler.streams_config import MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN
 
 RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
@@ -16,7 +16,7 @@ RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
 """Word of `topology.optimization` (None = always) → rule. Source topics are reused while writing."""
 
 
-def optimise(builder: Builder) -> None:
+def optimize(builder: Builder) -> None:
     for word, rule in RULES:
         if word is None or word in builder.config.optimizations:
             rule(builder)

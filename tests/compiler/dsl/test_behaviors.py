@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infra.compiler import build_nodes
-from infra.model import behaviours as does
-from infra.model.behaviours import Format, RecordFormat
+from infra.model import behaviors as does
+from infra.model.behaviors import Format, RecordFormat
 from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from infra.model.problems import errors
 from infra.spec import load_text, parse_document
@@ -35,32 +35,32 @@ def test_every_node_says_what_it_does(data: st.DataObject) -> None:
             case SinkNode():
                 assert node.writes is not None, node
             case ProcessorNode():
-                assert node.behaviour is not None, node
+                assert node.behavior is not None, node
                 _check(node, nodes)
-                if isinstance(node.behaviour, does.Branch):
-                    assert {*node.behaviour.children} <= names
+                if isinstance(node.behavior, does.Branch):
+                    assert {*node.behavior.children} <= names
     used = {store for node in nodes.nodes if isinstance(node, ProcessorNode) for store in node.stores}
     assert all(kept[store].keeps is not None for store in used)
 
 
 def _check(node: ProcessorNode, nodes: NodeTopology) -> None:
-    """Stores that the behaviour names are connected to the node, or global."""
+    """Stores that the behavior names are connected to the node, or global."""
     shared = {store.name for store in nodes.stores if store.is_global}
-    assert set(_named(node.behaviour)) <= {*node.stores, *shared}, node
+    assert set(_named(node.behavior)) <= {*node.stores, *shared}, node
 
 
-def _named(behaviour: object) -> Iterator[str]:
+def _named(behavior: object) -> Iterator[str]:
     for field in _STORES:
-        store = getattr(behaviour, field, None)
+        store = getattr(behavior, field, None)
         # a side of a join fills its own store in a node before
         if isinstance(store, str) and not (
-            field == "own_store" and isinstance(behaviour, does.StreamStreamJoin)
+            field == "own_store" and isinstance(behavior, does.StreamStreamJoin)
         ):
             yield store
-    if isinstance(behaviour, does.StreamTableJoin | does.ForeignKeyAnswer | does.ForeignKeyResolve):
-        yield from _looked_into(behaviour.table)
-    if isinstance(behaviour, does.TableTableJoin):
-        yield from _looked_into(behaviour.other)
+    if isinstance(behavior, does.StreamTableJoin | does.ForeignKeyAnswer | does.ForeignKeyResolve):
+        yield from _looked_into(behavior.table)
+    if isinstance(behavior, does.TableTableJoin):
+        yield from _looked_into(behavior.other)
 
 
 def _looked_into(view: does.TableView) -> Iterator[str]:
@@ -147,9 +147,9 @@ def test_windowed_formats_are_told_by_name(named: str, key: Format) -> None:
 
 def _sends_old(topology: str) -> dict[str, bool]:
     return {
-        type(node.behaviour).__name__: True
+        type(node.behavior).__name__: True
         for node in built(topology).nodes
-        if isinstance(node, ProcessorNode) and getattr(node.behaviour, "sends_old", False)
+        if isinstance(node, ProcessorNode) and getattr(node.behavior, "sends_old", False)
     }
 
 

@@ -105,7 +105,7 @@ def _replace(repartition: GraphNode, hoisted: GraphNode, changer: GraphNode, chi
 
 def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
     return refused(
-        f"The optimisation cannot move repartition {repartition.name} up to {changer.name}.",
+        f"The optimization cannot move repartition {repartition.name} up to {changer.name}.",
         throws=STREAMS,
         code=ProblemCode.OPTIMIZATION_FAILS,
         node=repartition.name,

@@ -16,7 +16,7 @@ class StoreView:
 
 @attrs.frozen
 class FilteredView:
-    """`KTableFilter`'s getter over an unmaterialised parent."""
+    """`KTableFilter`'s getter over an unmaterialized parent."""
 
     parent: "TableView"
     where: str | None
@@ -25,7 +25,7 @@ class FilteredView:
 
 @attrs.frozen
 class MappedView:
-    """`KTableMapValues`' getter over an unmaterialised parent."""
+    """`KTableMapValues`' getter over an unmaterialized parent."""
 
     parent: "TableView"
     value: str | None

@@ -2,8 +2,8 @@
 
 import attrs
 
-from infra.model.behaviours.formats import RecordFormat
-from infra.model.behaviours.views import JoinKind, TableView
+from infra.model.behaviors.formats import RecordFormat
+from infra.model.behaviors.views import JoinKind, TableView
 
 
 @attrs.frozen

@@ -9,8 +9,8 @@ undecorated. Durations are milliseconds. Names follow the processors of
 upstream table is versioned, so that changes which are not the latest are passed over or on (KIP-914).
 """
 
-from infra.model.behaviours.aggregations import Aggregation, AggregationKind, StreamAggregate, TableAggregate
-from infra.model.behaviours.foreign_keys import (
+from infra.model.behaviors.aggregations import Aggregation, AggregationKind, StreamAggregate, TableAggregate
+from infra.model.behaviors.foreign_keys import (
     ForeignKeyAnswer,
     ForeignKeyNotify,
     ForeignKeyReceive,
@@ -18,7 +18,7 @@ from infra.model.behaviours.foreign_keys import (
     ForeignKeyResult,
     ForeignKeySend,
 )
-from infra.model.behaviours.formats import (
+from infra.model.behaviors.formats import (
     DEFAULT_FORMAT,
     UNTOLD,
     ForeignKeyMessage,
@@ -28,7 +28,7 @@ from infra.model.behaviours.formats import (
     RecordFormat,
     Writes,
 )
-from infra.model.behaviours.joins import (
+from infra.model.behaviors.joins import (
     JoinWindowed,
     StreamGlobalJoin,
     StreamSelfJoin,
@@ -37,7 +37,7 @@ from infra.model.behaviours.joins import (
     TableJoinMerge,
     TableTableJoin,
 )
-from infra.model.behaviours.streams import (
+from infra.model.behaviors.streams import (
     Branch,
     Filter,
     FlatMap,
@@ -49,7 +49,7 @@ from infra.model.behaviours.streams import (
     Peek,
     RunProcessor,
 )
-from infra.model.behaviours.tables import (
+from infra.model.behaviors.tables import (
     GlobalTableSource,
     TableFilter,
     TableMapValues,
@@ -59,7 +59,7 @@ from infra.model.behaviours.tables import (
     TableToStream,
     TableTransformValues,
 )
-from infra.model.behaviours.views import (
+from infra.model.behaviors.views import (
     FilteredView,
     JoinedView,
     JoinKind,
@@ -70,7 +70,7 @@ from infra.model.behaviours.views import (
     TransformedView,
 )
 
-Behaviour = (
+Behavior = (
     PassThrough
     | Filter
     | MapRecord
@@ -111,7 +111,7 @@ __all__ = [
     "UNTOLD",
     "Aggregation",
     "AggregationKind",
-    "Behaviour",
+    "Behavior",
     "Branch",
     "Filter",
     "FilteredView",
