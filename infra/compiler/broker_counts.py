@@ -6,7 +6,7 @@ depend on the application id; co-partitioning is always enforced.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from infra.compiler.java_collections import string_set_order
+from infra.compiler.java.collections import string_set_order
 from infra.compiler.repartition_counts import Wiring
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import NodeTopology

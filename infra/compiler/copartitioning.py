@@ -1,6 +1,6 @@
 """PURE. Co-partition groups of topics, as `InternalTopologyBuilder` merges them (facts 2.4)."""
 
-from infra.compiler.java_collections import copy_order, set_hash, string_set_order
+from infra.compiler.java.collections import copy_order, set_hash, string_set_order
 from infra.compiler.topic_groups import Naming, Sources
 from infra.model.nodes import NodeTopology, SourceNode
 from infra.model.problems import Problem, ProblemCode

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from infra.compiler.java_collections import (
+from infra.compiler.java.collections import (
     hash_order,
     long_hash,
     map_hash,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from infra.compiler.java_collections import string_set_order
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.compiler.java.collections import string_set_order
+from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.compiler.subtopologies import NodeGroup
 from infra.model.nodes import (
     NodeTopology,

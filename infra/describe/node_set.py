@@ -7,7 +7,7 @@ shape of the tree then; a node that is added twice may even stand there twice.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from infra.compiler.red_black_tree import RedBlackTree
+from infra.compiler.java.red_black_tree import RedBlackTree
 
 
 class NodeSet:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from infra.compiler.java_collections import copy_order, string_copy_order, string_hash, string_set_order
+from infra.compiler.java.collections import copy_order, string_copy_order, string_hash, string_set_order
 from infra.compiler.subtopologies import NodeGroup, node_groups
 from infra.describe.sizes import linked
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.policies import (
     EVERY_CLASS,
     ApplicationPartitions,

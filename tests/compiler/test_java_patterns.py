@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, told
 

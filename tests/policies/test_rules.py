@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import regular_languages
+from infra.compiler.java import regular_languages
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from infra.model.nodes import ChangelogKind
 from infra.model.policies import Policy

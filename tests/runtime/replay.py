@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from infra.compiler import build_nodes, compile_document
-from infra.compiler.java_patterns import JavaPattern
+from infra.compiler.java.patterns import JavaPattern
 from infra.model.nodes import SourceNode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of

@@ -6,7 +6,7 @@ import attrs
 
 from infra.compiler.dsl import topology_faults as faults
 from infra.compiler.dsl.stores import Store
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.behaviors import Behavior, GlobalTableSource, Reads, Writes
 from infra.model.nodes import (
     ChangelogKind,

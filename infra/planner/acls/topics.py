@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from infra.compiler import StreamsConfig
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.acls import ANY_NAME
 from infra.model.compiled import CompiledApplication, TopicKind
 

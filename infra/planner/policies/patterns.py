@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from infra.compiler.java_patterns import JavaPattern, UntranslatablePatternError
+from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.policies import Policy
 
 

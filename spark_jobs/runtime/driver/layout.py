@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 import attrs
 
-from infra.compiler.java_patterns import JavaPattern
+from infra.compiler.java.patterns import JavaPattern
 from infra.model.compiled import Backend, CompiledApplication
 from spark_jobs.runtime.driver.inputs import QueryInput, query_input
 from spark_jobs.runtime.driver.reset import Reset

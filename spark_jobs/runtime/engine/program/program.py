@@ -6,7 +6,7 @@ from typing import Literal
 
 import attrs
 
-from infra.compiler.java_patterns import JavaPattern
+from infra.compiler.java.patterns import JavaPattern
 from infra.model.behaviors import Format
 from infra.model.nodes import Node, SinkNode, StateStore
 from infra.model.topology import Application

@@ -8,7 +8,7 @@ from infra.compiler.dsl.declarations import WritesTableJoin
 from infra.compiler.dsl.formats import told, told_by_store
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
-from infra.compiler.java_collections import string_order_from
+from infra.compiler.java.collections import string_order_from
 from infra.model import operators as op
 from infra.model.behaviors import JoinedView, TableTableJoin
 from infra.model.operators import JoinType

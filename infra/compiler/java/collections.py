@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
-from infra.compiler.java_hash_table import SMALLEST_TABLE, iteration_order, spread
+from infra.compiler.java.hash_table import SMALLEST_TABLE, iteration_order, spread
 
 K = TypeVar("K")
 

@@ -1,7 +1,7 @@
 """PURE. Parses Java regular expressions (`java.util.regex.Pattern`)."""
 
-from infra.compiler.java_character_classes import CASED, CONTROLS, PROPERTIES, SHORTHANDS, both_cases
-from infra.compiler.java_pattern_tree import (
+from infra.compiler.java.character_classes import CASED, CONTROLS, PROPERTIES, SHORTHANDS, both_cases
+from infra.compiler.java.pattern_tree import (
     Begin,
     Chars,
     Choice,
@@ -14,7 +14,7 @@ from infra.compiler.java_pattern_tree import (
     Tree,
     is_unbounded,
 )
-from infra.compiler.regular_languages import ALPHABET
+from infra.compiler.java.regular_languages import ALPHABET
 
 _LONGEST = 65_536
 _DEEPEST = 50

@@ -6,9 +6,9 @@ seldom to be worth it, is refused with a reason: back references, atomic groups,
 boundaries, comment mode.
 """
 
-from infra.compiler.java_pattern_parser import parse
-from infra.compiler.java_pattern_tree import PatternInvalidError, PatternRefusedError, language
-from infra.compiler.regular_languages import Algebra, TooComplexError
+from infra.compiler.java.pattern_parser import parse
+from infra.compiler.java.pattern_tree import PatternInvalidError, PatternRefusedError, language
+from infra.compiler.java.regular_languages import Algebra, TooComplexError
 
 
 class UntranslatablePatternError(Exception):

@@ -5,7 +5,7 @@ from typing import cast
 
 import attrs
 
-from infra.compiler.regular_languages import Algebra
+from infra.compiler.java.regular_languages import Algebra
 
 
 class PatternRefusedError(Exception):

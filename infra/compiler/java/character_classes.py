@@ -2,7 +2,7 @@
 
 import string
 
-from infra.compiler.regular_languages import ALPHABET
+from infra.compiler.java.regular_languages import ALPHABET
 
 _LOWER = frozenset(string.ascii_lowercase)
 _UPPER = frozenset(string.ascii_uppercase)

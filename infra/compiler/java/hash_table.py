@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from infra.compiler.red_black_tree import RedBlackTree
+from infra.compiler.java.red_black_tree import RedBlackTree
 
 K = TypeVar("K")
 Hashed = tuple[int, K]
