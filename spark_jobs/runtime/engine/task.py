@@ -16,6 +16,13 @@ from typing import Final
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from spark_jobs.processors import PunctuationType
 from spark_jobs.runtime.engine.error_handlers import Failures, PoisonRecordError
+from spark_jobs.runtime.engine.key_counts import (
+    NO_KEY_OR_VALUE,
+    AddCount,
+    KeyCounter,
+    KeyCounts,
+    counted_source,
+)
 from spark_jobs.runtime.engine.merging import merged
 from spark_jobs.runtime.engine.operators import FACTORIES
 from spark_jobs.runtime.engine.operators.interface import NotRunnableError, OperatorContext, Process
@@ -26,7 +33,6 @@ from spark_jobs.runtime.engine.serdes import reads_anything
 from spark_jobs.runtime.engine.sources_and_sinks import Consume, serdes_of, sink, source, timestamps
 from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.overlay import Overlay
-from spark_jobs.runtime.engine.tallying import NO_KEY_OR_VALUE, Absorb, Counting, Tallies, counted
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.engine.task_stores import TaskStores
 
@@ -78,9 +84,9 @@ class Task:
         self._consumers: dict[str, Consume] = {}
         self._started = False
         self._told_dropped = 0
-        self._absorbs: dict[str, Absorb] = {}
+        self._add_counts: dict[str, AddCount] = {}
         self._build()
-        self.counting = self._counting()
+        self.key_counter = self._find_key_counter()
 
     # what operators, stores and ends ask of their task
 
@@ -106,8 +112,8 @@ class Task:
     def is_global_store(self, name: str) -> bool:
         return self._stores.is_global(name)
 
-    def on_tallies(self, node: str, absorb: Absorb) -> None:
-        self._absorbs[node] = absorb
+    def on_key_counts(self, node: str, add_count: AddCount) -> None:
+        self._add_counts[node] = add_count
 
     def drop(self, node: str, reason: str) -> None:
         self.dropped[node, reason] += 1
@@ -144,17 +150,17 @@ class Task:
         self._consume(records)
         return self._end(wall_clock_ms)
 
-    def process_tallies(self, tallies: Tallies, wall_clock_ms: int) -> list[OutputRecord]:
-        """`process` where `counting` says that this is enough."""
-        if self.counting is None:
-            raise ValueError(f"{self.task_id} does more than to count")
-        counting = self.counting
+    def process_key_counts(self, counts: KeyCounts, wall_clock_ms: int) -> list[OutputRecord]:
+        """`process` where `key_counter` says that this is enough."""
+        if self.key_counter is None:
+            raise ValueError(f"{self.task_id} does more than count records")
+        key_counter = self.key_counter
         self._begin(wall_clock_ms)
-        self.stream_time.now = max(self.stream_time.now, tallies.latest)
-        if tallies.dropped:
-            self.dropped[counting.node, NO_KEY_OR_VALUE] += tallies.dropped
-        for key, times, latest, record in tallies.of_keys:
-            counting.absorb(counting.read_key(key), times, latest, record)
+        self.stream_time.now = max(self.stream_time.now, counts.latest)
+        if counts.dropped:
+            self.dropped[key_counter.node, NO_KEY_OR_VALUE] += counts.dropped
+        for key, number, latest, record in counts.by_key:
+            key_counter.add_count(key_counter.deserialize_key(key), number, latest, record)
         return self._end(wall_clock_ms)
 
     def _begin(self, wall_clock_ms: int) -> None:
@@ -279,15 +285,15 @@ class Task:
                     if timed is not None:
                         self._timestamps[node.name] = timed
 
-    def _counting(self) -> Counting | None:
-        found = counted(self.program.nodes)
-        absorb = self._absorbs.get(found.node.name) if found is not None else None
-        if found is None or absorb is None:
+    def _find_key_counter(self) -> KeyCounter | None:
+        found = counted_source(self.program.nodes)
+        add_count = self._add_counts.get(found.node.name) if found is not None else None
+        if found is None or add_count is None:
             return None
         key, value = serdes_of(found.source.reads, self.program)
         if not (reads_anything(key) and reads_anything(value)):
             return None
-        return Counting(found.node.name, key.deserialize, absorb)
+        return KeyCounter(found.node.name, key.deserialize, add_count)
 
     def _operator(self, node: ProcessorNode, children: Mapping[str, Process], forward: Process) -> Process:
         if node.behavior is None:

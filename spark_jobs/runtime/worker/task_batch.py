@@ -21,13 +21,13 @@ from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.global_state import global_stores
 from spark_jobs.runtime.worker.interleaving import interleaved, marked
+from spark_jobs.runtime.worker.key_counts import count_keys
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
 from spark_jobs.runtime.worker.messages import Outcome, WorkOrder
 from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.offset_metadata import Marker
 from spark_jobs.runtime.worker.restore import catch_up
 from spark_jobs.runtime.worker.session import open_session
-from spark_jobs.runtime.worker.tallies import tallies
 from spark_jobs.runtime.worker.task_input import Columns, Place, TaskInput
 
 _BLOCK_BYTES = 512
@@ -82,10 +82,10 @@ class OwnedTask:
         if isinstance(task, NativeTask):
             return task.process(fresh, shared)
         now = time.time_ns() // 1_000_000
-        if task.counting is not None and isinstance(fresh, Columns) and fresh.are_there:
-            counted = tallies(fresh, shared)
-            if counted is not None:
-                return task.process_tallies(counted, now)
+        if task.key_counter is not None and isinstance(fresh, Columns) and fresh.are_there:
+            counts = count_keys(fresh, shared)
+            if counts is not None:
+                return task.process_key_counts(counts, now)
         return task.process(interleaved(fresh.records(), shared), now)
 
     def close(self) -> None:

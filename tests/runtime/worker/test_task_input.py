@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs.runtime.engine.key_counts import KeyCounts
 from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.engine.tallying import Tallies
 from spark_jobs.runtime.worker.interleaving import unmarked
-from spark_jobs.runtime.worker.tallies import tallies
+from spark_jobs.runtime.worker.key_counts import count_keys
 from spark_jobs.runtime.worker.task_input import COLUMNS, Columns, Place, Records, TaskInput
 
 A, B = ("a", 2), ("b", 2)
@@ -83,10 +83,8 @@ _RECORDS = st.lists(
 
 
 @given(records=_RECORDS, shares=st.booleans())
-def test_tallies_are_what_counting_record_by_record_gives(
-    records: list[InputRecord], *, shares: bool
-) -> None:
-    found = tallies(columns(records, at_once=5), frozenset({"a"} if shares else ()))
+def test_counts_per_key_equal_counting_record_by_record(records: list[InputRecord], *, shares: bool) -> None:
+    found = count_keys(columns(records, at_once=5), frozenset({"a"} if shares else ()))
     if min(record[3] for record in records) < 0:
         assert found is None
         return
@@ -99,6 +97,6 @@ def test_tallies_are_what_counting_record_by_record_gives(
             continue
         _, times, latest, _ = last.pop(key, (key, 0, -1, each))
         last[key] = (key, times + 1, max(latest, each[3]), unmarked(each) if shares else each)
-    assert found == Tallies(
-        of_keys=list(last.values()), dropped=dropped, latest=max(record[3] for record in records)
+    assert found == KeyCounts(
+        by_key=list(last.values()), dropped=dropped, latest=max(record[3] for record in records)
     )

@@ -9,12 +9,12 @@ from typing import Final
 
 from infra.model.behaviors import AggregationKind, StreamAggregate
 from infra.model.nodes import ProcessorNode
+from spark_jobs.runtime.engine.key_counts import NO_KEY_OR_VALUE
 from spark_jobs.runtime.engine.operators.aggregation import functions_of
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
 from spark_jobs.runtime.engine.records import Headers, InputRecord, Value
 from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, Cached, read_timestamp, with_timestamp
-from spark_jobs.runtime.engine.tallying import NO_KEY_OR_VALUE
 
 _TIMESTAMP: Final = 3
 _HEADERS: Final = 6
@@ -61,13 +61,13 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
         total, time = before(plain, timestamp)
         pending[plain] = (key, add(key, value, total), time, timestamp, headers, ambient.record)
 
-    def absorb(key: Value, times: int, latest: int, last: InputRecord) -> None:
+    def add_count(key: Value, number: int, latest: int, last: InputRecord) -> None:
         plain = serialize_key(key)
         total, time = before(plain, latest)
-        pending[plain] = (key, total + times, time, last[_TIMESTAMP], last[_HEADERS], last)
+        pending[plain] = (key, total + number, time, last[_TIMESTAMP], last[_HEADERS], last)
 
     if behavior.aggregation.kind is AggregationKind.COUNT:
-        context.task.on_tallies(name, absorb)
+        context.task.on_key_counts(name, add_count)
     return process
 
 

@@ -14,11 +14,11 @@ import attrs
 from infra.model.behaviors import Format
 from infra.model.nodes import ProcessorNode
 from spark_jobs.processors import Cancellable, PunctuationType
+from spark_jobs.runtime.engine.key_counts import AddCount
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Program, Serde
 from spark_jobs.runtime.engine.records import Ambient, Headers, Value
 from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.layers import Append
-from spark_jobs.runtime.engine.tallying import Absorb
 
 Process = Callable[[Value, Value, int, Headers], None]
 """(key, value, timestamp, headers)"""
@@ -78,8 +78,8 @@ class TaskServices(Protocol):
 
     def on_close(self, close: Callable[[], None]) -> None: ...
 
-    def on_tallies(self, node: str, absorb: Absorb) -> None:
-        """Called for each key of a batch instead of the node's function where that will do (`tallying`)."""
+    def on_key_counts(self, node: str, add_count: AddCount) -> None:
+        """Call `add_count` once per key of a batch, if possible, not the node per record (`key_counts`)."""
         ...
 
     def drop(self, node: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""A task that only counts makes the same of how often keys came as of the single records."""
+"""A task that only counts writes the same for counts per key as for single records."""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs.runtime.engine.key_counts import KeyCounts
 from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.tallying import Tallies
 from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.key_counts import count_keys
 from spark_jobs.runtime.worker.local_state import MemoryState
-from spark_jobs.runtime.worker.tallies import tallies
 from tests.runtime.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns
@@ -57,30 +57,30 @@ def task(topology: str, settings: EngineSettings = CACHED) -> Task:
 
 @pytest.mark.parametrize("topology", COUNTING.values(), ids=COUNTING)
 @given(batches=_BATCHES)
-def test_tallies_lead_to_the_same_records(
+def test_counts_per_key_lead_to_the_same_records(
     topology: str, batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]]
 ) -> None:
-    one_by_one, by_tallies = task(topology), task(topology)
-    assert by_tallies.counting is not None
+    one_by_one, by_key_counts = task(topology), task(topology)
+    assert by_key_counts.key_counter is not None
     offset = 0
     for drawn in batches:
         records: list[InputRecord] = [("in", 0, offset + at, *fields) for at, fields in enumerate(drawn)]
         offset += len(records)
-        found = tallies(columns(records), frozenset())
+        found = count_keys(columns(records), frozenset())
         expected = one_by_one.process(records, 5)
         assert (
-            by_tallies.process(records, 5) if found is None else by_tallies.process_tallies(found, 5)
+            by_key_counts.process(records, 5) if found is None else by_key_counts.process_key_counts(found, 5)
         ) == expected
-        assert by_tallies.dropped == one_by_one.dropped
-        assert by_tallies.state.metadata == one_by_one.state.metadata
+        assert by_key_counts.dropped == one_by_one.dropped
+        assert by_key_counts.state.metadata == one_by_one.state.metadata
 
 
-def test_only_counts_that_keep_a_batch_back_are_for_tallies() -> None:
-    counting = {name for name, topology in TOPOLOGIES.items() if task(topology).counting is not None}
+def test_only_cached_counts_of_a_plain_source_take_counts_per_key() -> None:
+    counting = {name for name, topology in TOPOLOGIES.items() if task(topology).key_counter is not None}
     assert counting == {"count", "count of counts"}
-    assert task(COUNTING["count"], NO_CACHE).counting is None
+    assert task(COUNTING["count"], NO_CACHE).key_counter is None
     for text in ("key: long, value: string", "key: string, value: json"):
-        assert task(COUNTING["count"].replace("key: string, value: string", text)).counting is None
-    nothing = Tallies(of_keys=(), dropped=0, latest=-1)
-    with pytest.raises(ValueError, match="0_0 does more than to count"):
-        task(TOPOLOGIES["reduce"]).process_tallies(nothing, 0)
+        assert task(COUNTING["count"].replace("key: string, value: string", text)).key_counter is None
+    nothing = KeyCounts(by_key=(), dropped=0, latest=-1)
+    with pytest.raises(ValueError, match="0_0 does more than count records"):
+        task(TOPOLOGIES["reduce"]).process_key_counts(nothing, 0)

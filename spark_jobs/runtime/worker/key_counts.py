@@ -1,11 +1,11 @@
-"""How often each key came in a task's part of a batch, counted by Arrow."""
+"""The records of a task's part of a batch, counted per key by Arrow."""
 
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from spark_jobs.runtime.engine.tallying import Tallies, Tally
+from spark_jobs.runtime.engine.key_counts import KeyCount, KeyCounts
 from spark_jobs.runtime.worker.interleaving import unmarked
 from spark_jobs.runtime.worker.task_input import Columns, records
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _ROW = "row"
 
 
-def tallies(columns: Columns, shared: frozenset[str]) -> Tallies | None:
-    """Return them; None = single records matter: what has a negative timestamp is passed over.
+def count_keys(columns: Columns, shared: frozenset[str]) -> KeyCounts | None:
+    """Return the number of records per key; None if a timestamp is negative: then single records matter.
 
-    `shared` are the topics in which records say which task wrote them (`interleaving`).
+    `shared` are the topics whose records carry the task that wrote them (`interleaving`).
     """
     table = pa.Table.from_batches(columns.batches)
     times = pc.min_max(table.column("time")).as_py()
@@ -40,5 +40,5 @@ def tallies(columns: Columns, shared: frozenset[str]) -> Tallies | None:
     if columns.place[0] in shared:
         last = map(unmarked, last)
     counts = (groups.column(name).to_pylist() for name in ("key", f"{_ROW}_count", "time_max"))
-    of_keys: list[Tally] = list(zip(*counts, last, strict=True))
-    return Tallies(of_keys=of_keys, dropped=table.num_rows - whole.num_rows, latest=times["max"])
+    by_key: list[KeyCount] = list(zip(*counts, last, strict=True))
+    return KeyCounts(by_key=by_key, dropped=table.num_rows - whole.num_rows, latest=times["max"])

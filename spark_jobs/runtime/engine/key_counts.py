@@ -1,0 +1,78 @@
+"""Input that a task only counts: the number of records per key is enough, single records are not needed.
+
+This holds if the records of the only source go directly to a `count` whose record cache holds updates back
+until the batch ends: only the last update of each key leaves the cache. The records then need not become
+Python objects; `worker.key_counts` counts them as columns.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from infra.model.behaviors import AggregationKind, Reads, RunProcessor, StreamAggregate
+from infra.model.nodes import Node, ProcessorNode, SourceNode
+from spark_jobs.runtime.engine.records import InputRecord, Value
+
+AddCount = Callable[[Value, int, int, InputRecord], None]
+"""(key, number of records, largest timestamp, last record): adds the records of one key to a count."""
+
+NO_KEY_OR_VALUE = "null key or value"
+"""The reason for which aggregations drop records."""
+
+KeyCount = tuple[bytes, int, int, InputRecord]
+"""(key, number of records, largest timestamp, last record)"""
+
+
+@attrs.frozen(kw_only=True)
+class KeyCounts:
+    """The records of a batch, counted per key.
+
+    `by_key` is in the order of the keys' last records. `dropped` is the number of records without a key or
+    value. `latest` is the largest timestamp, in milliseconds, dropped records included.
+    """
+
+    by_key: Sequence[KeyCount]
+    dropped: int
+    latest: int
+
+
+@attrs.frozen
+class KeyCounter:
+    """The node that counts the only input of a task."""
+
+    node: str
+    deserialize_key: Callable[[bytes], Value]
+    add_count: AddCount
+
+
+@attrs.frozen(kw_only=True)
+class CountedSource:
+    """A source and the node that counts its records."""
+
+    source: SourceNode
+    node: ProcessorNode
+
+
+def counted_source(nodes: Iterable[Node]) -> CountedSource | None:
+    """Return the only source of a sub-topology with the node that counts it; None if single records matter.
+
+    Single records matter to users' processors, too: a punctuation may be due between any two of them.
+    """
+    nodes = tuple(nodes)
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    if len(sources) != 1 or any(
+        isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor) for node in nodes
+    ):
+        return None
+    (source,) = sources
+    readers = [node for node in nodes if not isinstance(node, SourceNode) and source.name in node.parents]
+    match source.reads, readers:
+        case reads, [ProcessorNode(behavior=StreamAggregate(window=None) as behavior) as node] if (
+            behavior.aggregation.kind is AggregationKind.COUNT and (reads is None or _is_plain(reads))
+        ):
+            return CountedSource(source=source, node=node)
+    return None
+
+
+def _is_plain(reads: Reads) -> bool:
+    return reads.timestamp is None and reads.foreign_key is None and not reads.carries_changes
