@@ -42,6 +42,11 @@ class Connection:
     aws_region: str | None = None
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return every text that must not be printed. Certificates are hidden for their length only."""
+        return tuple(text for text in (self.password, self.key, self.key_password) if text)
+
+    @property
     def uses_tls(self) -> bool:
         return self.protocol.endswith("SSL")
 

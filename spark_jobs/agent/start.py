@@ -15,8 +15,9 @@ from spark_jobs.agent.endpoint import serve
 from spark_jobs.agent.manifest import ManifestFile
 from spark_jobs.agent.run import Agent, AgentSettings, coordination_of
 from spark_jobs.agent.system_clock import SystemClock
-from spark_jobs.control.access import TOKEN_VARIABLE, access_of
+from spark_jobs.control import access_of
 from spark_jobs.control.logs import Form, configure
+from spark_jobs.control.redaction import redacted_texts
 
 _log = structlog.get_logger(__name__)
 
@@ -51,8 +52,7 @@ def start(options: AgentOptions) -> bool:
     Raises `ProblemsError` before anything is done: documents or settings are wrong.
     """
     connection = options.connection
-    secrets = (connection.password, connection.key, connection.key_password, os.environ.get(TOKEN_VARIABLE))
-    configure(options.log_format, options.log_level, secrets)
+    configure(options.log_format, options.log_level, redacted_texts(connection.secrets, os.environ))
     settings = AgentSettings(
         connection=connection,
         documents=DocumentFiles(options.files)

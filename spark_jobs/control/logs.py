@@ -1,22 +1,27 @@
-"""Logs as people or programs read them: console or JSON lines on standard error, without secrets."""
+"""Log lines on standard error, for people or as JSON, with secrets redacted."""
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Literal
 
 import structlog
 
+from spark_jobs.control.redaction import REDACTED, redact
+
 Form = Literal["console", "json"]
 _LEVELS: Mapping[str, int] = logging.getLevelNamesMapping()
-_HIDDEN = "***"
 _SECRET_NAMES = ("password", "secret", "token", "authorization", "private_key", "passphrase")
-_SHORTEST = 4
-"""A secret that is shorter is found in too much that is none."""
 
 
-def configure(form: Form = "console", level: str = "info", secrets: Iterable[str | None] = ()) -> None:
-    """Set structlog up for the process. `secrets` never show, wherever in a line they turn up."""
+def configure(form: Form = "console", level: str = "info", secrets: Sequence[str] = ()) -> None:
+    """Set structlog up for the process.
+
+    Args:
+        form: lines for people or JSON objects.
+        level: the lowest level that is logged.
+        secrets: texts that never show (`redaction.redacted_texts`), wherever in a line they are.
+    """
     render: structlog.typing.Processor = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
         if form == "json"
@@ -24,45 +29,42 @@ def configure(form: Form = "console", level: str = "info", secrets: Iterable[str
             colors=sys.stderr.isatty(), sort_keys=False, exception_formatter=structlog.dev.plain_traceback
         )
     )
-    known = tuple(secret for secret in secrets if secret and len(secret) >= _SHORTEST)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,  # a text, so that secrets are found in it
-            _Concealing(known),
+            structlog.processors.format_exc_info,  # a text, so that secrets in it are redacted
+            _Redaction(secrets),
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level.upper()]),
-        # Asked for at each line: whoever shows a table meanwhile takes standard error over.
+        # Read for each line: a table on the terminal replaces standard error while it is shown.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
 
-class _Concealing:
-    """Replaces what stands under the name of a secret, and known secrets inside texts."""
+class _Redaction:
+    """Redacts values whose name is that of a secret, and secrets inside texts."""
 
-    def __init__(self, known: tuple[str, ...]) -> None:
-        self._known = known
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._secrets = secrets
 
     def __call__(self, _: object, __: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
-        return {name: self._concealed(name, value) for name, value in line.items()}
+        return {name: self._redacted(name, value) for name, value in line.items()}
 
-    def _concealed(self, name: str, value: object) -> object:
+    def _redacted(self, name: str, value: object) -> object:
         if value is not None and any(word in name.lower() for word in _SECRET_NAMES):
-            return _HIDDEN
+            return REDACTED
         match value:
             case str():
-                for secret in self._known:
-                    value = value.replace(secret, _HIDDEN)
-                return value
+                return redact(value, self._secrets)
             case Mapping():
-                return {key: self._concealed(str(key), inner) for key, inner in value.items()}
+                return {key: self._redacted(str(key), inner) for key, inner in value.items()}
             case list() | tuple():
-                return [self._concealed("", inner) for inner in value]
+                return [self._redacted("", inner) for inner in value]
             case None | bool() | int() | float():
                 return value
             case _:
-                return self._concealed("", repr(value))
+                return self._redacted("", repr(value))

@@ -10,6 +10,7 @@ import structlog
 from infra.observe import Connection
 from spark_jobs.control import Access
 from spark_jobs.control.logs import configure
+from spark_jobs.control.redaction import redacted_texts
 
 SECRET = "s3cr3t-of-orders"
 
@@ -60,7 +61,7 @@ def test_what_is_below_the_level_is_left_out(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_secrets_never_show(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    configure("json" if form == "json" else "console", "debug", secrets=(SECRET, None, ""))
+    configure("json" if form == "json" else "console", "debug", redacted_texts((SECRET, None, ""), {}))
     log = structlog.get_logger()
     connection = Connection(bootstrap_servers=("b:9092",), username="u", password=SECRET)
     url = f"http://u:{SECRET}@b"

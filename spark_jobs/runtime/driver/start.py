@@ -18,6 +18,7 @@ from infra.model.problems import ProblemsError
 from infra.observe import Connection, KafkaClusterReader
 from spark_jobs.control import Access, ControlServer, Surface, access_of, check_free
 from spark_jobs.control.logs import Form, configure
+from spark_jobs.control.redaction import redacted_texts
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.claim import check_folder, claimed
 from spark_jobs.runtime.driver.ending import no_connector, not_started
@@ -69,7 +70,7 @@ def start(options: RunOptions) -> bool:
     Raises `ProblemsError` for whatever keeps it from starting or made it stop.
     """
     connection = options.connection
-    configure(options.log_format, options.log_level, (connection.password, connection.key_password))
+    configure(options.log_format, options.log_level, redacted_texts(connection.secrets, os.environ))
     runnable = load(options.file)
     access = None if options.http is None else access_of(options.http, os.environ)
     if access is not None:
