@@ -12,8 +12,8 @@ from infra.compiler.streams_config import Guarantee
 from infra.model.compiled import Backend
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
-from spark_jobs.runtime.driver.ending import ended_by, reason
 from spark_jobs.runtime.driver.exchange import Exchange
+from spark_jobs.runtime.driver.failures import failure_reason, query_failed
 from spark_jobs.runtime.driver.offsets import Positions
 from spark_jobs.runtime.driver.progress import NOTHING
 from spark_jobs.runtime.driver.purge import Purge
@@ -106,7 +106,7 @@ class StreamsApplication:
                 "sources": list(topics),
                 "parallelism": max((layout.counts[topic] for topic in topics), default=0),
                 "restarts": query.restarts,
-                "failure": reason(query.failure) if query.failure is not None else "",
+                "failure": failure_reason(query.failure) if query.failure is not None else "",
                 "lag": self._topics.lags.get(name),
                 **progress.get(name, NOTHING),
             }
@@ -187,7 +187,7 @@ class StreamsApplication:
     def _failures(self) -> Iterator[Problem]:
         for name, query in self._queries.items():
             if query.state is QueryState.FAILED:
-                yield ended_by(self.id, name, query.failure)
+                yield query_failed(self.id, name, query.failure)
 
     def _become(self, state: ClientState) -> None:
         with self._changed:

@@ -11,8 +11,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.runtime.driver.batch import Batches
-from spark_jobs.runtime.driver.ending import reason
-from spark_jobs.runtime.driver.restarts import Restarts
+from spark_jobs.runtime.driver.failures import RestartPolicy, failure_reason
 from spark_jobs.runtime.driver.sources import KafkaSource, read, with_ticks
 from spark_jobs.runtime.driver.states import QueryState
 
@@ -32,7 +31,7 @@ class QuerySpec:
     checkpoint: Callable[[], str]
     source: Callable[[], KafkaSource]
     batches: Batches
-    restarts: Restarts = attrs.field(factory=Restarts)
+    restarts: RestartPolicy = attrs.field(factory=RestartPolicy)
 
 
 _log = structlog.get_logger(__name__)
@@ -158,8 +157,8 @@ class SubtopologyQuery:
         self._failures += 1
         if self.failure is None and self._query is not None:
             self.failure = self._query.exception()
-        pause = self.spec.restarts.pause_ms(self.failure, self._failures)
-        why = None if self.failure is None else reason(self.failure)
+        pause = self.spec.restarts.backoff_ms(self.failure, self._failures)
+        why = None if self.failure is None else failure_reason(self.failure)
         _log.warning("query failed", query=self.spec.name, again_in_ms=pause, reason=why)
         _log.debug("query failed", query=self.spec.name, failure=str(self.failure))
         if pause is None:

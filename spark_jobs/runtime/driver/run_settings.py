@@ -5,7 +5,7 @@ from pathlib import Path
 import attrs
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.restarts import Restarts
+from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 
 _LOOK_SECONDS = 30.0
@@ -22,5 +22,5 @@ class RunSettings:
     checkpoint: str
     state_folder: Path
     records_at_once: int = RECORDS_AT_ONCE
-    restarts: Restarts = attrs.field(factory=Restarts)
+    restarts: RestartPolicy = attrs.field(factory=RestartPolicy)
     look_seconds: float = _LOOK_SECONDS

@@ -1,8 +1,15 @@
-"""The Spark session: the settings that decide latency, and those that keep secrets out of sight."""
+"""The Spark session: its settings, its start, and our packages on its executors."""
 
+import atexit
 import os
+import shutil
+import signal
 import sys
-from collections.abc import Mapping
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
@@ -12,17 +19,20 @@ _HIDDEN = "(?i)secret|password|passwd|token|access[.]?key|jaas|truststore|keysto
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+_PACKAGES = ("infra", "spark_jobs")
+_ARCHIVE = "headwater.zip"
+_LINUX_TASKS = Path("/proc/self/task")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
-"""Rows of an Arrow batch: of 1 MiB each, Kafka's limit unless a topic has its own, they just fit."""
+"""Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
 
 
 @attrs.frozen(kw_only=True)
 class SessionSettings:
-    """`master` None leaves it to `spark-submit`. `jars` hold Spark's Kafka connector, if Spark lacks it.
+    """`master` None = set by `spark-submit`. `jars` contain Spark's Kafka connector, unless Spark has it.
 
-    `shuffle_partitions` is for native aggregations only; tasks are placed by their partition.
-    `conf` has the last word.
+    `shuffle_partitions` applies to Spark SQL's own shuffles only; tasks are assigned by their partition.
+    `conf` overrides every other setting.
     """
 
     application: str
@@ -30,23 +40,23 @@ class SessionSettings:
     jars: tuple[str, ...] = ()
     shuffle_partitions: int = 4
     local_checkpoints: bool = True
-    """The checkpoints lie on a disk of this machine: renaming a file there needs no Hadoop shell."""
+    """Checkpoints are on a disk of this machine: renaming a file there needs no Hadoop shell."""
     conf: Mapping[str, str] = attrs.field(factory=dict)
 
     def spark(self) -> dict[str, str]:
-        """Return Spark's settings."""
+        """Return Spark's settings by key."""
         settings = {
-            # The answer to a warning: streams are never planned adaptively.
+            # Avoids a warning: Spark never plans streams adaptively.
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
             "spark.sql.session.timeZone": "UTC",
-            # A batch without data does nothing here: time is told by records and by ticks.
+            # A batch without data has no effect here: records and ticks advance the time.
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
             "spark.sql.streaming.numRecentProgressUpdates": "20",
             "spark.sql.streaming.minBatchesToRetain": "10",
             "spark.sql.streaming.metricsEnabled": "true",
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
-            # With a limit of bytes Spark adds up the columns' sizes after each row: a third of a row's cost.
+            # With a limit in bytes Spark adds up the column sizes after each row: a third of a row's cost.
             "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
             "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
             "spark.python.worker.reuse": "true",
@@ -56,7 +66,7 @@ class SessionSettings:
             "spark.redaction.regex": _HIDDEN,
             "spark.sql.redaction.options.regex": _HIDDEN,
             "spark.ui.showConsoleProgress": "false",
-            # What Spark's page shows of a plan is written with each batch: aligned, it takes longer to write.
+            # Spark writes each batch's plan for its web page; the aligned format takes longer to write.
             "spark.sql.ui.explainMode": "simple",
         }
         if self.local_checkpoints:
@@ -74,7 +84,7 @@ class SessionSettings:
 
 
 def start_session(settings: SessionSettings) -> SparkSession:
-    """Return the session of this process, started with `settings` unless there is one already."""
+    """Return the session of this process; start it with `settings` if there is none."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
@@ -84,16 +94,71 @@ def start_session(settings: SessionSettings) -> SparkSession:
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel(settings.conf.get("spark.log.level", "WARN"))
     if settings.local_checkpoints:
-        _leave_out_checksums(session)
+        _disable_checksum_files(session)
     return session
 
 
-def _leave_out_checksums(session: SparkSession) -> None:
-    """Have Hadoop write no file of checksums beside each local file.
+@contextmanager
+def terminate_children_on_interrupt() -> Iterator[None]:
+    """Terminate the processes that are started inside the block if Ctrl-C interrupts it; works on Linux only.
 
-    For every file, these too, it starts a process that sets the permissions: the larger part of what the logs
-    of a batch take. A torn log is not JSON, and a checkpoint can be thrown away.
+    PySpark waits for a file from its JVM. When interrupted, it deletes the file's folder. The JVM cannot
+    write the file any more, and then never starts to check whether Python is still running.
+    """
+    before = _child_processes()
+    try:
+        yield
+    except KeyboardInterrupt:
+        for process in _child_processes() - before:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        raise
+
+
+def ship_packages(spark: SparkSession) -> None:
+    """Send our packages to the executors, unless they run in this process.
+
+    The libraries (attrs, confluent-kafka, lmdb, sqlglot, ...) contain compiled code: they must be installed
+    where the executors run, or be in `spark.archives`.
+    """
+    context = spark.sparkContext
+    if str(context.master).startswith("local["):
+        return
+    folder = tempfile.mkdtemp(prefix="headwater-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it, too
+    archive = Path(folder, _ARCHIVE)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for file, name in _package_files():
+            packed.write(file, name)
+    context.addPyFile(str(archive))
+
+
+def _disable_checksum_files(session: SparkSession) -> None:
+    """Make Hadoop write no checksum file next to each local file.
+
+    For every file, checksum files included, it starts a process that sets the permissions. That is the larger
+    part of the time that a batch's logs take. A truncated log is not valid JSON, and a checkpoint can be
+    deleted without loss.
     """
     context = session.sparkContext
     files = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]  # noqa: SLF001 - Hadoop has no setting
     files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
+
+
+def _child_processes() -> set[int]:
+    found: set[int] = set()
+    for file in _LINUX_TASKS.glob("*/children"):
+        with suppress(OSError):
+            found.update(map(int, file.read_text(encoding="ascii").split()))
+    return found
+
+
+def _package_files() -> Iterator[tuple[Path, str]]:
+    """Yield each file of our packages with its name in the archive."""
+    for package in _PACKAGES:
+        spec = find_spec(package)
+        for location in (spec.submodule_search_locations or ()) if spec else ():
+            root = Path(location)
+            for file in sorted(root.rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    yield file, str(Path(package, file.relative_to(root)))

@@ -20,20 +20,26 @@ from spark_jobs.control import Access, ControlServer, Surface, access_of, check_
 from spark_jobs.control.logs import Form, configure
 from spark_jobs.control.redaction import redacted_texts
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.claim import check_folder, claimed
-from spark_jobs.runtime.driver.ending import no_connector, not_started
-from spark_jobs.runtime.driver.loading import Runnable, load
+from spark_jobs.runtime.driver.failures import RestartPolicy, connector_missing, spark_not_started
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.orphans import no_orphans
-from spark_jobs.runtime.driver.outputs import warn_of_missing
-from spark_jobs.runtime.driver.restarts import Restarts
+from spark_jobs.runtime.driver.preflight import (
+    RunnableDocument,
+    check_state_folder,
+    check_user_classes,
+    checkpoint_lock,
+    load_runnable,
+    warn_missing_outputs,
+)
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.session import SessionSettings, start_session
-from spark_jobs.runtime.driver.shipping import ship_packages
+from spark_jobs.runtime.driver.session import (
+    SessionSettings,
+    ship_packages,
+    start_session,
+    terminate_children_on_interrupt,
+)
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topic_check import TopicKeeper
-from spark_jobs.runtime.driver.user_classes import check_classes
 
 _log = structlog.get_logger(__name__)
 DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "headwater"
@@ -71,19 +77,19 @@ def start(options: RunOptions) -> bool:
     """
     connection = options.connection
     configure(options.log_format, options.log_level, redacted_texts(connection.secrets, os.environ))
-    runnable = load(options.file)
+    runnable = load_runnable(options.file)
     access = None if options.http is None else access_of(options.http, os.environ)
     if access is not None:
         check_free(access)
     if (options.master or "").startswith("local"):
-        check_folder(_state_folder(options, runnable), runnable.document.application.id)
-    with claimed(_checkpoint(options), runnable.document.application.id):
+        check_state_folder(_state_folder(options, runnable), runnable.document.application.id)
+    with checkpoint_lock(_checkpoint(options), runnable.document.application.id):
         TopicKeeper(runnable.document, connection).prepare()  # before Spark, which takes its time to start
-        warn_of_missing(runnable.nodes, runnable.document.application, KafkaClusterReader(connection))
+        warn_missing_outputs(runnable.nodes, runnable.document.application, KafkaClusterReader(connection))
         return _on_spark(options, runnable, access)
 
 
-def _on_spark(options: RunOptions, runnable: Runnable, access: Access | None) -> bool:
+def _on_spark(options: RunOptions, runnable: RunnableDocument, access: Access | None) -> bool:
     session = SessionSettings(
         application=f"headwater {runnable.document.application.id}",
         master=options.master,
@@ -95,7 +101,7 @@ def _on_spark(options: RunOptions, runnable: Runnable, access: Access | None) ->
     spark = _started(session, runnable)
     try:
         ship_packages(spark)
-        check_classes(spark, runnable)
+        check_user_classes(spark, runnable)
         application = StreamsApplication(
             spark, runnable.document, runnable.programs, _settings(options, runnable)
         )
@@ -104,12 +110,12 @@ def _on_spark(options: RunOptions, runnable: Runnable, access: Access | None) ->
         spark.stop()
 
 
-def _started(session: SessionSettings, runnable: Runnable) -> SparkSession:
+def _started(session: SessionSettings, runnable: RunnableDocument) -> SparkSession:
     try:
-        with no_orphans():
+        with terminate_children_on_interrupt():
             return start_session(session)
     except Exception as error:  # of Java, its gateway or the master: all that is known is a text
-        raise ProblemsError([not_started(runnable.document.application.id, error)]) from error
+        raise ProblemsError([spark_not_started(runnable.document.application.id, error)]) from error
 
 
 def _run(application: StreamsApplication, access: Access | None, options: RunOptions) -> bool:
@@ -131,7 +137,7 @@ def _start(application: StreamsApplication) -> None:
     try:
         application.start()
     except AnalysisException as error:
-        raise ProblemsError([no_connector(application.id, error)]) from error
+        raise ProblemsError([connector_missing(application.id, error)]) from error
 
 
 @contextmanager
@@ -164,17 +170,17 @@ def _signals(application: StreamsApplication) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _settings(options: RunOptions, runnable: Runnable) -> RunSettings:
+def _settings(options: RunOptions, runnable: RunnableDocument) -> RunSettings:
     return RunSettings(
         connection=options.connection,
         checkpoint=_checkpoint(options),
         state_folder=_state_folder(options, runnable),
         records_at_once=options.records_at_once,
-        restarts=Restarts(options.restarts),
+        restarts=RestartPolicy(options.restarts),
     )
 
 
-def _state_folder(options: RunOptions, runnable: Runnable) -> Path:
+def _state_folder(options: RunOptions, runnable: RunnableDocument) -> Path:
     said = options.state_dir or runnable.document.application.config.get("state.dir")
     return Path(said or DEFAULT_FOLDER.expanduser() / "state").absolute()
 

@@ -9,8 +9,8 @@ import structlog
 from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
-from spark_jobs.runtime.driver.ending import reason
 from spark_jobs.runtime.driver.exchange import Exchange
+from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.offsets import Positions
 from spark_jobs.runtime.driver.purge import Purge
 from spark_jobs.runtime.driver.query import SubtopologyQuery
@@ -71,7 +71,7 @@ class TopicsThread:
                 self._follow(look)
         except (ProblemsError, KafkaException) as error:
             # The cluster may be away for a while; the queries know how long they bear that.
-            _log.warning("topics could not be looked at", reason=reason(error))
+            _log.warning("topics could not be looked at", reason=failure_reason(error))
             return False
         if self._uneven.is_borne(wrong, time.monotonic()):
             _log.warning("joined topics are not expanded alike yet", problems=[p.summary for p in wrong])

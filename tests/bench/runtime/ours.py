@@ -11,7 +11,7 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.bench.runtime.sides import Committed
 from tests.bench.runtime.workloads import Job, Lane, Workload
@@ -39,7 +39,7 @@ class Headwater:
             checkpoint=str(self._folder / "checkpoint"),
             state_folder=self._folder / "state",
         )
-        application = StreamsApplication(self._spark, document, runnable(document).programs, settings)
+        application = StreamsApplication(self._spark, document, check_runnable(document).programs, settings)
         progress = Committed(self._servers, job, lambda: _failure(application))
         try:
             application.start()

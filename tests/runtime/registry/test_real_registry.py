@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.spec import load_text
-from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.engine.serdes import plain_serde
 from spark_jobs.runtime.worker.schema_registry import URL, SchemaRegistry
 from tests.runtime.replay import Replay, runnable_programs
@@ -62,7 +62,7 @@ def test_records_of_several_versions_and_a_state_in_avro(url: str, tmp_path: Pat
     ]  # fmt: skip
     text = json.dumps({"application": {"id": "shop", "config": {URL: url}}, "topology": steps})
     document = load_text(text, "shop.json").documents[0]
-    schemas = runnable(document, tmp_path).schemas
+    schemas = check_runnable(document, tmp_path).schemas
     replay = Replay(runnable_programs(document, (), schemas=schemas))
     old = plain_serde("avro-registry:a", json.dumps({"id": first, "schema": json.dumps(ORDER)}))
     new = plain_serde("avro-registry:b", json.dumps({"id": second, "schema": json.dumps(NOTED)}))

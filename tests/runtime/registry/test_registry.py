@@ -12,7 +12,7 @@ import pytest
 
 from infra.model.problems import ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.engine.serdes import RegistryUnavailableError
 from spark_jobs.runtime.worker.schema_registry import URL, SchemaRegistry, registry, schemas_of
 
@@ -144,7 +144,7 @@ def test_an_application_does_not_start_without_its_schemas(
     server.failures = failures or 0
     config = {} if failures is None else {URL: server.url}
     with pytest.raises(ProblemsError) as refused:
-        runnable(load_text(document(subject, config), "orders.json").documents[0])
+        check_runnable(load_text(document(subject, config), "orders.json").documents[0])
     (problem,) = refused.value.problems
     assert subject in problem.summary
     assert found in (problem.found or "")

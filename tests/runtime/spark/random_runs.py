@@ -19,7 +19,7 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.loading import Runnable, runnable
+from spark_jobs.runtime.driver.preflight import RunnableDocument, check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram
@@ -168,7 +168,7 @@ class Rig:
         loaded = load_text(json.dumps({**document, "application": application}), "fuzz.json")
         assert not loaded.problems, loaded.problems
         folder = self.folder / id_
-        scene = Scene(self, runnable(loaded.documents[0]), circumstances, folder, tuple(sorted(sinks)))
+        scene = Scene(self, check_runnable(loaded.documents[0]), circumstances, folder, tuple(sorted(sinks)))
         self.topics.create(dict.fromkeys([*scene.sources(), *sinks], circumstances.partitions))
         try:
             yield scene
@@ -183,7 +183,7 @@ class Scene:
     """One application, which may be stopped and started again."""
 
     rig: Rig
-    runnable: Runnable
+    runnable: RunnableDocument
     circumstances: Circumstances
     folder: Path
     sinks: tuple[str, ...]

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.loading import runnable
-from spark_jobs.runtime.driver.restarts import Restarts
+from spark_jobs.runtime.driver.failures import RestartPolicy
+from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.runtime.spark.kafka_topics import Topics
 
@@ -67,12 +67,12 @@ class Stage:
         application = StreamsApplication(
             self.spark,
             loaded.documents[0],
-            runnable(loaded.documents[0]).programs,
+            check_runnable(loaded.documents[0]).programs,
             RunSettings(
                 connection=Connection(bootstrap_servers=(self.servers,)),
                 checkpoint=str(self.folder / "checkpoint"),
                 state_folder=self.folder / "state",
-                restarts=Restarts(most=3),
+                restarts=RestartPolicy(max_failures=3),
                 look_seconds=0.5,
             ),
         )

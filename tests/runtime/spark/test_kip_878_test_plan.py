@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.states import ClientState
 from tests.control.agent_process import AgentProcess
@@ -195,7 +195,7 @@ def plan(
     application = StreamsApplication(
         spark,
         loaded.documents[0],
-        runnable(loaded.documents[0]).programs,
+        check_runnable(loaded.documents[0]).programs,
         RunSettings(
             connection=Connection(bootstrap_servers=(servers,)),
             checkpoint=str(tmp_path / "checkpoint"),

@@ -1,23 +1,14 @@
 """What the runtime decides without Spark and Kafka: markers, resets, restarts, rows."""
 
 import base64
-import os
 import struct
-from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.problems import ProblemsError
-from spark_jobs.runtime.driver.claim import check_folder, claimed
 from spark_jobs.runtime.driver.reset import Reset, ResetKind
-from spark_jobs.runtime.driver.restarts import Restarts
-from spark_jobs.runtime.driver.session import SessionSettings
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
-from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.offset_metadata import LARGEST, Marker, decode, newest
 from spark_jobs.runtime.worker.rows import by_task
 from spark_jobs.runtime.worker.task_input import COLUMNS
@@ -79,31 +70,6 @@ def test_what_is_no_reset_policy(text: str) -> None:
         Reset.of(text)
 
 
-def test_pauses_grow_up_to_the_longest_and_end() -> None:
-    restarts = Restarts(most=10, first_pause_ms=100, longest_pause_ms=1_000)
-    assert [restarts.pause_ms(OSError(), number) for number in (1, 2, 3, 4, 5, 10, 11)] == [
-        100, 200, 400, 800, 1_000, 1_000, None,
-    ]  # fmt: skip
-
-
-def test_a_poison_record_is_final_and_a_missing_partition_never() -> None:
-    assert Restarts().pause_ms(PoisonRecordError(), 1) is None
-    assert Restarts(most=2).pause_ms(TaskMigrated("out", 5, 4), 1_000) == 30_000
-
-
-def test_final_states_stay() -> None:
-    for final in (ClientState.NOT_RUNNING, ClientState.ERROR):
-        assert final.is_final
-        assert not any(final.may_become(state) for state in ClientState)
-
-
-def test_secrets_are_redacted_by_spark() -> None:
-    settings = SessionSettings(application="a").spark()
-    for name in ("spark.redaction.regex", "spark.sql.redaction.options.regex"):
-        for word in ("password", "jaas", "keystore", "ssl[.]key", "secret"):
-            assert word in settings[name]
-
-
 def batch(*rows: tuple[object, ...]) -> pa.RecordBatch:
     kinds = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -146,26 +112,3 @@ def test_shuffled_rows_are_put_in_order_and_ticks_go_to_their_tasks() -> None:
     assert not tasks[0].tick
     assert tasks[2].tick
     assert tasks[2].input.records() == []
-
-
-def test_a_checkpoint_has_one_client_at_a_time(tmp_path: Path) -> None:
-    with claimed(str(tmp_path), "shop"):
-        with claimed(str(tmp_path), "another"):
-            pass
-        with pytest.raises(ProblemsError, match="runs already") as refused, claimed(str(tmp_path), "shop"):
-            pass
-        assert refused.value.problems[0].found == f"process {os.getpid()}"
-    with claimed(str(tmp_path), "shop"), claimed("s3a://bucket/checkpoints", "shop"):
-        pass
-
-
-def test_folders_that_cannot_be_made_are_told_before_anything_starts(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ProblemsError) as refused, claimed(str(tmp_path / "file"), "shop"):
-        pass
-    assert "--checkpoint" in refused.value.problems[0].fix
-    with pytest.raises(ProblemsError) as refused:
-        check_folder(tmp_path / "file", "shop")
-    assert "--state-dir" in refused.value.problems[0].fix
-    check_folder(tmp_path / "a" / "b", "shop")
-    assert list((tmp_path / "a" / "b").iterdir()) == []

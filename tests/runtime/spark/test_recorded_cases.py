@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.loading import runnable
+from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.states import ClientState
 from tests.oracle.recorded import Case, Json, cases_with
@@ -66,7 +66,7 @@ def test_a_recorded_case(
     application = StreamsApplication(
         spark,
         document,
-        runnable(document).programs,
+        check_runnable(document).programs,
         RunSettings(
             connection=Connection(bootstrap_servers=(keeping_broker.bootstrap_servers,)),
             checkpoint=str(tmp_path / "checkpoint"),

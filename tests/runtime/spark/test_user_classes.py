@@ -5,8 +5,7 @@ from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.driver.loading import Runnable, runnable
-from spark_jobs.runtime.driver.user_classes import check_classes
+from spark_jobs.runtime.driver.preflight import RunnableDocument, check_runnable, check_user_classes
 
 _DOCUMENT = """
 application:
@@ -20,16 +19,16 @@ topology:
 _THERE = "spark_jobs.processors:Processor"
 
 
-def _runnable(processor: str = _THERE, partitioner: str = _THERE) -> Runnable:
+def _runnable(processor: str = _THERE, partitioner: str = _THERE) -> RunnableDocument:
     text = _DOCUMENT.replace("PROCESSOR", processor).replace("PARTITIONER", partitioner)
     (document,) = load_text(text, "shop.yaml").documents
-    return runnable(document)
+    return check_runnable(document)
 
 
 @pytest.mark.spark
 def test_all_classes_that_are_not_there_are_told_at_once(spark: SparkSession) -> None:
     with pytest.raises(ProblemsError) as refused:
-        check_classes(spark, _runnable("nowhere.to.be.found:Enrich", "json:Nothing"))
+        check_user_classes(spark, _runnable("nowhere.to.be.found:Enrich", "json:Nothing"))
     processor, partitioner = refused.value.problems
     assert {processor.code, partitioner.code} == {ProblemCode.NOT_RUNNABLE}
     assert processor.node == "enrich"
@@ -42,4 +41,4 @@ def test_all_classes_that_are_not_there_are_told_at_once(spark: SparkSession) ->
 
 @pytest.mark.spark
 def test_classes_that_are_there_are_no_problem(spark: SparkSession) -> None:
-    check_classes(spark, _runnable())
+    check_user_classes(spark, _runnable())

@@ -1,9 +1,16 @@
-"""What a person is told of a failure."""
+"""Texts of failures, and restarts after them."""
 
 import pytest
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
-from spark_jobs.runtime.driver.ending import ended_by, no_connector, not_started, reason
+from spark_jobs.runtime.driver.failures import (
+    RestartPolicy,
+    connector_missing,
+    failure_reason,
+    query_failed,
+    spark_not_started,
+)
+from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 
 _WORKER = """An exception was thrown from the Python worker:
@@ -30,49 +37,61 @@ _JAVA = """An error occurred while calling o12.collect.
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         (_WORKER, "ImportError: shop has no Enrich\nand a second line of it"),
         (
             _JAVA,
             "org.apache.spark.SparkException: Job aborted",
         ),
-        ("the broker is away", "the broker is away"),
+        ("the broker is down", "the broker is down"),
         ("", "RuntimeError"),
         ("Traceback (most recent call last):\n  cut off", "RuntimeError"),
     ],
 )
-def test_a_reason_has_no_tracebacks(text: str, told: str) -> None:
-    assert reason(RuntimeError(text)) == told
+def test_reason_has_no_tracebacks(text: str, reason: str) -> None:
+    assert failure_reason(RuntimeError(text)) == reason
 
 
-def test_problems_are_told_by_their_summaries() -> None:
+def test_reason_of_problems_is_their_summaries() -> None:
     problems = [
         Problem(code=ProblemCode.TIMEOUT, summary=text)
-        for text in ("No broker answers.", "Nor does another.")
+        for text in ("No broker answered.", "Another one timed out.")
     ]
-    assert reason(ProblemsError(problems)) == "No broker answers.; Nor does another."
+    assert failure_reason(ProblemsError(problems)) == "No broker answered.; Another one timed out."
 
 
-def test_a_record_and_a_failure_that_repeats_are_mended_differently() -> None:
-    poison = ended_by(
+def test_poison_record_and_repeated_failure_have_different_fixes() -> None:
+    poison = query_failed(
         "shop", "0", PoisonRecordError("record of orders, partition 0, offset 7: cannot be read")
     )
     assert poison.code is ProblemCode.QUERY_FAILED
     assert "offset 7" in (poison.found or "")
     assert "errors.dead.letter.queue.topic.name" in poison.fix
-    repeated = ended_by("shop", "0", RuntimeError(_WORKER))
+    repeated = query_failed("shop", "0", RuntimeError(_WORKER))
     assert "--restarts" in repeated.why
     assert repeated.found == "ImportError: shop has no Enrich\nand a second line of it"
 
 
-def test_spark_that_does_not_start_is_no_error_of_ours() -> None:
-    problem = not_started("shop", RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"))
+def test_failed_start_of_spark_is_a_problem_with_its_reason() -> None:
+    problem = spark_not_started("shop", RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"))
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "JAVA_GATEWAY_EXITED" in (problem.found or "")
 
 
-def test_a_connector_that_is_not_there_is_no_error_of_ours() -> None:
-    problem = no_connector("shop", RuntimeError("Failed to find data source: kafka."))
+def test_missing_connector_is_a_problem_that_names_the_option() -> None:
+    problem = connector_missing("shop", RuntimeError("Failed to find data source: kafka."))
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "--jars" in problem.fix
+
+
+def test_backoff_grows_to_its_maximum_until_the_policy_gives_up() -> None:
+    policy = RestartPolicy(max_failures=10, first_backoff_ms=100, max_backoff_ms=1_000)
+    assert [policy.backoff_ms(OSError(), number) for number in (1, 2, 3, 4, 5, 10, 11)] == [
+        100, 200, 400, 800, 1_000, 1_000, None,
+    ]  # fmt: skip
+
+
+def test_poison_record_is_final_and_missing_partition_never_is() -> None:
+    assert RestartPolicy().backoff_ms(PoisonRecordError(), 1) is None
+    assert RestartPolicy(max_failures=2).backoff_ms(TaskMigrated("out", 5, 4), 1_000) == 30_000

@@ -1,0 +1,42 @@
+"""The Spark session: redaction, and processes that an interrupted start would leave behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.runtime.driver.session import SessionSettings, terminate_children_on_interrupt
+
+_WAITING = (sys.executable, "-c", "import sys; sys.stdin.read()")
+
+
+def test_spark_redacts_secrets() -> None:
+    settings = SessionSettings(application="a").spark()
+    for name in ("spark.redaction.regex", "spark.sql.redaction.options.regex"):
+        for word in ("password", "jaas", "keystore", "ssl[.]key", "secret"):
+            assert word in settings[name]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux lists child processes")
+def test_interrupted_start_terminates_its_own_children_only() -> None:
+    with subprocess.Popen(_WAITING, stdin=subprocess.PIPE) as older:
+        started: list[subprocess.Popen[bytes]] = []
+        with pytest.raises(KeyboardInterrupt):
+            _start_and_be_interrupted(started)
+        with started[0]:
+            assert started[0].wait(60) != 0
+        assert older.poll() is None
+
+
+def _start_and_be_interrupted(started: "list[subprocess.Popen[bytes]]") -> None:
+    with terminate_children_on_interrupt():
+        started.append(subprocess.Popen(_WAITING, stdin=subprocess.PIPE))
+        raise KeyboardInterrupt
+
+
+def test_children_keep_running_after_a_successful_start() -> None:
+    with terminate_children_on_interrupt():
+        started = subprocess.Popen(_WAITING, stdin=subprocess.PIPE)
+    with started:
+        assert started.poll() is None
