@@ -7,10 +7,10 @@ import yaml
 
 from infra.compiler.observed import default_config, questions
 from infra.model.cluster import LiveTopic
+from infra.model.nodes import TopicKind
 from infra.model.observed import ObservedTopology
 from infra.model.problems import Location
 from infra.model.survey import GroupFacts, GroupType
-from infra.model.topic_kind import TopicKind
 from infra.model.topology import Application, Protocol
 from infra.planner.adoption import FoundApplication
 from infra.planner.wording import counted

@@ -18,9 +18,9 @@ from infra.model.behaviors import (
     MapValues,
     NonNullKeyFilter,
     PassThrough,
-    Reads,
     RecordFormat,
-    Writes,
+    SinkSettings,
+    SourceSettings,
 )
 from infra.model.compiled import Backend
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
@@ -73,7 +73,9 @@ def _means_the_same(nodes: Sequence[Node]) -> bool:
 
 def _read(node: Node) -> _Kinds | None:
     match node:
-        case SourceNode(reads=Reads(timestamp=None, carries_changes=False, foreign_key=None) as reads):
+        case SourceNode(
+            reads=SourceSettings(timestamp=None, carries_changes=False, foreign_key=None) as reads
+        ):
             return _kinds(reads.format)
         case _:
             return None
@@ -82,7 +84,8 @@ def _read(node: Node) -> _Kinds | None:
 def _written(node: Node) -> _Kinds | None:
     match node:
         case SinkNode(
-            topic=str(), writes=Writes(partitioner=None, carries_changes=False, foreign_key=None) as writes
+            topic=str(),
+            writes=SinkSettings(partitioner=None, carries_changes=False, foreign_key=None) as writes,
         ):
             return _kinds(writes.format)
         case _:

@@ -43,7 +43,7 @@ def compile_observed(document: TopologyDocument, partitions: Mapping[str, int]) 
             for problem in (
                 *config.problems,
                 *questions(application, observed, is_growing=config.autoscaling),
-                *(_missing(topic, observed.places.get(topic, observed.at)) for topic in missing),
+                *(_missing(topic, observed.locations.get(topic, observed.at)) for topic in missing),
                 *_changed(observed, partitions),
                 *_without_effect(application),
                 *_undecided(document.sinks, observed.at),
@@ -145,7 +145,7 @@ def _changed(observed: ObservedTopology, partitions: Mapping[str, int]) -> Itera
                 "its next rebalance.",
                 fix="Replace `observed` by the text of Topology#describe(): `headwater import --describe`. "
                 f"If no internal topic follows it, note {now} for it in `observed.sources`.",
-                location=observed.places.get(topic, observed.at),
+                location=observed.locations.get(topic, observed.at),
             )
 
 

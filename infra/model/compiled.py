@@ -6,8 +6,8 @@ from enum import Enum
 import attrs
 
 from infra.model.nodes import ChangelogKind
+from infra.model.nodes import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from infra.model.problems import Location, Problem
-from infra.model.topic_kind import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from infra.model.topology import Application, Sink
 
 

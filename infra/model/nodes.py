@@ -13,7 +13,7 @@ from enum import Enum
 
 import attrs
 
-from infra.model.behaviors import Behavior, Keeps, Reads, Writes
+from infra.model.behaviors import Behavior, SinkSettings, SourceSettings, StoreSettings
 from infra.model.problems import Location, Problem
 
 
@@ -25,7 +25,7 @@ class SourceNode:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     at: Location | None = None
-    reads: Reads | None = attrs.field(default=None, eq=False, repr=False)
+    reads: SourceSettings | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -48,10 +48,19 @@ class SinkNode:
     topic: str | None = None
     extractor: str | None = None
     at: Location | None = None
-    writes: Writes | None = attrs.field(default=None, eq=False, repr=False)
+    writes: SinkSettings | None = attrs.field(default=None, eq=False, repr=False)
 
 
 Node = SourceNode | ProcessorNode | SinkNode
+
+
+class TopicKind(Enum):
+    """The kind of an internal topic, in the words of documents and reports."""
+
+    REPARTITION = "repartition"
+    CHANGELOG = "changelog"
+    FK_SUBSCRIPTION = "fk-subscription"
+    """A subscription or response topic of a foreign-key join (KIP-213)."""
 
 
 class ChangelogKind(Enum):
@@ -83,7 +92,7 @@ class StateStore:
     is_global: bool = False
     connections: tuple[frozenset[str], ...] = ()
     at: Location | None = None
-    keeps: Keeps | None = attrs.field(default=None, eq=False, repr=False)
+    keeps: StoreSettings | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 import attrs
 
+from infra.model.nodes import TopicKind
 from infra.model.problems import Location
-from infra.model.topic_kind import TopicKind
 
 
 class Unknown(StrEnum):
@@ -46,5 +46,5 @@ class ObservedTopology:
     at: Location
     sources: Mapping[str, int] = attrs.field(factory=dict)
     unknown: Mapping[Unknown, Location] = attrs.field(factory=dict)
-    places: Mapping[str, Location] = attrs.field(factory=dict)
+    locations: Mapping[str, Location] = attrs.field(factory=dict)
     """Source topic → where it is noted."""

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from infra.model.nodes import TopicKind
 from infra.model.observed import ObservedTopic, ObservedTopology, Unknown
 from infra.model.problems import Location
-from infra.model.topic_kind import TopicKind
 from infra.spec.build_stores import Options, config
 from infra.spec.places import PathPart, RawDocument
 
@@ -15,7 +15,7 @@ def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
         topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
         at=_at(raw, "observed"),
         sources=dict(options.get("sources", {})),
-        places={topic: _at(raw, "observed", "sources", topic) for topic in options.get("sources", {})},
+        locations={topic: _at(raw, "observed", "sources", topic) for topic in options.get("sources", {})},
         unknown={
             Unknown(word): _at(raw, "observed", "unknown", index)
             for index, word in enumerate(options["unknown"])

@@ -34,7 +34,7 @@ def document_text(document: TopologyDocument) -> str:
         lines.append(value_text(attrs.evolve(document.described, nodes=None)))  # type: ignore[arg-type]
         lines += [f"  {node.name}" for node in document.described.nodes.nodes]
     if document.observed is not None:
-        lines.append(value_text(attrs.evolve(document.observed, unknown={}, places={})))
+        lines.append(value_text(attrs.evolve(document.observed, unknown={}, locations={})))
         lines.append(f"  unknown: {', '.join(document.observed.unknown)}")
     return "\n".join([*lines, *(_step(step) for step in document.steps)]) + "\n"
 

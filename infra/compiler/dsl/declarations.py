@@ -8,7 +8,7 @@ import attrs
 
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.stores import Reserved, Store
-from infra.model.behaviors import UNTOLD, Behavior, Reads, RecordFormat, Writes
+from infra.model.behaviors import DEFAULT_RECORD_FORMAT, Behavior, RecordFormat, SinkSettings, SourceSettings
 
 
 @attrs.frozen
@@ -25,7 +25,7 @@ class WritesSource:
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     offset_reset: str | None = None
-    reads: Reads | None = None
+    reads: SourceSettings | None = None
 
 
 @attrs.frozen
@@ -37,7 +37,7 @@ class WritesTableSource:
     processor: str
     reserved: Reserved
     is_global: bool = False
-    reads: Reads | None = None
+    reads: SourceSettings | None = None
     changes: Changes | None = None
 
 
@@ -50,7 +50,7 @@ class WritesGlobalStore:
     processor: str
     store: Store
     processor_class: str | None = None
-    reads: Reads | None = None
+    reads: SourceSettings | None = None
 
 
 @attrs.frozen
@@ -75,7 +75,7 @@ class WritesProcessor:
 class WritesSink:
     topic: str | None = None
     extractor: str | None = None
-    writes: Writes | None = None
+    writes: SinkSettings | None = None
 
 
 @attrs.frozen
@@ -83,7 +83,7 @@ class WritesInternalSource:
     """The source that reads a foreign-key join's internal topic."""
 
     topic: str
-    reads: Reads | None = None
+    reads: SourceSettings | None = None
 
 
 @attrs.frozen
@@ -100,7 +100,7 @@ class WritesRepartition:
     partitions: int | None = None
     mergeable: bool = False
     explicit: bool = False
-    record: RecordFormat = UNTOLD
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
     partitioner: str | None = None
     carries_changes: bool = False
 

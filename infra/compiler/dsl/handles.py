@@ -9,7 +9,7 @@ import attrs
 from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.stores import Reserved
-from infra.model.behaviors import UNTOLD, RecordFormat, StoreView, TableView
+from infra.model.behaviors import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
 from infra.model.windows import Window
 
 
@@ -21,7 +21,7 @@ class Stream:
     sources: frozenset[str]
     node: GraphNode
     rekeyed: bool = False
-    record: RecordFormat = UNTOLD
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
 @attrs.frozen(eq=False)
@@ -33,7 +33,7 @@ class GroupedStream:
     node: GraphNode
     rekeyed: bool
     group: str | None = None
-    record: RecordFormat = UNTOLD
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
 @attrs.frozen(eq=False)
@@ -95,7 +95,7 @@ class Table:
     node: GraphNode
     view: View
     changes: Changes
-    record: RecordFormat = UNTOLD
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
 @attrs.frozen(eq=False)
@@ -105,7 +105,7 @@ class GroupedTable:
     name: str
     node: GraphNode
     group: str | None = None
-    record: RecordFormat = UNTOLD
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
 @attrs.frozen(eq=False)
@@ -113,7 +113,7 @@ class GlobalTable:
     """`GlobalKTable`: only the other side of a stream's join."""
 
     store: str
-    record: RecordFormat = UNTOLD
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,7 @@ from infra.compiler.dsl.formats import told
 from infra.compiler.dsl.stores import Store, built_store, supplier_faults
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model import operators as op
-from infra.model.behaviors import Reads, RecordFormat, RunProcessor, Writes
+from infra.model.behaviors import RecordFormat, RunProcessor, SinkSettings, SourceSettings
 from infra.model.operators import Operator
 from infra.model.problems import Location
 from infra.model.stores import StoreBuilder
@@ -28,7 +28,7 @@ def add(topology: TopologyUnderConstruction, step: Step) -> None:
 
 
 def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Location) -> None:
-    reads = Reads(told(RecordFormat(), call.serdes), call.offset_reset, call.timestamp)
+    reads = SourceSettings(told(RecordFormat(), call.serdes), call.offset_reset, call.timestamp)
     if call.topics.pattern is not None:
         topology.add_pattern_source(call.name, call.topics.pattern, at, reads)
     else:
@@ -43,7 +43,7 @@ def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, a
 
 
 def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
-    writes = Writes(told(RecordFormat(), call.serdes), call.partitioner, call.extractor)
+    writes = SinkSettings(told(RecordFormat(), call.serdes), call.partitioner, call.extractor)
     topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor, writes=writes)
 
 
@@ -65,14 +65,14 @@ def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalSto
         processor,
         at,
         processor_class=call.processor_class,
-        reads=Reads(_filled_from(call)),
+        reads=SourceSettings(_filled_from(call)),
     )
 
 
 def _add_read_only_store(
     topology: TopologyUnderConstruction, call: op.AddReadOnlyStateStore, at: Location
 ) -> None:
-    reads = Reads(_filled_from(call), timestamp=call.timestamp)
+    reads = SourceSettings(_filled_from(call), timestamp=call.timestamp)
     topology.add_source(call.source_name, (call.topic,), at, reads)
     stores = [_built(topology, call.store, at)]
     behavior = RunProcessor(call.processor_class)

@@ -7,7 +7,7 @@ import attrs
 
 from infra.compiler.dsl.formats import size_of, told
 from infra.compiler.dsl.refusals import ARGUMENT, refused
-from infra.model.behaviors import Keeps, RecordFormat
+from infra.model.behaviors import RecordFormat, StoreSettings
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
 from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
@@ -45,7 +45,7 @@ class Store:
     base_ms: int | None = None
     same_as: object = attrs.field(factory=object)
     from_builder: bool = False
-    keeps: Keeps | None = None
+    keeps: StoreSettings | None = None
 
 
 @attrs.define(eq=False)
@@ -69,11 +69,11 @@ def key_value_store(name: str, materialized: Materialized | None, record: Record
     caching, in_memory = _caching(materialized), _in_memory(materialized)
     if supplier is not None and is_versioned(materialized):
         history = supplier.retention_ms or 0
-        keeps = Keeps("versionedKeyValue", record, history, in_memory=in_memory)
+        keeps = StoreSettings("versionedKeyValue", record, history, in_memory=in_memory)
         return Store(
             name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), history, keeps=keeps
         )
-    keeps = Keeps(
+    keeps = StoreSettings(
         "timestampedKeyValue",
         record,
         caching=caching,
@@ -101,7 +101,7 @@ def windowed_store(
     supplier = materialized.supplier if materialized is not None else None
     kept_ms = supplier.retention_ms if supplier is not None else None
     is_session = isinstance(window, SessionWindow)
-    keeps = Keeps(
+    keeps = StoreSettings(
         "session" if is_session else "timestampedWindow",
         record,
         retention_ms if kept_ms is None else kept_ms,
@@ -133,9 +133,9 @@ def join_store(
     )
 
 
-def _keeps_join(window: JoinWindow, record: RecordFormat, *, in_memory: bool = False) -> Keeps:
+def _keeps_join(window: JoinWindow, record: RecordFormat, *, in_memory: bool = False) -> StoreSettings:
     size = window.before_ms + window.after_ms
-    return Keeps(
+    return StoreSettings(
         "window", record, join_retention_ms(window), size, retain_duplicates=True, in_memory=in_memory
     )
 
@@ -143,7 +143,7 @@ def _keeps_join(window: JoinWindow, record: RecordFormat, *, in_memory: bool = F
 def shared_join_store(name: str, logging: Logging | None, left: RecordFormat, right: RecordFormat) -> Store:
     """`OuterStreamJoinStoreFactory`: the list store of records that wait for a partner."""
     logging = logging or Logging()
-    keeps = Keeps("list", left, right=right)
+    keeps = StoreSettings("list", left, right=right)
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
 
@@ -173,9 +173,9 @@ def built_store(builder: StoreBuilder) -> Store:
     )
 
 
-def _keeps_built(builder: StoreBuilder) -> Keeps:
+def _keeps_built(builder: StoreBuilder) -> StoreSettings:
     supplier = builder.supplier
-    return Keeps(
+    return StoreSettings(
         supplier.kind.value,
         told(RecordFormat(), builder.serdes),
         supplier.retention_ms,

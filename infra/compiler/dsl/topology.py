@@ -7,7 +7,7 @@ import attrs
 from infra.compiler.dsl import topology_faults as faults
 from infra.compiler.dsl.stores import Store
 from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
-from infra.model.behaviors import Behavior, GlobalTableSource, Reads, Writes
+from infra.model.behaviors import Behavior, GlobalTableSource, SinkSettings, SourceSettings
 from infra.model.nodes import (
     ChangelogKind,
     Node,
@@ -58,7 +58,7 @@ class TopologyUnderConstruction:
         name: str,
         topics: tuple[str, ...],
         at: Location | None,
-        reads: Reads | None = None,
+        reads: SourceSettings | None = None,
         *,
         is_global: bool = False,
     ) -> None:
@@ -74,7 +74,7 @@ class TopologyUnderConstruction:
             self._global_topics.update(topics)
 
     def add_pattern_source(
-        self, name: str, pattern: str, at: Location | None, reads: Reads | None = None
+        self, name: str, pattern: str, at: Location | None, reads: SourceSettings | None = None
     ) -> None:
         """A pattern that cannot be evaluated is told where patterns meet topics, in a later pass."""
         if self._is_taken(name, at):
@@ -114,7 +114,7 @@ class TopologyUnderConstruction:
         *,
         topic: str | None = None,
         extractor: str | None = None,
-        writes: Writes | None = None,
+        writes: SinkSettings | None = None,
     ) -> None:
         if self._is_taken(name, at):
             return
@@ -174,7 +174,7 @@ class TopologyUnderConstruction:
         at: Location | None,
         *,
         processor_class: str | None = None,
-        reads: Reads | None = None,
+        reads: SourceSettings | None = None,
     ) -> None:
         if source == processor:
             self.problems.append(faults.global_store_nodes_alike(store.name, source, at))

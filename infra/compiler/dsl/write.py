@@ -30,7 +30,14 @@ from infra.compiler.dsl.settling import settled
 from infra.compiler.dsl.stores import Reserved, Store
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS
-from infra.model.behaviors import NonNullKeyFilter, PassThrough, Reads, TableJoinMerge, TableSource, Writes
+from infra.model.behaviors import (
+    NonNullKeyFilter,
+    PassThrough,
+    SinkSettings,
+    SourceSettings,
+    TableJoinMerge,
+    TableSource,
+)
 from infra.model.nodes import RepartitionTopic
 
 
@@ -163,8 +170,8 @@ def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares:
         behavior = PassThrough() if node.keeps_null_keys else NonNullKeyFilter()
         topology.add_processor(declares.filter, parents, node.at, behavior=behavior)
         parents = (declares.filter,)
-    writes = Writes(declares.record, declares.partitioner, carries_changes=declares.carries_changes)
-    reads = Reads(declares.record, carries_changes=declares.carries_changes)
+    writes = SinkSettings(declares.record, declares.partitioner, carries_changes=declares.carries_changes)
+    reads = SourceSettings(declares.record, carries_changes=declares.carries_changes)
     topology.add_sink(declares.sink, parents, node.at, topic=declares.topic, writes=writes)
     topology.add_source(declares.source, (declares.topic,), node.at, reads)
 

@@ -20,13 +20,13 @@ from infra.model.behaviors.foreign_keys import (
 )
 from infra.model.behaviors.formats import (
     DEFAULT_FORMAT,
-    UNTOLD,
+    DEFAULT_RECORD_FORMAT,
     ForeignKeyMessage,
     Format,
-    Keeps,
-    Reads,
     RecordFormat,
-    Writes,
+    SinkSettings,
+    SourceSettings,
+    StoreSettings,
 )
 from infra.model.behaviors.joins import (
     JoinWindowed,
@@ -108,7 +108,7 @@ Behavior = (
 
 __all__ = [
     "DEFAULT_FORMAT",
-    "UNTOLD",
+    "DEFAULT_RECORD_FORMAT",
     "Aggregation",
     "AggregationKind",
     "Behavior",
@@ -129,16 +129,17 @@ __all__ = [
     "JoinKind",
     "JoinWindowed",
     "JoinedView",
-    "Keeps",
     "MapRecord",
     "MapValues",
     "MappedView",
     "NonNullKeyFilter",
     "PassThrough",
     "Peek",
-    "Reads",
     "RecordFormat",
     "RunProcessor",
+    "SinkSettings",
+    "SourceSettings",
+    "StoreSettings",
     "StoreView",
     "StreamAggregate",
     "StreamGlobalJoin",
@@ -158,5 +159,4 @@ __all__ = [
     "TableTransformValues",
     "TableView",
     "TransformedView",
-    "Writes",
 ]

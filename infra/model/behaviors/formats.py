@@ -27,7 +27,7 @@ class RecordFormat:
     value: Format | None = None
 
 
-UNTOLD = RecordFormat()
+DEFAULT_RECORD_FORMAT = RecordFormat()
 
 
 ForeignKeyMessage = Literal["subscription", "response"]
@@ -36,7 +36,7 @@ keys' default); of a response the key is the left key's and the value the right 
 
 
 @attrs.frozen
-class Reads:
+class SourceSettings:
     """What a source node needs to read. `timestamp` is an expression for the record's time (milliseconds)."""
 
     format: RecordFormat
@@ -48,7 +48,7 @@ class Reads:
 
 
 @attrs.frozen
-class Writes:
+class SinkSettings:
     """What a sink node needs to write."""
 
     format: RecordFormat
@@ -60,7 +60,7 @@ class Writes:
 
 
 @attrs.frozen
-class Keeps:
+class StoreSettings:
     """What a store needs to be opened.
 
     Keys of window and session stores are plain here, the store adds the window. A `list` keeps the values of

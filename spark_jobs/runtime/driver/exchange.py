@@ -7,7 +7,7 @@ import structlog
 from confluent_kafka import KafkaException
 
 from infra.model.compiled import CompiledApplication
-from infra.model.topic_kind import TopicKind
+from infra.model.nodes import TopicKind
 from spark_jobs.runtime.driver.rounds import Offsets, Place, Rounds
 
 Ranges = Mapping[Place, tuple[int, int]]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from infra.model.behaviors import AggregationKind, Reads, RunProcessor, StreamAggregate
+from infra.model.behaviors import AggregationKind, RunProcessor, SourceSettings, StreamAggregate
 from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.records import InputRecord, Value
 
@@ -74,5 +74,5 @@ def counted_source(nodes: Iterable[Node]) -> CountedSource | None:
     return None
 
 
-def _is_plain(reads: Reads) -> bool:
+def _is_plain(reads: SourceSettings) -> bool:
     return reads.timestamp is None and reads.foreign_key is None and not reads.carries_changes

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from infra.model.behaviors import Reads, Writes
+from infra.model.behaviors import SinkSettings, SourceSettings
 from infra.model.nodes import SinkNode, SourceNode
 from spark_jobs.runtime.engine.error_handlers import Failures
 from spark_jobs.runtime.engine.expressions import milliseconds
@@ -140,7 +140,7 @@ def _dynamic_sink(
     return process
 
 
-def serdes_of(end: Reads | Writes | None, program: Program) -> tuple[Serde, Serde]:
+def serdes_of(end: SourceSettings | SinkSettings | None, program: Program) -> tuple[Serde, Serde]:
     """Key's and value's serdes of a source or sink; what internal topics carry is wrapped."""
     if end is None:
         return program.serde(None, "key"), program.serde(None, "value")

@@ -9,7 +9,7 @@ from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Tab
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Reserved, built_store, is_versioned, key_value_store
 from infra.model import operators as op
-from infra.model.behaviors import Reads, RecordFormat
+from infra.model.behaviors import RecordFormat, SourceSettings
 
 SOURCE = "KSTREAM-SOURCE-"
 TABLE_SOURCE = "KTABLE-SOURCE-"
@@ -23,10 +23,10 @@ def stream(builder: Builder, call: op.ReadStream) -> Handle:
     return Stream(name, frozenset({name}), node, record=reads.format)
 
 
-def reads_of(call: op.ReadStream | op.ReadTable) -> Reads:
+def reads_of(call: op.ReadStream | op.ReadTable) -> SourceSettings:
     materialized = call.materialized if isinstance(call, op.ReadTable) else None
     record = told(told_by_store(RecordFormat(), materialized), call.serdes)
-    return Reads(record, call.offset_reset, call.timestamp)
+    return SourceSettings(record, call.offset_reset, call.timestamp)
 
 
 def table(builder: Builder, call: op.ReadTable) -> Handle:
@@ -70,7 +70,7 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
     processor = builder.named(call.name, TABLE_SOURCE)
     record = told(told_by_store(RecordFormat(), call.materialized), call.serdes)
     reserved = Reserved(key_value_store(store_name, None, record), needed=True)
-    reads = Reads(record)
+    reads = SourceSettings(record)
     declares = WritesTableSource(call.topic, source, processor, reserved, is_global=True, reads=reads)
     builder.add(processor, declares)
     return GlobalTable(store_name, record)
@@ -109,7 +109,7 @@ def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    reads = Reads(told(told(RecordFormat(), call.store.serdes), call.serdes))
+    reads = SourceSettings(told(told(RecordFormat(), call.store.serdes), call.serdes))
     store = built_store(call.store)
     declares = WritesGlobalStore(call.topic, source, processor, store, call.processor_class, reads)
     builder.add(processor, declares)

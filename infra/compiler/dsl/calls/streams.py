@@ -125,7 +125,7 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
 
 def to(builder: Builder, on: Stream, call: op.To) -> Handle:
     name = builder.named(call.name, "KSTREAM-SINK-")
-    writes = does.Writes(told(on.record, call.serdes), call.partitioner, call.extractor)
+    writes = does.SinkSettings(told(on.record, call.serdes), call.partitioner, call.extractor)
     builder.add(name, WritesSink(call.topic, call.extractor, writes), on.node)
     return Nothing("to")
 

@@ -8,7 +8,7 @@ from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.refusals import refused, unfit
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
-from infra.model.behaviors import Keeps, SuppressedView, TableSuppress
+from infra.model.behaviors import StoreSettings, SuppressedView, TableSuppress
 from infra.model.nodes import ChangelogKind
 from infra.model.operators.grouping import SuppressUntil
 from infra.model.problems import Problem
@@ -35,7 +35,7 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
         if logging.enabled:
             builder.unnamed.changelogs.append(store_name + "-changelog")
     overrides = logging.overrides if logging.enabled else {}
-    keeps = Keeps("suppress", on.record)
+    keeps = StoreSettings("suppress", on.record)
     store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides, keeps=keeps)
     on.view.materialize()
     changes = Changes.derived(on.changes)

@@ -5,7 +5,7 @@ from enum import Enum
 
 import attrs
 
-from infra.model.behaviors import Writes
+from infra.model.behaviors import SinkSettings
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.partitioners.checked import static_partition
 from spark_jobs.runtime.engine.partitioners.choice import CLASS, built_in
@@ -38,7 +38,9 @@ class SinkPartitioning:
     partitioner: str | None = None
 
 
-def partitioning_of(writes: Writes | None, application: Application, *, internal: bool) -> SinkPartitioning:
+def partitioning_of(
+    writes: SinkSettings | None, application: Application, *, internal: bool
+) -> SinkPartitioning:
     """What the document says of a sink, else what the application says, else Kafka Streams' own rule."""
     if writes is not None and writes.foreign_key == "response":
         return SinkPartitioning(PartitionRule.ANSWER)

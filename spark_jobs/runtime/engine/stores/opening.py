@@ -5,7 +5,7 @@ from typing import Protocol
 
 import attrs
 
-from infra.model.behaviors import Format, Keeps
+from infra.model.behaviors import Format, StoreSettings
 from infra.model.nodes import StateStore
 from spark_jobs.runtime.engine.program_interface import Program, Serde
 from spark_jobs.runtime.engine.records import Ambient, Headers, Value
@@ -62,7 +62,7 @@ def open_store(kept: StateStore, services: StoreServices, *, cache: bool, emits_
 @attrs.frozen
 class _Opening:
     kept: StateStore
-    keeps: Keeps
+    keeps: StoreSettings
     services: StoreServices
     cache: bool
     emits_on_close: bool

@@ -21,10 +21,10 @@ from infra.model.behaviors import (
     ForeignKeyResult,
     ForeignKeySend,
     JoinKind,
-    Keeps,
-    Reads,
     RecordFormat,
-    Writes,
+    SinkSettings,
+    SourceSettings,
+    StoreSettings,
 )
 from infra.model.nodes import ChangelogKind, RepartitionTopic
 
@@ -92,12 +92,12 @@ class _Join:
         send = builder.add(names.send, WritesProcessor(names.send, behavior=sends), on.node)
         sink = builder.add(
             names.registration_sink,
-            WritesSink(names.registration_topic, writes=Writes(asks, foreign_key="subscription")),
+            WritesSink(names.registration_topic, writes=SinkSettings(asks, foreign_key="subscription")),
             send,
         )
         source = builder.add(
             names.registration_source,
-            WritesInternalSource(names.registration_topic, Reads(asks, foreign_key="subscription")),
+            WritesInternalSource(names.registration_topic, SourceSettings(asks, foreign_key="subscription")),
             sink,
         )
         builder.copartition(foreign.sources | {names.registration_source})
@@ -110,7 +110,7 @@ class _Join:
             names.store,
             ChangelogKind.KEY_VALUE,
             same_as=("subscriptions", names.store),
-            keeps=Keeps("subscription", self._subscriptions),
+            keeps=StoreSettings("subscription", self._subscriptions),
         )
         receives = ForeignKeyReceive(names.store)
         receive = builder.add(
@@ -131,13 +131,13 @@ class _Join:
         response = RecordFormat(self.on.record.key, foreign.record.value)
         sink = builder.add(
             names.response_sink,
-            WritesSink(names.response_topic, writes=Writes(response, foreign_key="response")),
+            WritesSink(names.response_topic, writes=SinkSettings(response, foreign_key="response")),
             join_foreign,
             foreign_side,
         )
         return builder.add(
             names.response_source,
-            WritesInternalSource(names.response_topic, Reads(response, foreign_key="response")),
+            WritesInternalSource(names.response_topic, SourceSettings(response, foreign_key="response")),
             sink,
         )
 

@@ -9,7 +9,7 @@ from infra.compiler.dsl.handles import Handle, Stream, Table
 from infra.compiler.dsl.refusals import ARGUMENT, refused
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
-from infra.model.behaviors import Keeps, RecordFormat, StreamTableJoin
+from infra.model.behaviors import RecordFormat, StoreSettings, StreamTableJoin
 from infra.model.nodes import ChangelogKind
 from infra.model.operators import JoinType
 
@@ -57,7 +57,9 @@ def _buffer(
                 fix="Give the table a supplier of a versionedKeyValue store, or drop `grace`.",
             )
         )
-    store = Store(f"{name}-Buffer", ChangelogKind.KEY_VALUE, keeps=Keeps("joinBuffer", record, call.grace_ms))
+    store = Store(
+        f"{name}-Buffer", ChangelogKind.KEY_VALUE, keeps=StoreSettings("joinBuffer", record, call.grace_ms)
+    )
     if call.name is None:
         builder.list_unnamed_store(store.name, logged=True)
     return (store,)
