@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.acls import Operation
 from infra.model.problems import Problem
-from infra.observe.refusals import is_denial, not_authorized
+from infra.observe.kafka_errors import is_denial, not_authorized
 from infra.planner import ActionKind, Plan, TopicAction
 
 if TYPE_CHECKING:

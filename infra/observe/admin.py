@@ -27,11 +27,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 from infra.model.acls import Operation
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import filter_for, operations_of
-from infra.observe.asking import Asked, in_background
 from infra.observe.client_log import client_log
 from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
-from infra.observe.refusals import ALL_BROKERS_DOWN, NO_ANSWER, Told, told, unexpected, unreachable
+from infra.observe.kafka_errors import (
+    ALL_BROKERS_DOWN,
+    NO_ANSWER,
+    ClientMessage,
+    client_message,
+    unexpected,
+    unreachable,
+)
+from infra.observe.pending_requests import Asked, in_background
 
 CHUNK = 1_000
 """Topics in one request; larger answers come close to the brokers' limits."""
@@ -77,19 +84,21 @@ class Admin:
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
-        heard: deque[Told] = deque(maxlen=50)
+        heard: deque[ClientMessage] = deque(maxlen=50)
         self._heard = heard  # not by `self` in the callback: the client could never be freed
         self.requests = 0
         self._patience = _FIRST_TRY_SECONDS
         settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": "headwater",
-            "error_cb": lambda error: heard.append(told(error)),
+            "error_cb": lambda error: heard.append(client_message(error)),
             "socket.connection.setup.timeout.ms": int(min(timeout_seconds, 10) * 1000),
             "reconnect.backoff.max.ms": 500,
         }
         try:
-            self._client = AdminClient(settings, logger=client_log(lambda line: heard.append(Told(line))))
+            self._client = AdminClient(
+                settings, logger=client_log(lambda line: heard.append(ClientMessage(line)))
+            )
         except KafkaException as error:
             raise ProblemsError([_unusable(error.args[0])]) from None
 
@@ -258,7 +267,7 @@ class Admin:
             raise ProblemsError([self._unreachable()])
 
     def _unreachable(self) -> Problem:
-        """What was told on the way says more than the time-out that it ends in."""
+        """Report the messages of the client library, which say more than the time-out."""
         return unreachable(self._servers, tuple(self._heard), self._timeout)
 
 

@@ -1,11 +1,9 @@
 """A connection in the words of librdkafka and of the Pulumi provider."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from infra.observe.connection_settings import ConnectionSettings
 from infra.observe.msk_iam import token_callback
-
-if TYPE_CHECKING:
-    from infra.observe.connection import Connection
 
 _PROVIDER_MECHANISMS = {
     "PLAIN": "plain",
@@ -16,7 +14,7 @@ _PROVIDER_MECHANISMS = {
 }
 
 
-def confluent(connection: "Connection") -> dict[str, Any]:
+def confluent(connection: ConnectionSettings) -> dict[str, Any]:
     """Return librdkafka's settings (CONFIGURATION.md there). AWS_MSK_IAM may raise `ProblemsError`."""
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(connection.bootstrap_servers),
@@ -36,7 +34,7 @@ def confluent(connection: "Connection") -> dict[str, Any]:
     return settings | _sasl(connection)
 
 
-def _sasl(connection: "Connection") -> dict[str, Any]:
+def _sasl(connection: ConnectionSettings) -> dict[str, Any]:
     match connection.mechanism:
         case None:
             return {}
@@ -63,7 +61,7 @@ def _sasl(connection: "Connection") -> dict[str, Any]:
             }
 
 
-def provider(connection: "Connection") -> dict[str, Any]:
+def provider(connection: ConnectionSettings) -> dict[str, Any]:
     """Return the arguments of `pulumi_kafka.Provider`. TLS is always said: the provider's default is on."""
     return {
         "bootstrap_servers": list(connection.bootstrap_servers),

@@ -2,12 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from infra.model.problems import Problem, ProblemCode
-
-if TYPE_CHECKING:
-    from infra.observe.connection import Connection
+from infra.observe.connection_settings import ConnectionSettings
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
@@ -16,7 +13,7 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
 
 
-def connection_problems(connection: "Connection") -> tuple[Problem, ...]:
+def connection_problems(connection: ConnectionSettings) -> tuple[Problem, ...]:
     """Return everything that is wrong or lacks."""
     return (*_addresses(connection), *_protocol(connection), *_credentials(connection), *_tls(connection))
 
@@ -33,7 +30,7 @@ def setting_problem(summary: str, *, expected: str, found: str, fix: str) -> Pro
     )
 
 
-def _addresses(connection: "Connection") -> Iterator[Problem]:
+def _addresses(connection: ConnectionSettings) -> Iterator[Problem]:
     if not connection.bootstrap_servers:
         yield setting_problem(
             "No Kafka broker is named.",
@@ -54,7 +51,7 @@ def _addresses(connection: "Connection") -> Iterator[Problem]:
             )
 
 
-def _protocol(connection: "Connection") -> Iterator[Problem]:
+def _protocol(connection: ConnectionSettings) -> Iterator[Problem]:
     if connection.protocol not in PROTOCOLS:
         yield _unknown("security protocol", connection.protocol, PROTOCOLS)
         return
@@ -85,7 +82,7 @@ def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
     )
 
 
-def _credentials(connection: "Connection") -> Iterator[Problem]:
+def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
     match connection.mechanism:
         case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
             needed = {"user name": connection.username, "password": connection.password}
@@ -117,7 +114,7 @@ def _credentials(connection: "Connection") -> Iterator[Problem]:
         )
 
 
-def _tls(connection: "Connection") -> Iterator[Problem]:
+def _tls(connection: ConnectionSettings) -> Iterator[Problem]:
     texts = {
         "CA certificate": connection.ca,
         "client certificate": connection.certificate,

@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, Kaf
 from infra.model.problems import ProblemsError
 from infra.model.survey import GroupType
 from infra.observe.admin import Admin
-from infra.observe.asking import Asked
+from infra.observe.pending_requests import Asked
 
 _TYPES = {ConsumerGroupType.CONSUMER: GroupType.CONSUMER}
 

@@ -1,12 +1,9 @@
 """A connection in the words of Kafka's Java client."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
-
-if TYPE_CHECKING:
-    from infra.observe.connection import Connection
+from infra.observe.connection_settings import ConnectionSettings
 
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -19,7 +16,7 @@ _OAUTH_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginC
 _IAM_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 
 
-def java(connection: "Connection") -> Mapping[str, str]:
+def java(connection: ConnectionSettings) -> Mapping[str, str]:
     """Return the client properties, secrets in the clear.
 
     AWS_MSK_IAM needs Amazon's `aws-msk-iam-auth` jar beside the client.
@@ -49,7 +46,7 @@ def java(connection: "Connection") -> Mapping[str, str]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _sasl(connection: "Connection", mechanism: str) -> dict[str, str | None]:
+def _sasl(connection: ConnectionSettings, mechanism: str) -> dict[str, str | None]:
     settings: dict[str, str | None] = {"sasl.mechanism": mechanism}
     match mechanism:
         case "AWS_MSK_IAM":

@@ -20,14 +20,14 @@ from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
+from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
 from infra.observe.reader import SnapshotRequest
-from infra.observe.refusals import is_denial, not_authorized, unexpected
 
 T = TypeVar("T")
 # The library annotates the enum and gives its number.
 _SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _AUTHORIZER = "authorizer.class.name"
-# A name that no topic can have is told by the lints; the cluster has no such topic.
+# The lints report a name that no topic can have; the cluster has no such topic.
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
 

@@ -13,9 +13,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
-from infra.observe.asking import in_background
 from infra.observe.client_log import client_log
-from infra.observe.refusals import Told, told, unreachable
+from infra.observe.kafka_errors import ClientMessage, client_message, unreachable
+from infra.observe.pending_requests import in_background
 from spark_jobs.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
 
 _MOST_ADDED = 5_000
@@ -31,12 +31,12 @@ class KafkaCluster:
         """Connect when first asked; raises `ProblemsError` (InvalidConfig) for unfit settings."""
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
-        self._heard: deque[Told] = deque(maxlen=50)
+        self._heard: deque[ClientMessage] = deque(maxlen=50)
         heard = self._heard  # not by `self` in the callback: the client could never be freed
         self._settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": client_id,
-            "error_cb": lambda error: heard.append(told(error)),
+            "error_cb": lambda error: heard.append(client_message(error)),
             "socket.timeout.ms": int(timeout_seconds * 1000),
             "socket.connection.setup.timeout.ms": int(timeout_seconds * 1000),
             "reconnect.backoff.max.ms": 1_000,
@@ -70,7 +70,7 @@ class KafkaCluster:
 
     def _connected(self) -> AdminClient:
         heard = self._heard
-        return AdminClient(self._settings, logger=client_log(lambda line: heard.append(Told(line))))
+        return AdminClient(self._settings, logger=client_log(lambda line: heard.append(ClientMessage(line))))
 
     def _connect_anew(self) -> None:
         """Ask by another client from now on: one that met a broker that hung may never be answered again.

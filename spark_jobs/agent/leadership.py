@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from infra.observe import Connection
-from infra.observe.asking import in_background
+from infra.observe.pending_requests import in_background
 from spark_jobs.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_there
 
 if TYPE_CHECKING:

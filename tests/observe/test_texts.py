@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from infra.model.problems import Problem
 from infra.observe import Connection
 from infra.observe.connection_checks import connection_problems
-from infra.observe.refusals import Told, not_authorized, unexpected, unreachable
+from infra.observe.kafka_errors import ClientMessage, not_authorized, unexpected, unreachable
 from infra.report import problems_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -19,8 +19,8 @@ LOG = "FAIL [rdkafka#producer-1] [thrd:kafka.example:9093/bootstrap]: kafka.exam
 
 def heard(text: str, code: int | None = None) -> Problem:
     """The problem when this was told, as librdkafka decorates it, between lesser things."""
-    down = Told("1/1 brokers are down", KafkaError._ALL_BROKERS_DOWN)
-    told = Told(f"{LOG if code is None else ''}{text} (after 3ms in state CONNECT)", code)
+    down = ClientMessage("1/1 brokers are down", KafkaError._ALL_BROKERS_DOWN)
+    told = ClientMessage(f"{LOG if code is None else ''}{text} (after 3ms in state CONNECT)", code)
     return unreachable(BROKER, [down, told, down], 15.0)
 
 

@@ -20,7 +20,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError, Severity, 
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
-from infra.observe.asking import in_background
+from infra.observe.pending_requests import in_background
 from infra.planner import Plan, PlanPolicy, plan
 from spark_jobs.runtime.driver.topic_changes import (
     Change,

@@ -31,8 +31,8 @@ _WHY = "Without the cluster's present state nothing can be planned."
 
 
 @attrs.frozen
-class Told:
-    """What the client library told on the way: an error, or a line of its log (`code` None)."""
+class ClientMessage:
+    """A message of librdkafka: an error, or a line of its log (`code` None)."""
 
     text: str
     code: int | None = None
@@ -48,11 +48,11 @@ class Told:
         return self.is_refused or bool(_TLS.search(self.text))
 
 
-def told(error: KafkaError) -> Told:
-    return Told(error.str(), error.code())
+def client_message(error: KafkaError) -> ClientMessage:
+    return ClientMessage(error.str(), error.code())
 
 
-def unreachable(servers: Iterable[str], heard: Sequence[Told], seconds: float) -> Problem:
+def unreachable(servers: Iterable[str], heard: Sequence[ClientMessage], seconds: float) -> Problem:
     """Return the problem for a cluster that does not answer, by the most telling of what was heard."""
     where = ", ".join(servers)
     for item in heard:
@@ -76,12 +76,12 @@ def unreachable(servers: Iterable[str], heard: Sequence[Told], seconds: float) -
     )
 
 
-def _plain(item: Told) -> str:
+def _plain(item: ClientMessage) -> str:
     """Without the parts that differ from try to try."""
     return _STATE.sub("", _BROKER.sub("", item.text))
 
 
-def _refused(where: str, item: Told) -> Problem:
+def _refused(where: str, item: ClientMessage) -> Problem:
     if "OAUTHBEARER token" in item.text:
         what = "login: it has no OAuth token"
         fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
@@ -104,7 +104,7 @@ def _refused(where: str, item: Told) -> Problem:
     )
 
 
-def _tls_failed(where: str, item: Told) -> Problem:
+def _tls_failed(where: str, item: ClientMessage) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No TLS connection to a Kafka broker can be made.",
@@ -117,7 +117,7 @@ def _tls_failed(where: str, item: Told) -> Problem:
     )
 
 
-def _closed(where: str, item: Told) -> Problem:
+def _closed(where: str, item: ClientMessage) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="The Kafka broker closes the connection at once.",
