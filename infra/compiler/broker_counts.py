@@ -6,8 +6,8 @@ depend on the application id; co-partitioning is always enforced.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from infra.compiler.assignor_counts import Wiring
 from infra.compiler.java.collections import string_set_order
-from infra.compiler.repartition_counts import Wiring
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from infra.compiler.repartition_counts import Wiring
+from infra.compiler.assignor_counts import Wiring
 from infra.compiler.streams_config import StreamsConfig
 from infra.compiler.topic_groups import Naming, Sources, TopicGroup
 from infra.model.nodes import NodeTopology, RepartitionTopic

@@ -1,9 +1,13 @@
 """PURE. Co-partition groups of topics, as `InternalTopologyBuilder` merges them (facts 2.4)."""
 
+from collections.abc import Iterable, Mapping
+
+import attrs
+
 from infra.compiler.java.collections import copy_order, set_hash, string_set_order
 from infra.compiler.topic_groups import Naming, Sources
-from infra.model.nodes import NodeTopology, SourceNode
-from infra.model.problems import Problem, ProblemCode
+from infra.model.nodes import NodeTopology, RepartitionTopic, SourceNode
+from infra.model.problems import Problem, ProblemCode, Severity
 
 
 def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozenset[str], ...]:
@@ -54,4 +58,158 @@ def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
         why="Kafka Streams throws TopologyException when the topology is built.",
         fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
         location=naming.internal[first].at,
+    )
+
+
+@attrs.frozen
+class Coerced:
+    """Counts after enforcement, with what could not be made equal."""
+
+    counts: Mapping[str, int]
+    problems: tuple[Problem, ...] = ()
+
+
+def enforce(
+    groups: Iterable[frozenset[str]],
+    counts: Mapping[str, int],
+    repartition: Mapping[str, RepartitionTopic],
+    *,
+    first_fixed: int | None = None,
+) -> Coerced:
+    """Set the repartition topics of each group, in order, to one count.
+
+    It is that of the group's external topics, else the fixed one, else the largest.
+
+    Groups with an undecided member are left alone. With `first_fixed` (the streams protocol's known fault)
+    groups of repartition topics only take this count instead, whether it is theirs or not.
+    """
+    decided = dict(counts)
+    problems: list[Problem] = []
+    for group in groups:
+        if not all(topic in decided for topic in group):
+            continue
+        external = {topic: decided[topic] for topic in sorted(group) if topic not in repartition}
+        fixed = {
+            topic: decided[topic]
+            for topic in sorted(group)
+            if topic in repartition and repartition[topic].partitions
+        }
+        if external:
+            if len(set(external.values())) > 1:
+                problems.append(not_copartitioned(external))
+                continue
+            wanted = next(iter(external.values()))
+        elif first_fixed is not None:
+            wanted = first_fixed
+        elif fixed:
+            if len(set(fixed.values())) > 1:
+                # all of them explicit: the build refuses that already
+                problems += [] if len(fixed) == len(group) else [_fixed_differ(fixed, repartition)]
+                continue
+            wanted = next(iter(fixed.values()))
+        else:
+            wanted = max((decided[topic] for topic in group), default=0)
+        problems += [
+            _fixed_refused(t, c, wanted, external, repartition) for t, c in fixed.items() if c != wanted
+        ]
+        decided.update((topic, wanted) for topic in group if topic in repartition and topic not in fixed)
+    return Coerced(decided, tuple(problems))
+
+
+def not_copartitioned(external: Mapping[str, int]) -> Problem:
+    """Source topics of one group with different counts, as the assignor refuses them."""
+    return Problem(
+        code=ProblemCode.NOT_COPARTITIONED,
+        summary=f"Source topics that are joined have different partition counts: {listed(external)}.",
+        topic=next(iter(external)),
+        expected="equal partition counts",
+        found=listed(external),
+        why='Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application stops.',
+        fix=(
+            "Expand the smaller topics to the largest count (keys then move between partitions), or put "
+            "repartition() before the join."
+        ),
+    )
+
+
+def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tuple[Problem, ...]:
+    """Groups that the assignor would refuse if it looked: it does not without a repartition topic."""
+    problems = []
+    for group in groups:
+        found = {topic: counts[topic] for topic in sorted(group) if topic in counts}
+        if len(set(found.values())) > 1:
+            problems.append(
+                Problem(
+                    code=ProblemCode.UNCHECKED_COPARTITIONING,
+                    summary=(
+                        f"Joined topics have different partition counts, {listed(found)}, and Kafka Streams "
+                        "will not notice."
+                    ),
+                    topic=next(iter(found)),
+                    expected="equal partition counts",
+                    found=listed(found),
+                    why=(
+                        "Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
+                        "This one has none: it starts, tasks beyond the smallest count see one side only and "
+                        "joins silently miss partners."
+                    ),
+                    fix=(
+                        "Expand the smaller topics to the largest count, or put repartition() before the "
+                        "join."
+                    ),
+                    severity=Severity.WARNING,
+                )
+            )
+    return tuple(problems)
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """`topic=count, topic=count`."""
+    return ", ".join(f"{topic}={count}" for topic, count in counts.items())
+
+
+def _fixed_differ(fixed: Mapping[str, int], repartition: Mapping[str, RepartitionTopic]) -> Problem:
+    first = next(iter(fixed))
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=(
+            "Repartition topics that must be co-partitioned have different explicit partition counts: "
+            f"{listed(fixed)}."
+        ),
+        topic=first,
+        expected="equal explicit counts",
+        found=listed(fixed),
+        why=(
+            'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
+            'partitions") and '
+            "the application stops."
+        ),
+        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
+        location=repartition[first].at,
+    )
+
+
+def _fixed_refused(
+    topic: str,
+    count: int,
+    wanted: int,
+    external: Mapping[str, int],
+    repartition: Mapping[str, RepartitionTopic],
+) -> Problem:
+    against = listed(external) or f"{wanted} partitions of the topics it is joined with"
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=(
+            f"Repartition topic {topic} has {count} partitions by its explicit count but must be "
+            f"co-partitioned with {against}."
+        ),
+        topic=topic,
+        expected=str(wanted),
+        found=str(count),
+        why=(
+            "Kafka Streams throws TopologyException (the count of the repartition topic does not match) and "
+            "the application stops."
+        ),
+        fix=f"Set `partitions` of the repartition() call to {wanted}, or leave it out.",
+        location=repartition[topic].at,
     )

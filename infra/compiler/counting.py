@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from infra.compiler import coercion
+from infra.compiler.assignor_counts import Wiring, assignor_order, emulated, settled
 from infra.compiler.broker_counts import (
     broker_order,
     decided_by_broker,
@@ -13,9 +13,8 @@ from infra.compiler.broker_counts import (
     refused_by_client,
     status_text,
 )
-from infra.compiler.coercion import Coerced
 from infra.compiler.compilation import Compilation, tasks_of
-from infra.compiler.repartition_counts import Wiring, assignor_order, emulated, settled
+from infra.compiler.copartitioning import Coerced, enforce, unchecked
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
@@ -42,25 +41,23 @@ def count_partitions(compilation: Compilation) -> Compilation:
 def _by_assignor(compilation: Compilation) -> Coerced:
     wiring = compilation.wiring
     if wiring.absent:
-        return coercion.enforce(compilation.copartitioned, settled(wiring), compilation.repartition)
+        return enforce(compilation.copartitioned, settled(wiring), compilation.repartition)
     if not wiring.writers:
-        unchecked = coercion.unchecked(compilation.copartitioned, wiring.known)
-        return Coerced(wiring.known, unchecked)
+        not_checked = unchecked(compilation.copartitioned, wiring.known)
+        return Coerced(wiring.known, not_checked)
     order = assignor_order(wiring.groups)
     coerced = _in_order(compilation, order)
     others = [_in_order(compilation, other).counts for other in _other_orders(wiring)]
     if not others:
         return coerced
-    patient = coercion.enforce(compilation.copartitioned, settled(wiring), compilation.repartition).counts
+    patient = enforce(compilation.copartitioned, settled(wiring), compilation.repartition).counts
     return attrs.evolve(
         coerced, problems=(*coerced.problems, *_dependent(compilation, coerced.counts, [patient, *others]))
     )
 
 
 def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> Coerced:
-    return coercion.enforce(
-        compilation.copartitioned, emulated(compilation.wiring, order), compilation.repartition
-    )
+    return enforce(compilation.copartitioned, emulated(compilation.wiring, order), compilation.repartition)
 
 
 def _other_orders(wiring: Wiring) -> list[tuple[TopicGroup, ...]]:
@@ -123,9 +120,7 @@ def _by_broker(compilation: Compilation) -> Coerced:
     first_fixed, clash = fixed_counts_clash(compilation.copartitioned, wiring)
     order = broker_order(wiring.groups)
     counts = settled(wiring) if wiring.absent else decided_by_broker(wiring, order)
-    coerced = coercion.enforce(
-        compilation.copartitioned, counts, compilation.repartition, first_fixed=first_fixed
-    )
+    coerced = enforce(compilation.copartitioned, counts, compilation.repartition, first_fixed=first_fixed)
     answered = [attrs.evolve(problem, why=status_text(problem.code)) for problem in coerced.problems]
     outgrown = outgrown_changelogs(wiring.groups, coerced.counts, tasks_of(wiring.groups, coerced.counts))
     return Coerced(coerced.counts, (*refusals, *clash, *answered, *outgrown))

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from infra.compiler.checks import check_computed_settings, check_names, check_retention, check_stores
 from infra.compiler.compilation import Compilation
 from infra.compiler.copartitioning import check_explicit_counts, copartition_groups
 from infra.compiler.counting import count_partitions
 from infra.compiler.described import complete
 from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
-from infra.compiler.lints import check_computed_settings, check_names, check_retention, check_stores
 from infra.compiler.managed_sinks import sink_counts
 from infra.compiler.observed import compile_observed, questions
 from infra.compiler.source_problems import check_sources, located, missing_topics

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from infra.describe.faults import Faults
 from infra.describe.lines import Line, LineKind
+from infra.describe.problems import TextProblems
 
 
 @attrs.define
@@ -31,7 +31,7 @@ class Block:
 class Description:
     """One topology of the text; `name` None = not a named one."""
 
-    faults: Faults
+    problems: TextProblems
     name: str | None = None
     line: int = 0
     blocks: list[Block] = attrs.field(factory=list)
@@ -42,12 +42,12 @@ def split(found: Iterable[Line], file: str) -> list[Description]:
     descriptions: list[Description] = []
     for line in found:
         if line.kind is LineKind.TOPOLOGY:
-            descriptions.append(Description(Faults(file), line.name or None, line.number))
+            descriptions.append(Description(TextProblems(file), line.name or None, line.number))
             continue
         if not descriptions or (line.kind is LineKind.SUBTOPOLOGY and _starts_over(line, descriptions[-1])):
-            descriptions.append(Description(Faults(file), line=line.number))
+            descriptions.append(Description(TextProblems(file), line=line.number))
         _take(line, descriptions[-1])
-    return [each for each in descriptions if each.blocks or each.faults.problems] or descriptions[:1]
+    return [each for each in descriptions if each.blocks or each.problems.found] or descriptions[:1]
 
 
 def _starts_over(line: Line, description: Description) -> bool:
@@ -55,36 +55,36 @@ def _starts_over(line: Line, description: Description) -> bool:
 
 
 def _take(line: Line, description: Description) -> None:
-    faults = description.faults
+    problems = description.problems
     if line.is_broken:
-        faults.broken(line.number, line.kind)
+        problems.broken(line.number, line.kind)
     elif line.kind is LineKind.SUBTOPOLOGY:
         description.blocks.append(Block(int(line.name), line.number, line.detail == "global"))
     elif not description.blocks:
-        _misplaced(line, faults, "a line `Sub-topology: 0` before the first node")
+        _misplaced(line, problems, "a line `Sub-topology: 0` before the first node")
     elif line.kind in {LineKind.SOURCE, LineKind.PROCESSOR, LineKind.SINK}:
         description.blocks[-1].nodes.append(RawNode(line))
     elif not description.blocks[-1].nodes:
-        _misplaced(line, faults, "the line of a node before its lists")
+        _misplaced(line, problems, "the line of a node before its lists")
     else:
-        _take_list(line, description.blocks[-1].nodes[-1], faults)
+        _take_list(line, description.blocks[-1].nodes[-1], problems)
 
 
-def _take_list(line: Line, node: RawNode, faults: Faults) -> None:
+def _take_list(line: Line, node: RawNode, problems: TextProblems) -> None:
     is_children = line.kind is LineKind.CHILDREN
     if (node.children if is_children else node.parents) is not None:
-        _misplaced(line, faults, f"one list of that kind for {node.line.name}")
+        _misplaced(line, problems, f"one list of that kind for {node.line.name}")
     elif is_children and node.line.kind is LineKind.SINK:
-        _misplaced(line, faults, f"no children of the sink {node.line.name}")
+        _misplaced(line, problems, f"no children of the sink {node.line.name}")
     elif not is_children and node.line.kind is LineKind.SOURCE:
-        _misplaced(line, faults, f"no parents of the source {node.line.name}")
+        _misplaced(line, problems, f"no parents of the source {node.line.name}")
     elif is_children:
         node.children = line
     else:
         node.parents = line
 
 
-def _misplaced(line: Line, faults: Faults, expected: str) -> None:
+def _misplaced(line: Line, problems: TextProblems, expected: str) -> None:
     """A fault, unless something else in the log only looks like a line of the description."""
     if not line.is_prefixed:
-        faults.misplaced(line.number, line.kind, expected)
+        problems.misplaced(line.number, line.kind, expected)

@@ -1,12 +1,11 @@
 """PURE. From the blocks of a text to typed nodes, with every claim of the text held against the others."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from infra.describe.blocks import Block, Description, RawNode
-from infra.describe.faults import Faults
 from infra.describe.lines import LineKind
-from infra.describe.names import Names
+from infra.describe.problems import TextProblems
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 _TOPIC_LIST = re.compile(r"\[([\w.\-]+(?:,\s*[\w.\-]+)*)\]", re.ASCII)
@@ -15,20 +14,44 @@ _TOPIC_LIST = re.compile(r"\[([\w.\-]+(?:,\s*[\w.\-]+)*)\]", re.ASCII)
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
 
 
+class Names:
+    """The names of the nodes of one sub-topology, to tell where one ends in a list."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._known = frozenset(names)
+        self._longest = max((name.count(", ") for name in self._known), default=0) + 1
+
+    def in_list(self, text: str) -> tuple[str, ...]:
+        """The names in an arrow list. Where names hold commas (Processor API) the longest known is taken."""
+        if text == "none":
+            return ()
+        if self._longest == 1:
+            return tuple(part.strip() for part in text.split(","))
+        parts = text.split(", ")
+        names: list[str] = []
+        at = 0
+        while at < len(parts):
+            sizes = range(min(self._longest, len(parts) - at), 1, -1)
+            taken = next((size for size in sizes if ", ".join(parts[at : at + size]) in self._known), 1)
+            names.append(", ".join(parts[at : at + taken]).strip())
+            at += taken
+        return tuple(names)
+
+
 def topology_of(description: Description) -> NodeTopology:
-    """The node topology that the text tells of; what does not fit goes to the description's faults."""
-    faults = description.faults
+    """The node topology that the text tells of; what does not fit goes to the description's problems."""
+    problems = description.problems
     nodes: dict[str, Node] = {}
     listing: dict[str, Lists] = {}
     groups: dict[str, int] = {}
     global_nodes: set[str] = set()
     for block in _in_order(description):
         names = Names(raw.line.name for raw in block.nodes)
-        lists = {raw.line.name: _lists(raw, names, faults) for raw in block.nodes}
-        _check_block(block, lists, faults)
+        lists = {raw.line.name: _lists(raw, names, problems) for raw in block.nodes}
+        _check_block(block, lists, problems)
         for raw in block.nodes:
             if raw.line.name in nodes:
-                faults.add(
+                problems.add(
                     raw.line.number,
                     f"Node {raw.line.name} stands there twice.",
                     "each node once",
@@ -56,7 +79,7 @@ def _in_order(description: Description) -> Iterator[Block]:
     expected = 0
     for block in blocks:
         if block.id != expected:
-            description.faults.add(
+            description.problems.add(
                 block.line,
                 f"Sub-topology {block.id} does not follow on sub-topology {expected - 1}."
                 if expected
@@ -68,14 +91,14 @@ def _in_order(description: Description) -> Iterator[Block]:
         yield block
 
 
-def _lists(raw: RawNode, names: Names, faults: Faults) -> Lists:
+def _lists(raw: RawNode, names: Names, problems: TextProblems) -> Lists:
     kind, name, number = raw.line.kind, raw.line.name, raw.line.number
     if raw.children is None and kind is not LineKind.SINK:
-        faults.add(
+        problems.add(
             number, f"The children of {name} are missing.", "a line `--> …` after it", "none", node=name
         )
     if raw.parents is None and kind is not LineKind.SOURCE:
-        faults.add(
+        problems.add(
             number, f"The parents of {name} are missing.", "a line `<-- …` after it", "none", node=name
         )
     children = names.in_list(raw.children.detail) if raw.children else ()
@@ -83,13 +106,15 @@ def _lists(raw: RawNode, names: Names, faults: Faults) -> Lists:
     return children, parents
 
 
-def _check_block(block: Block, lists: Mapping[str, Lists], faults: Faults) -> None:
+def _check_block(block: Block, lists: Mapping[str, Lists], problems: TextProblems) -> None:
     number = block.line
     sources = [raw for raw in block.nodes if raw.line.kind is LineKind.SOURCE]
     if not sources:
-        faults.add(number, f"Sub-topology {block.id} has no source.", "at least one line `Source: …`", "none")
+        problems.add(
+            number, f"Sub-topology {block.id} has no source.", "at least one line `Source: …`", "none"
+        )
     if block.is_global and (len(sources) != 1 or len(block.nodes) != 2):  # noqa: PLR2004
-        faults.add(
+        problems.add(
             number,
             f"The global store of sub-topology {block.id} is not complete.",
             "one source and one processor",
@@ -99,15 +124,15 @@ def _check_block(block: Block, lists: Mapping[str, Lists], faults: Faults) -> No
     claimed = {(name, child) for name, (children, _) in lists.items() for child in children}
     lines = {raw.line.name: raw.line.number for raw in block.nodes}
     for parent, child in sorted((links | claimed) - (links & claimed)):
-        _report_link(parent, child, lines, is_claimed=(parent, child) in claimed, faults=faults)
+        _report_link(parent, child, lines, is_claimed=(parent, child) in claimed, problems=problems)
 
 
 def _report_link(
-    parent: str, child: str, lines: Mapping[str, int], *, is_claimed: bool, faults: Faults
+    parent: str, child: str, lines: Mapping[str, int], *, is_claimed: bool, problems: TextProblems
 ) -> None:
     where, there = (parent, child) if is_claimed else (child, parent)
     if there not in lines:
-        faults.add(
+        problems.add(
             lines[where],
             f"{where} names {there}, which does not stand in its sub-topology.",
             f"a line for {there}",
@@ -115,7 +140,7 @@ def _report_link(
             node=where,
         )
     else:
-        faults.add(
+        problems.add(
             lines[there],
             f"{where} names {there}, which does not name it back.",
             f"{where} in the list `{'<--' if is_claimed else '-->'}` of {there}",

@@ -1,9 +1,9 @@
 """PURE. Reads `Topology#describe()` texts of running applications (facts 3.3)."""
 
 from infra.describe.blocks import split
-from infra.describe.faults import Faults
 from infra.describe.lines import lines
 from infra.describe.nodes import topology_of
+from infra.describe.problems import TextProblems
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem
 
@@ -20,21 +20,21 @@ def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Pro
     found = read_descriptions(text, file)
     topology, problems = found[0]
     if any((other.name, other.nodes) != (topology.name, topology.nodes) for other, _ in found):
-        faults = Faults(file)
-        faults.several([each.name for each, _ in found])
-        problems = (*problems, *faults.problems)
+        text_problems = TextProblems(file)
+        text_problems.several([each.name for each, _ in found])
+        problems = (*problems, *text_problems.found)
     return topology, problems
 
 
 def read_descriptions(text: str, file: str = "") -> tuple[tuple[NodeTopology, tuple[Problem, ...]], ...]:
     """Every topology described in `text`, at least one; without nodes if there is none."""
-    faults = Faults(file)
+    problems = TextProblems(file)
     if len(text) > _LONGEST_TEXT:
-        faults.too_large(len(text), _LONGEST_TEXT)
-        return ((NodeTopology(()), faults.problems),)
+        problems.too_large(len(text), _LONGEST_TEXT)
+        return ((NodeTopology(()), problems.found),)
     descriptions = split(lines(text), file)
     if not descriptions:
-        faults.nothing()
-        return ((NodeTopology(()), faults.problems),)
-    read = [(topology_of(description), description.faults) for description in descriptions]
-    return tuple((topology, found.problems) for topology, found in read)
+        problems.nothing()
+        return ((NodeTopology(()), problems.found),)
+    read = [(topology_of(description), description.problems) for description in descriptions]
+    return tuple((topology, found.found) for topology, found in read)

@@ -6,7 +6,7 @@ import attrs
 
 from infra.compiler.java.collections import copy_order, string_copy_order, string_hash, string_set_order
 from infra.compiler.subtopologies import NodeGroup, node_groups
-from infra.describe.sizes import linked
+from infra.describe.links import linked
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
 
 

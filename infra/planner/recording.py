@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from infra.compiler.origins import origins
+from infra.compiler.renumbering import origins
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Sink
 from infra.planner.actions import ActionKind, TopicAction

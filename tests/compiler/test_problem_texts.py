@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from infra.compiler import compile_document
-from infra.compiler.origins import origins
-from infra.compiler.renumbering import renumbering_problems
+from infra.compiler.renumbering import origins, renumbering_problems
 from infra.describe import read_description
 from infra.model.problems import Location, Problem
 from infra.model.topology import Application, DescribedTopology, TopologyDocument

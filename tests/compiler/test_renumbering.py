@@ -1,7 +1,6 @@
 from collections.abc import Iterable
 
-from infra.compiler.origins import origins
-from infra.compiler.renumbering import Renumbering, renumbering_problems, renumberings
+from infra.compiler.renumbering import Renumbering, origins, renumbering_problems, renumberings
 from infra.model.problems import ProblemCode, Severity
 from tests.compiler.applications import compiled
 

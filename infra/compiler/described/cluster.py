@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.compiler.coercion import enforce
-from infra.compiler.copartitioning import copartition_groups
+from infra.compiler.assignor_counts import Wiring, assignor_order, emulated, settled
+from infra.compiler.copartitioning import copartition_groups, enforce
 from infra.compiler.described.completion import complete
 from infra.compiler.described.names import can_be_explicit
 from infra.compiler.described.stores import find_stores, table_topic
 from infra.compiler.described.structure import Structure
-from infra.compiler.repartition_counts import Wiring, assignor_order, emulated, settled
 from infra.compiler.streams_config import DAY_MS, REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_configs import changelog_config

@@ -14,8 +14,7 @@ import attrs
 from infra.compiler.dsl import processor_api
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.document import Document
-from infra.compiler.dsl.lints import LINTS
-from infra.compiler.dsl.lints.unnamed_resources import generated_names
+from infra.compiler.dsl.lints import LINTS, generated_names
 from infra.compiler.dsl.optimize import optimize
 from infra.compiler.dsl.write import write
 from infra.compiler.streams_config import StreamsConfig

@@ -16,7 +16,7 @@ from infra.compiler.dsl.naming import (
     looks_generated,
     repartition_topic,
 )
-from infra.compiler.dsl.refusals import refused
+from infra.compiler.dsl.problems import refused
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.behaviors import RecordFormat
 from infra.model.nodes import RepartitionTopic

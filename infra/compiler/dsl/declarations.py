@@ -6,7 +6,7 @@ change them).
 
 import attrs
 
-from infra.compiler.dsl.changes import Changes
+from infra.compiler.dsl.old_values import Changes
 from infra.compiler.dsl.stores import Reserved, Store
 from infra.model.behaviors import DEFAULT_RECORD_FORMAT, Behavior, RecordFormat, SinkSettings, SourceSettings
 

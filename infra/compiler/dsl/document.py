@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from infra.compiler.dsl import handle_faults as faults
+from infra.compiler.dsl import call_problems as problems
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.call_names import NAME_IS_FREE, call_name
 from infra.compiler.dsl.calls import CALLS, CALLS_WITH_OTHER, STARTS
 from infra.compiler.dsl.calls.streams import split
-from infra.compiler.dsl.handles import CALLS_ON, Handle, Nothing, Refused, Stream
+from infra.compiler.dsl.handles import CALLS_ON, NAME_IS_FREE, Handle, Nothing, Refused, Stream, call_name
 from infra.compiler.dsl.processor_api import is_processor_api
 from infra.model import operators as op
 from infra.model.operators import Operator
@@ -34,14 +33,14 @@ class Document:
     def _call(self, step: Step, current: Handle | None) -> Handle:
         operator = step.operator
         if is_processor_api(operator):
-            return self._builder.refuse(faults.call_in_a_branch(step))
+            return self._builder.refuse(problems.call_in_a_branch(step))
         self._check_names(operator)
         start = STARTS.get(type(operator))
         if start is not None:
             return start(self._builder, operator)
         on = self._input(step, current)
         if not isinstance(on, Refused) and call_name(operator) not in CALLS_ON[type(on)]:
-            on = self._builder.refuse(faults.call_does_not_fit(step, on))
+            on = self._builder.refuse(problems.call_does_not_fit(step, on))
         other = self._other(operator)
         if isinstance(on, Refused) or isinstance(other, Refused):
             self._refuse_branches(operator)
@@ -82,16 +81,16 @@ class Document:
 
     def _remember(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
-            self._builder.refuse(faults.alias_taken(alias, self._builder.at))
+            self._builder.refuse(problems.alias_taken(alias, self._builder.at))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
     def _input(self, step: Step, current: Handle | None) -> Handle:
         handle = current if step.input is None else self._named(step.input)
         if handle is None:
-            return self._builder.refuse(faults.nothing_to_work_on(step))
+            return self._builder.refuse(problems.nothing_to_work_on(step))
         if isinstance(handle, Nothing):
-            return self._builder.refuse(faults.follows_nothing(step, handle.call))
+            return self._builder.refuse(problems.follows_nothing(step, handle.call))
         return handle
 
     def _other(self, operator: Operator) -> Handle | None:
@@ -101,4 +100,4 @@ class Document:
     def _named(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
-        return self._builder.refuse(faults.alias_unknown(name, self._handles, self._builder.at))
+        return self._builder.refuse(problems.alias_unknown(name, self._handles, self._builder.at))

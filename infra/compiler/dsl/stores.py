@@ -6,7 +6,7 @@ from types import MappingProxyType
 import attrs
 
 from infra.compiler.dsl.formats import size_of, told
-from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.problems import ARGUMENT, refused
 from infra.model.behaviors import RecordFormat, StoreSettings
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from infra.compiler.dsl import topology_faults as faults
+from infra.compiler.dsl import topology_problems as problems
 from infra.compiler.dsl.stores import Store
 from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.behaviors import Behavior, GlobalTableSource, SinkSettings, SourceSettings
@@ -65,7 +65,7 @@ class TopologyUnderConstruction:
         if self._is_taken(name, at):
             return
         if not topics:
-            self.problems.append(faults.reads_no_topic(name, at))
+            self.problems.append(problems.reads_no_topic(name, at))
         for topic in topics:
             self._register_topic(topic, name, at)
         self._nodes[name] = SourceNode(name, topics, at=at, reads=reads)
@@ -88,7 +88,7 @@ class TopologyUnderConstruction:
         named = (topic for topic in self._readers if topic not in self._global_topics)
         clash = next((topic for topic in named if _matches(compiled, topic)), None)
         if clash is not None:
-            self.problems.append(faults.pattern_matches_named_topic(pattern, clash, name, at))
+            self.problems.append(problems.pattern_matches_named_topic(pattern, clash, name, at))
         self._patterns.append((pattern, compiled))
 
     def add_processor(
@@ -128,7 +128,7 @@ class TopologyUnderConstruction:
         """Tells whether it is the first of its name; a second one would repeat its nodes or its reader."""
         other = self._internal.setdefault(topic.name, topic)
         if other is not topic:
-            self.problems.append(faults.repartition_topic_taken(topic, other))
+            self.problems.append(problems.repartition_topic_taken(topic, other))
         return other is topic
 
     # stores
@@ -149,7 +149,7 @@ class TopologyUnderConstruction:
     def connect(self, processor: str, stores: tuple[str, ...], at: Location | None) -> None:
         """`connectProcessorAndStateStores`."""
         if isinstance(self._nodes.get(processor), SourceNode | SinkNode):
-            self.problems.append(faults.store_on_source_or_sink(processor, at))
+            self.problems.append(problems.store_on_source_or_sink(processor, at))
             return
         for store in stores:
             self._connect(processor, store, at)
@@ -177,7 +177,7 @@ class TopologyUnderConstruction:
         reads: SourceSettings | None = None,
     ) -> None:
         if source == processor:
-            self.problems.append(faults.global_store_nodes_alike(store.name, source, at))
+            self.problems.append(problems.global_store_nodes_alike(store.name, source, at))
             return
         self.add_source(source, (topic,), at, reads, is_global=True)
         behavior = GlobalTableSource(store.name, processor_class)
@@ -254,42 +254,42 @@ class TopologyUnderConstruction:
     def _is_taken(self, name: str, at: Location | None) -> bool:
         other = self._nodes.get(name)
         if other is not None:
-            self.problems.append(faults.node_name_taken(name, at, other.at))
+            self.problems.append(problems.node_name_taken(name, at, other.at))
         return other is not None
 
     def _check_parents(self, name: str, parents: tuple[str, ...], at: Location | None) -> None:
         if not parents:
-            self.problems.append(faults.no_parent(name, at))
+            self.problems.append(problems.no_parent(name, at))
         for parent in parents:
             node = self._nodes.get(parent)
             if node is None:
-                self.problems.append(faults.parent_unknown(name, parent, at))
+                self.problems.append(problems.parent_unknown(name, parent, at))
             elif isinstance(node, SinkNode):
                 dynamic = node.topic is None
-                self.problems.append(faults.parent_is_a_sink(name, parent, at, dynamic=dynamic))
+                self.problems.append(problems.parent_is_a_sink(name, parent, at, dynamic=dynamic))
 
     def _register_topic(self, topic: str, source: str, at: Location | None) -> None:
         other = self._readers.setdefault(topic, source)
         if other is not source:
-            self.problems.append(faults.topic_read_twice(topic, source, other, at))
+            self.problems.append(problems.topic_read_twice(topic, source, other, at))
             return
         clash = next((pattern for pattern, compiled in self._patterns if _matches(compiled, topic)), None)
         if clash is not None:
-            self.problems.append(faults.pattern_matches_named_topic(clash, topic, source, at))
+            self.problems.append(problems.pattern_matches_named_topic(clash, topic, source, at))
 
     def _refuse_store(self, added: _AddedStore, at: Location | None) -> None:
         name = added.store.name
-        self.problems.append(faults.store_name_taken(name, at, added.at, is_global=added.is_global))
+        self.problems.append(problems.store_name_taken(name, at, added.at, is_global=added.is_global))
 
     def _connect(self, processor: str, store: str, at: Location | None) -> None:
         added = self._stores.get(store)
         node = self._nodes.get(processor)
         if added is None:
-            self.problems.append(faults.store_unknown(processor, store, at))
+            self.problems.append(problems.store_unknown(processor, store, at))
         elif added.is_global:
-            self.problems.append(faults.global_store_connected(processor, store, at))
+            self.problems.append(problems.global_store_connected(processor, store, at))
         elif not isinstance(node, _Processor):
-            self.problems.append(faults.processor_unknown(processor, store, at))
+            self.problems.append(problems.processor_unknown(processor, store, at))
         else:
             node.stores[store] = None
             added.connections[-1].add(processor)

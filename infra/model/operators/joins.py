@@ -1,17 +1,33 @@
 """Joins. Which of the five it is follows from the handles' types; options that do not fit are refused."""
 
+from collections.abc import Mapping
 from enum import Enum
 
 import attrs
 
+from infra.model.behaviors import JoinKind
 from infra.model.stores import Logging, Materialized, Serdes, StoreSupplier
 from infra.model.windows import JoinWindow
 
 
 class JoinType(Enum):
+    """The call, as the DSL spells it."""
+
     INNER = "join"
     LEFT = "leftJoin"
     OUTER = "outerJoin"
+
+    @property
+    def kind(self) -> JoinKind:
+        """Return the kind of join that the call's processors make."""
+        return _KINDS[self]
+
+
+_KINDS: Mapping[JoinType, JoinKind] = {
+    JoinType.INNER: "inner",
+    JoinType.LEFT: "left",
+    JoinType.OUTER: "outer",
+}
 
 
 @attrs.frozen

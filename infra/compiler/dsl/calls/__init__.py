@@ -11,7 +11,6 @@ from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls import (
     aggregations,
     cogroups,
-    grouped_tables,
     grouping,
     joins,
     repartitions,
@@ -68,9 +67,9 @@ CALLS: Mapping[tuple[type, type], Call] = {
     (op.ToStream, Table): tables.to_stream,
     (op.GroupBy, Table): tables.group_by,
     (op.Suppress, Table): suppressions.suppress,
-    (op.Count, GroupedTable): grouped_tables.count,
-    (op.Reduce, GroupedTable): grouped_tables.reduce,
-    (op.Aggregate, GroupedTable): grouped_tables.aggregate,
+    (op.Count, GroupedTable): aggregations.table_count,
+    (op.Reduce, GroupedTable): aggregations.table_reduce,
+    (op.Aggregate, GroupedTable): aggregations.table_aggregate,
 }
 
 CALLS_WITH_OTHER: Mapping[tuple[type, type], CallWithOther] = {

@@ -2,11 +2,12 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
-from infra.compiler.dsl.changes import Changes
-from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.declarations import WritesProcessor, WritesRepartition
 from infra.compiler.dsl.formats import counted, told_by_store, windowed
 from infra.compiler.dsl.graph import GraphNode
-from infra.compiler.dsl.handles import GroupedStream, Handle, Table, View, WindowedStream
+from infra.compiler.dsl.handles import GroupedStream, GroupedTable, Handle, Table, View, WindowedStream
+from infra.compiler.dsl.naming import REPARTITION_SUFFIX
+from infra.compiler.dsl.old_values import Changes
 from infra.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,
@@ -17,7 +18,7 @@ from infra.compiler.dsl.stores import (
 )
 from infra.model import operators as op
 from infra.model.behaviors import Aggregation as Functions
-from infra.model.behaviors import AggregationKind, RecordFormat, StreamAggregate
+from infra.model.behaviors import AggregationKind, RecordFormat, StreamAggregate, TableAggregate
 from infra.model.windows import SlidingWindow
 
 AnyAggregation = op.Count | op.Reduce | op.Aggregate
@@ -117,3 +118,44 @@ def _parent(
     shared = builder.group_repartitions.setdefault(on, made)
     builder.read_instead(made.name, shared)
     return builder.attach(shared, on.node), frozenset({made.name})
+
+
+TABLE_AGGREGATE = "KTABLE-AGGREGATE-"
+TABLE_REDUCE = "KTABLE-REDUCE-"
+
+
+def table_count(builder: Builder, on: GroupedTable, call: op.Count) -> Handle:
+    return _repartitioned(builder, on, call, TABLE_AGGREGATE)
+
+
+def table_reduce(builder: Builder, on: GroupedTable, call: op.Reduce) -> Handle:
+    return _repartitioned(builder, on, call, TABLE_REDUCE)
+
+
+def table_aggregate(builder: Builder, on: GroupedTable, call: op.Aggregate) -> Handle:
+    return _repartitioned(builder, on, call, TABLE_AGGREGATE)
+
+
+def _repartitioned(
+    builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str
+) -> Table:
+    """The store's prefix is that of `aggregate`, also for `reduce`; the topic's suffix is appended always."""
+    check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
+    record = aggregated(on.record, call)
+    store = key_value_store(builder.store_name(call.materialized, TABLE_AGGREGATE), call.materialized, record)
+    sink = builder.suffixed(call.name, "-sink", "KSTREAM-SINK-")
+    source = builder.suffixed(call.name, "-source", "KSTREAM-SOURCE-")
+    name = builder.named(call.name, prefix)
+    topic = (on.group if on.group is not None else store.name) + REPARTITION_SUFFIX
+    repartition = GraphNode(
+        source, WritesRepartition(topic, sink, source, record=on.record, carries_changes=True), builder.at
+    )
+    if on.group is not None:
+        repartition = builder.group_repartitions.setdefault(on, repartition)
+    builder.attach(repartition, on.node)
+    builder.read_instead(source, repartition)
+    changes = Changes()
+    behavior = TableAggregate(store.name, functions_of(call))
+    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
+    node = builder.add(name, declares, repartition, versioned=is_versioned(call.materialized))
+    return Table(name, frozenset({source}), node, View.of(store.name), changes, record)

@@ -3,7 +3,6 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.grouping import check_window
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
-from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import told_by_store, windowed
 from infra.compiler.dsl.graph import GraphNode
@@ -15,7 +14,8 @@ from infra.compiler.dsl.handles import (
     View,
     WindowedCogroupedStream,
 )
-from infra.compiler.dsl.refusals import unfit
+from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.problems import unfit
 from infra.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,

@@ -4,7 +4,7 @@ from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import rekeyed, told
 from infra.compiler.dsl.handles import GroupedStream, Handle, Stream, WindowedStream
-from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.problems import ARGUMENT, refused
 from infra.model import operators as op
 from infra.model.behaviors import MapRecord
 from infra.model.windows import (
@@ -48,33 +48,33 @@ def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Han
 
 def check_window(builder: Builder, window: Window) -> None:
     """The checks of the window classes' constructors."""
-    for fault, expected, found in _faults(window):
+    for option, expected, found in _wrong_options(window):
         builder.refuse(
             refused(
-                f"The window's {fault} is out of range.",
+                f"The window's {option} is out of range.",
                 throws=ARGUMENT,
                 at=builder.at,
                 expected=expected,
                 found=f"{found} ms",
-                fix=f"Set `{fault}` to {expected}.",
+                fix=f"Set `{option}` to {expected}.",
             )
         )
 
 
-def _faults(window: Window) -> list[tuple[str, str, int]]:
-    faults = []
+def _wrong_options(window: Window) -> list[tuple[str, str, int]]:
+    wrong: list[tuple[str, str, int]] = []
     if isinstance(window, TumblingWindow | HoppingWindow) and window.size_ms <= 0:
-        faults.append(("size", "more than 0 ms", window.size_ms))
+        wrong.append(("size", "more than 0 ms", window.size_ms))
     elif isinstance(window, HoppingWindow) and not 0 < window.advance_ms <= window.size_ms:
-        faults.append(
+        wrong.append(
             ("advance", f"more than 0 ms and at most the size, {window.size_ms} ms", window.advance_ms)
         )
     elif isinstance(window, SlidingWindow) and window.difference_ms < 0:
-        faults.append(("difference", "0 ms or more", window.difference_ms))
+        wrong.append(("difference", "0 ms or more", window.difference_ms))
     elif isinstance(window, SessionWindow) and window.gap_ms < 0:
-        faults.append(("gap", "0 ms or more", window.gap_ms))
+        wrong.append(("gap", "0 ms or more", window.gap_ms))
     elif isinstance(window, UnlimitedWindow) and window.start_ms < 0:
-        faults.append(("start", "0 ms or more", window.start_ms))
+        wrong.append(("start", "0 ms or more", window.start_ms))
     if not isinstance(window, UnlimitedWindow) and window.grace_ms < 0:
-        faults.append(("grace", "0 ms or more", window.grace_ms))
-    return faults
+        wrong.append(("grace", "0 ms or more", window.grace_ms))
+    return wrong

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.refusals import ARGUMENT, lint, refused, unfit
+from infra.compiler.dsl.problems import ARGUMENT, lint, refused, unfit
 from infra.compiler.dsl.stores import SESSION_KINDS, WINDOW_KINDS, supplier_faults, window_span_ms
 from infra.model.problems import Problem, ProblemCode
 from infra.model.stores import Materialized, StoreBuilder, StoreKind, StoreSupplier

@@ -3,11 +3,11 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.calls.sources import reserve
-from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import told, told_by_store
 from infra.compiler.dsl.handles import Handle, Stream, Table, View
-from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.problems import ARGUMENT, refused
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned
 from infra.model import operators as op
 from infra.model.behaviors import TableSource

@@ -7,7 +7,7 @@ from infra.compiler.dsl.calls.materialization import check_builders
 from infra.compiler.dsl.declarations import WritesProcessor, WritesSink
 from infra.compiler.dsl.formats import rekeyed, told
 from infra.compiler.dsl.handles import Branches, Handle, Nothing, Stream
-from infra.compiler.dsl.refusals import unfit
+from infra.compiler.dsl.problems import unfit
 from infra.compiler.dsl.stores import built_store
 from infra.model import behaviors as does
 from infra.model import operators as op

@@ -1,11 +1,11 @@
 """`suppress`."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
-from infra.compiler.dsl.refusals import refused, unfit
+from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.problems import refused, unfit
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
 from infra.model.behaviors import StoreSettings, SuppressedView, TableSuppress

@@ -4,11 +4,11 @@ import attrs
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
-from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import rekeyed, told, told_by_store
 from infra.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
-from infra.compiler.dsl.refusals import lint
+from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.problems import lint
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
 from infra.model import behaviors as does
 from infra.model import operators as op

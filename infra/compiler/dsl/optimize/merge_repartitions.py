@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesRepartition
 from infra.compiler.dsl.graph import GraphNode
-from infra.compiler.dsl.refusals import STREAMS, refused
+from infra.compiler.dsl.problems import STREAMS, refused
 from infra.model.problems import Problem, ProblemCode
 
 

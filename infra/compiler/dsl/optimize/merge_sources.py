@@ -3,7 +3,7 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import WritesSource
 from infra.compiler.dsl.graph import GraphNode
-from infra.compiler.dsl.refusals import refused
+from infra.compiler.dsl.problems import refused
 from infra.model.problems import Problem
 
 

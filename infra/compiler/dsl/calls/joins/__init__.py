@@ -7,12 +7,11 @@ import attrs
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.joins.foreign_key import join_by_foreign_key
-from infra.compiler.dsl.calls.joins.stream_global import join_stream_with_global_table
 from infra.compiler.dsl.calls.joins.stream_stream import join_streams
-from infra.compiler.dsl.calls.joins.stream_table import join_stream_with_table
+from infra.compiler.dsl.calls.joins.stream_table import join_stream_with_global_table, join_stream_with_table
 from infra.compiler.dsl.calls.joins.table_table import join_tables
 from infra.compiler.dsl.handles import KIND, GlobalTable, Handle, Stream, Table
-from infra.compiler.dsl.refusals import unfit
+from infra.compiler.dsl.problems import unfit
 from infra.model import operators as op
 from infra.model.operators import JoinType
 

@@ -3,14 +3,13 @@
 import attrs
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.materialization import check_materialized
 from infra.compiler.dsl.calls.sources import reserve
-from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesInternalSource, WritesProcessor, WritesSink
 from infra.compiler.dsl.formats import told, told_by_store
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
+from infra.compiler.dsl.old_values import Changes
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned
 from infra.model import operators as op
 from infra.model.behaviors import (
@@ -69,7 +68,7 @@ def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Tab
     result_store = builder.store_name(call.materialized, OUTPUT)
     for topic in (names.registration_topic, names.response_topic):
         builder.foreign_key_topics.append(RepartitionTopic(topic, is_foreign_key=True, at=builder.at))
-    join = _Join(builder, call, on, foreign, names, KINDS[call.type])
+    join = _Join(builder, call, on, foreign, names, call.type.kind)
     return join.resolve(join.answer(join.subscribe()), result_store)
 
 

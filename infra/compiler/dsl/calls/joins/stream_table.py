@@ -1,15 +1,14 @@
 """Stream-table joins."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
 from infra.compiler.dsl.declarations import WritesProcessor
 from infra.compiler.dsl.formats import told
-from infra.compiler.dsl.handles import Handle, Stream, Table
-from infra.compiler.dsl.refusals import ARGUMENT, refused
+from infra.compiler.dsl.handles import GlobalTable, Handle, Stream, Table
+from infra.compiler.dsl.problems import ARGUMENT, refused
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
-from infra.model.behaviors import RecordFormat, StoreSettings, StreamTableJoin
+from infra.model.behaviors import RecordFormat, StoreSettings, StreamGlobalJoin, StreamTableJoin
 from infra.model.nodes import ChangelogKind
 from infra.model.operators import JoinType
 
@@ -25,7 +24,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
     buffer = _buffer(builder, call, name, table, this.record)
     behavior = StreamTableJoin(
-        KINDS[call.type],
+        call.type.kind,
         call.value,
         table.view.values,
         call.grace_ms,
@@ -63,3 +62,16 @@ def _buffer(
     if call.name is None:
         builder.list_unnamed_store(store.name, logged=True)
     return (store,)
+
+
+def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, table: GlobalTable) -> Handle:
+    """Inner and left joins have the same prefix."""
+    name = builder.named(call.name, "KSTREAM-LEFTJOIN-")
+    behavior = StreamGlobalJoin(call.type.kind, call.key, call.value, table.store)
+    node = builder.add(
+        name,
+        WritesProcessor(name, behavior=behavior),
+        on.node,
+        relaxes_null_keys=call.type is JoinType.LEFT,
+    )
+    return Stream(name, on.sources, node, on.rekeyed, told(on.record, call.serdes))

@@ -1,12 +1,11 @@
 """Table-table joins on the same key."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.calls.joins.kinds import KINDS
 from infra.compiler.dsl.calls.materialization import check_materialized
-from infra.compiler.dsl.changes import Changes
 from infra.compiler.dsl.declarations import WritesTableJoin
 from infra.compiler.dsl.formats import told, told_by_store
 from infra.compiler.dsl.handles import Handle, Table, View
+from infra.compiler.dsl.old_values import Changes
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
 from infra.compiler.java.collections import string_order_from
 from infra.model import operators as op
@@ -28,7 +27,7 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     this_join = builder.suffixed(call.name, "-join-this", "KTABLE-JOINTHIS-")
     other_join = builder.suffixed(call.name, "-join-other", "KTABLE-JOINOTHER-")
     this_stores, other_stores = on.view.materialize(), other.view.materialize()
-    kind = KINDS[call.type]
+    kind = call.type.kind
     if call.type is not JoinType.INNER:
         on.changes.send_old()
     if call.type is JoinType.OUTER:

@@ -10,15 +10,15 @@ _MOST_REPORTED = 100
 """Further faults of one text only repeat the tale."""
 
 
-class Faults:
-    """Collects the faults of one text in `file`."""
+class TextProblems:
+    """Collects the problems of one text in `file`."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._problems: list[Problem] = []
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def found(self) -> tuple[Problem, ...]:
         return tuple(self._problems)
 
     def add(

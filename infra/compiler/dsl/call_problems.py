@@ -3,9 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
-from infra.compiler.dsl.call_names import call_name
-from infra.compiler.dsl.handles import CALLS_ON, KIND, Handle
-from infra.compiler.dsl.refusals import unfit
+from infra.compiler.dsl.handles import CALLS_ON, KIND, Handle, call_name
+from infra.compiler.dsl.problems import unfit
 from infra.model.problems import Location, Problem
 from infra.model.topology import Step
 

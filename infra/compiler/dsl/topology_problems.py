@@ -1,6 +1,6 @@
 """What `InternalTopologyBuilder` says of nodes, topics and stores that do not go together."""
 
-from infra.compiler.dsl.refusals import TOPOLOGY, refused
+from infra.compiler.dsl.problems import TOPOLOGY, refused
 from infra.model.nodes import RepartitionTopic
 from infra.model.problems import Location, Problem
 

@@ -1,0 +1,150 @@
+"""Names that Kafka Streams invents: refused where the user demands names, a hazard elsewhere (facts 1.8)."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from infra.compiler.dsl.builder import Builder
+from infra.compiler.dsl.declarations import WritesRepartition
+from infra.compiler.dsl.graph import reachable
+from infra.compiler.dsl.problems import lint, refused
+from infra.compiler.dsl.topology import TopologyUnderConstruction
+from infra.model.problems import Location, Problem, ProblemCode, Severity
+
+_SHOWN = 10
+
+
+def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """At most one: an error if `ensure.explicit.internal.resource.naming` is set, otherwise a warning."""
+    unnamed = builder.unnamed
+    lists = (
+        ("changelog topics", unnamed.changelogs),
+        ("state stores", unnamed.stores),
+        ("repartition topics", unnamed.repartitions),
+    )
+    found = "; ".join(f"{what}: {_shortened(names)}" for what, names in lists if names)
+    if builder.config.explicit_naming and unnamed:
+        yield refused(
+            "Internal resources have no names of their own, and the application demands them.",
+            code=ProblemCode.UNNAMED_RESOURCES,
+            expected="a name for each (ensure.explicit.internal.resource.naming=true)",
+            found=found,
+            fix="Name the operators and stores (`name`, `materialized`, `storeName`), or set "
+            "ensure.explicit.internal.resource.naming to false.",
+        )
+        return
+    generated = generated_names(builder, topology)
+    if generated:
+        yield lint(
+            ProblemCode.RENUMBERING_HAZARD,
+            f"Generated numbers stand in the names of internal topics and stores ({len(generated)}).",
+            expected="names given by the user",
+            found=_shortened(sorted(generated)),
+            why="The numbers count the calls before: a call added or removed shifts them. Kafka Streams then "
+            "makes new topics, and the state and the records in the old ones are left behind.",
+            fix="Name operators and stores (`name`, `materialized`, `storeName`) while there is no state.",
+        )
+
+
+def generated_names(builder: Builder, topology: TopologyUnderConstruction) -> frozenset[str]:
+    """Stores with a changelog and internal topics whose names carry an index."""
+    stores = topology.logged_stores()
+    topics = (topic.name for topic in topology.repartition_topics)
+    return frozenset(name for name in (*stores, *topics) if builder.names.carries_index(name))
+
+
+def _shortened(names: list[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def lost_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """Names in groups that are no sources vanish; what is really read is not held to the others then."""
+    for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
+        kept = _topics(topology, group)
+        behind = {name: _topics(topology, _really_read(builder, topology, name)) for name in sorted(group)}
+        lost = [name for name, topics in behind.items() if topics - kept]
+        missing = {topic for name in lost for topic in behind[name]} - kept
+        if missing and len(missing | kept) > 1:
+            reasons = ", and ".join(builder.lost_sources[name].reason for name in lost)
+            yield _lost(", ".join(lost), reasons, missing, kept, at)
+
+
+def _really_read(builder: Builder, topology: TopologyUnderConstruction, name: str) -> set[str]:
+    """The sources behind a name that is none, also through several such names; empty for a source."""
+    found: set[str] = set()
+    pending, seen = [name], {name}
+    while pending:
+        each = pending.pop()
+        each = builder.renamed_sources.get(each, each)
+        if topology.is_source(each):
+            found.add(each)
+        elif each in builder.lost_sources:
+            behind = builder.lost_sources[each].instead - seen
+            seen |= behind
+            pending.extend(behind)
+    return found - {name}
+
+
+def _topics(topology: TopologyUnderConstruction, sources: Iterable[str]) -> set[str]:
+    return {topic for source in sources for topic in topology.topics_read(source)}
+
+
+def _lost(names: str, reasons: str, missing: set[str], kept: set[str], at: Location | None) -> Problem:
+    topics = sorted(missing)
+    return lint(
+        ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
+        f"A join does not hold {', '.join(topics)} to the partition count of its other side.",
+        topic=topics[0],
+        node=names,
+        expected="co-partitioned: " + ", ".join(sorted(missing | kept)),
+        found="co-partitioned: " + (", ".join(sorted(kept)) or "nothing"),
+        why=f"{reasons}. Kafka Streams drops such names from a group in silence; with unequal counts records "
+        "that belong together land in different tasks and are not joined.",
+        at=at,
+        fix="Keep the counts equal yourself, or `repartition` with an explicit count before it.",
+    )
+
+
+def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """One for each cogroup that names sources from before a repartition."""
+    for store, group, at in builder.cogroups_of_sources:
+        topics = sorted({topic for source in group for topic in topology.topics_read(source)})
+        yield lint(
+            ProblemCode.COGROUP_COPARTITIONS_SOURCES,
+            "`cogroup` demands equal partition counts of topics that are repartitioned before it.",
+            node=store,
+            expected="equal counts of the repartition topics",
+            found="equal counts of the sources: " + ", ".join(topics),
+            why="Kafka Streams registers the sources from before the repartition as co-partitioned. With "
+            "unequal counts the application fails; under the streams protocol it cannot start at all.",
+            at=at,
+            fix="Call `repartition` on the inputs before grouping: then their own topics form the group.",
+        )
+
+
+def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """An explicit repartition filters null keys unless a join that takes them lies below (facts 2.2)."""
+    for node in reachable(builder.graph.root):
+        declares = node.declares
+        if isinstance(declares, WritesRepartition) and declares.explicit and not node.keeps_null_keys:
+            yield lint(
+                ProblemCode.NULL_KEYS_DROPPED,
+                f"`repartition` drops records without a key ({declares.topic}).",
+                topic=declares.topic,
+                node=declares.filter,
+                expected="records with a key",
+                found="a filter before the topic",
+                why="Kafka Streams keeps null keys only where a left or outer join of streams, or a left "
+                "join with a table, lies below.",
+                at=node.at,
+                fix="Give such records a key before, if they matter.",
+                severity=Severity.INFO,
+            )
+
+
+LINTS: tuple[Callable[[Builder, TopologyUnderConstruction], Iterator[Problem]], ...] = (
+    unnamed_resources,
+    lost_members,
+    cogroups_of_sources,
+    dropped_null_keys,
+)
+"""Lints of single calls (ignored retention and logging) stand with the calls."""
