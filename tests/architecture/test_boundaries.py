@@ -14,8 +14,12 @@ PURE = (
     *("spark_jobs/agent/decide", "spark_jobs/agent/state.py", "spark_jobs/agent/events.py"),
     *("spark_jobs/agent/history_events.py", "spark_jobs/agent/history_records.py"),
     *("spark_jobs/agent/instruments_logs.py", "spark_jobs/agent/instruments_status.py"),
+    *("spark_jobs/processors.py", "spark_jobs/runtime/engine"),
 )
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
+EXCEPTIONS = {
+    "spark_jobs/runtime/engine/expressions/source.py": {"exec"},  # runs functions generated from expressions
+}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
 
 FOLDERS = ("deploy", "docs", "infra", "requirements", "spark_jobs", "tests", "toolchain", "topology_schemas")
@@ -37,7 +41,8 @@ def test_pure_modules_call_no_impure_builtin(path: Path) -> None:
     """import-linter sees imports; `open()` and its like need none."""
     tree = ast.parse(path.read_text())
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    assert not {name.id for name in called if isinstance(name, ast.Name)} & IMPURE_BUILTINS
+    impure = {name.id for name in called if isinstance(name, ast.Name)} & IMPURE_BUILTINS
+    assert impure == EXCEPTIONS.get(path.relative_to(ROOT).as_posix(), set())
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -18,6 +18,7 @@ from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import Headers, InputRecord, OutputRecord
+from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
@@ -31,6 +32,7 @@ def runnable_programs(
     topics: Iterable[str],
     settings: EngineSettings = UNCACHED,
     schemas: Mapping[str, str] | None = None,
+    schema_of: SchemaOf = no_registry,
 ) -> tuple[SubtopologyProgram, ...]:
     """Programs of one partition; `topics` are those of users, for patterns."""
     nodes = build_nodes(document)
@@ -38,7 +40,7 @@ def runnable_programs(
     assert not problems, problems
     known = {t for node in nodes.nodes if isinstance(node, SourceNode) for t in node.topics} | set(topics)
     compiled = compile_document(document, dict.fromkeys(known, 1))
-    made = build_programs(document, nodes, compiled, schemas)
+    made = build_programs(document, nodes, compiled, schemas, schema_of)
     counts = dict.fromkeys((topic for program in made for topic in program.sinks.values()), 1)
     return tuple(attrs.evolve(program, settings=settings).with_counts(counts) for program in made)
 

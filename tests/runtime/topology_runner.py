@@ -16,7 +16,7 @@ from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, Sourc
 from infra.model.problems import Severity
 from infra.spec import load_text
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Partition, Serde
-from spark_jobs.runtime.engine.records import Ambient, Headers, InputRecord, OutputRecord
+from spark_jobs.runtime.engine.records import CurrentRecord, Headers, InputRecord, OutputRecord
 from spark_jobs.runtime.engine.serdes import serde_of
 from spark_jobs.runtime.engine.stores.backend import BatchedState
 from spark_jobs.runtime.engine.task import Task
@@ -90,8 +90,10 @@ class PythonProgram:
         name = "string" if wanted.name == DEFAULT_FORMAT else wanted.name
         return serde_of(attrs.evolve(wanted, name=name), {})
 
-    def expression(self, text: str, parameters: tuple[str, ...], ambient: Ambient) -> Callable[..., Any]:
-        made: Callable[..., Any] = eval(f"lambda {', '.join(parameters)}: {text}", {"ambient": ambient})  # noqa: S307
+    def expression(
+        self, text: str, parameters: tuple[str, ...], current: CurrentRecord
+    ) -> Callable[..., Any]:
+        made: Callable[..., Any] = eval(f"lambda {', '.join(parameters)}: {text}", {"current": current})  # noqa: S307
         return made
 
     def load(self, name: str) -> Any:  # noqa: ANN401

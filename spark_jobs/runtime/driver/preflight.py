@@ -27,7 +27,7 @@ from spark_jobs.runtime.engine.program import (
 )
 from spark_jobs.runtime.engine.program.classes import load_class, named_classes
 from spark_jobs.runtime.engine.serdes import RegistryUnavailableError, subject
-from spark_jobs.runtime.worker.schema_registry import URL, registry
+from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, registry
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"
@@ -46,7 +46,8 @@ class RunnableDocument:
     schemas: Mapping[str, str] = attrs.field(factory=dict)
 
     def programs(self, compiled: CompiledApplication) -> tuple[SubtopologyProgram, ...]:
-        return build_programs(self.document, self.nodes, compiled, self.schemas)
+        schema_of = RegisteredSchemas(self.document.application.config.get(URL))
+        return build_programs(self.document, self.nodes, compiled, self.schemas, schema_of)
 
 
 def load_runnable(file: Path) -> RunnableDocument:

@@ -1,4 +1,4 @@
-"""Records that cannot be handled: the exception handlers' answers and the dead-letter topic."""
+"""Handling of records that fail: the application's exception handlers and its dead letter queue."""
 
 from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.engine.program_interface import EngineSettings
@@ -10,22 +10,22 @@ _ERRORS = "__streams.errors."
 
 
 class PoisonRecordError(Exception):
-    """A record (or a punctuation) that cannot be handled, where the handlers say to fail.
+    """A record or a punctuation failed, and the exception handler's answer is to fail.
 
-    The text names topic, partition and offset of the input record, and what went wrong.
+    The text names topic, partition and offset of the input record, and the cause.
     """
 
     @classmethod
-    def of(cls, record: InputRecord, doing: str, cause: Exception) -> "PoisonRecordError":
+    def of(cls, record: InputRecord, failure: str, cause: Exception) -> "PoisonRecordError":
         topic, partition, offset = record[:3]
-        where = f"record of {topic}, partition {partition}, offset {offset}"
-        return cls(f"{where}: {doing}: {type(cause).__name__}: {cause}")
+        location = f"record of {topic}, partition {partition}, offset {offset}"
+        return cls(f"{location}: {failure}: {type(cause).__name__}: {cause}")
 
 
-class Failures:
-    """Decides on each failure: raise, or send the input record to the dead letters and go on.
+class ErrorHandlers:
+    """Apply the exception handlers: fail, or skip the record and send it to the dead letter queue.
 
-    `skipped` counts those passed over (`dropped-records-total`), `latest` says what was wrong with the last.
+    `skipped` counts skipped records (`dropped-records-total`), `latest` describes the last failure.
     """
 
     def __init__(self, settings: EngineSettings, append: Append) -> None:
@@ -35,52 +35,50 @@ class Failures:
         self.latest: str | None = None
 
     @property
-    def stops(self) -> bool:
-        """Whether a record that cannot be processed ends the run."""
+    def fails_on_processing_error(self) -> bool:
         return self._settings.on_processing_error == "fail"
 
-    def bad_input(self, record: InputRecord, cause: Exception) -> None:
-        """`deserialization.exception.handler`."""
-        self._decide(self._settings.on_bad_input, record, "cannot be read", cause)
+    def deserialization_failed(self, record: InputRecord, cause: Exception) -> None:
+        """Apply `deserialization.exception.handler`."""
+        self._handle(self._settings.on_bad_input, record, "cannot be read", cause)
 
-    def processing(self, record: InputRecord, cause: Exception) -> None:
-        """`processing.exception.handler`."""
-        self._decide(self._settings.on_processing_error, record, "cannot be processed", cause)
+    def processing_failed(self, record: InputRecord, cause: Exception) -> None:
+        """Apply `processing.exception.handler` (KIP-1033)."""
+        self._handle(self._settings.on_processing_error, record, "cannot be processed", cause)
 
-    def punctuation(self, task: str, cause: Exception) -> None:
-        """`processing.exception.handler`; there is no record that could be sent to the dead letters."""
+    def punctuation_failed(self, task: str, cause: Exception) -> None:
+        """Apply `processing.exception.handler`; there is no record for the dead letter queue."""
+        failure = f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
         if self._settings.on_processing_error == "fail":
-            raise PoisonRecordError(
-                f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
-            ) from cause
+            raise PoisonRecordError(failure) from cause
         self.skipped += 1
-        self.latest = f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
+        self.latest = failure
 
-    def bad_output(self, record: InputRecord, topic: str, cause: Exception) -> None:
-        """`production.exception.handler`."""
-        self._decide(self._settings.on_bad_output, record, f"cannot be written to {topic}", cause)
+    def serialization_failed(self, record: InputRecord, topic: str, cause: Exception) -> None:
+        """Apply `production.exception.handler`."""
+        self._handle(self._settings.on_bad_output, record, f"cannot be written to {topic}", cause)
 
-    def _decide(self, handler: str, record: InputRecord, doing: str, cause: Exception) -> None:
+    def _handle(self, answer: str, record: InputRecord, failure: str, cause: Exception) -> None:
         if isinstance(cause, TaskMigrated | RegistryUnavailableError):
-            raise cause  # nothing is wrong with the record: it waits for a partition, or a schema
-        if handler == "fail":
-            raise PoisonRecordError.of(record, doing, cause) from cause
+            raise cause  # the record is valid: it waits for a partition, or for its schema
+        if answer == "fail":
+            raise PoisonRecordError.of(record, failure, cause) from cause
         self.skipped += 1
-        self.latest = str(PoisonRecordError.of(record, doing, cause))
+        self.latest = str(PoisonRecordError.of(record, failure, cause))
         if self._settings.dead_letter_topic is not None:
             _, _, _, timestamp, key, value, headers = record
-            told = headers + _told(record, cause)
-            self._append((self._settings.dead_letter_topic, None, key, value, timestamp, told))
+            all_headers = headers + _error_headers(record, cause)
+            self._append((self._settings.dead_letter_topic, None, key, value, timestamp, all_headers))
 
 
-def _told(record: InputRecord, cause: Exception) -> Headers:
-    """The headers of KIP-1034; the stack trace is left to the logs."""
+def _error_headers(record: InputRecord, cause: Exception) -> Headers:
+    """Return the headers of KIP-1034, without the stack trace."""
     topic, partition, offset = record[:3]
-    told = {
+    values = {
         "exception": type(cause).__qualname__,
         "message": str(cause),
         "topic": topic,
         "partition": str(partition),
         "offset": str(offset),
     }
-    return tuple((_ERRORS + name, text.encode()) for name, text in told.items())
+    return tuple((_ERRORS + name, text.encode()) for name, text in values.items())

@@ -1,20 +1,20 @@
 """Punctuation schedules of a task (`PunctuationQueue`, `PunctuationSchedule`)."""
 
+from collections import Counter
 from collections.abc import Callable
 
-from spark_jobs.runtime.engine.stores.clock import Clock
-
-_UNSET = -1
+from spark_jobs.processors import PunctuationType
+from spark_jobs.runtime.engine.clocks import UNSET, Clock, Clocks
 
 
 class Schedule:
-    """One call of `schedule`: when it is due next outlives the batch in a clock of the task."""
+    """One call of `schedule`. Its next time is a clock of the task, so it outlives the batch."""
 
     __slots__ = ("_callback", "_interval", "_next", "cancelled")
 
-    def __init__(self, interval_ms: int, following: Clock, callback: Callable[[int], None]) -> None:
+    def __init__(self, interval_ms: int, next_time: Clock, callback: Callable[[int], None]) -> None:
         self._interval = interval_ms
-        self._next = following
+        self._next = next_time
         self._callback = callback
         self.cancelled = False
 
@@ -26,29 +26,50 @@ class Schedule:
         return self._next.now
 
     def start(self, first: int) -> None:
-        """Sets the first time, unless an earlier batch did."""
-        if self._next.now == _UNSET:
+        """Set the first time, unless an earlier batch has set it."""
+        if self._next.now == UNSET:
             self._next.now = first
 
     def call(self, now: int) -> None:
-        """Calls back once, however many intervals have passed, and sets the next time on the grid."""
+        """Call back once, however many intervals have passed; the next time is a multiple of the interval."""
         due = self._next.now
         self._next.now = due + ((now - due) // self._interval + 1) * self._interval
         self._callback(now)
 
 
-class Schedules:
-    """Those of one kind of time, called in the order in which they are due."""
+class Punctuations:
+    """The schedules of a task, by the kind of time that they follow."""
 
-    def __init__(self) -> None:
-        self.all: list[Schedule] = []
+    def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
+        self._schedules: dict[PunctuationType, list[Schedule]] = {kind: [] for kind in PunctuationType}
+        self._number_by_node: Counter[str] = Counter()
 
-    def add(self, schedule: Schedule) -> None:
-        self.all.append(schedule)
+    def schedules(self, kind: PunctuationType) -> list[Schedule]:
+        """Return the schedules of one kind: the list itself, which grows with each call of `schedule`."""
+        return self._schedules[kind]
 
-    def punctuate(self, now: int) -> None:
-        """Calls what is due at `now`, each once."""
-        due = [schedule for schedule in self.all if not schedule.cancelled and schedule.due <= now]
+    def schedule(
+        self,
+        node: str,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        wall_clock_ms: int,
+    ) -> Schedule:
+        """Add a schedule. A node's schedules are identified by the order in which it adds them."""
+        self._number_by_node[node] += 1
+        clock = self._clocks.clock(f"{node}/schedule/{self._number_by_node[node]}")
+        schedule = Schedule(interval_ms, clock, callback)
+        schedule.start(0 if kind is PunctuationType.STREAM_TIME else wall_clock_ms + interval_ms)
+        self._schedules[kind].append(schedule)
+        return schedule
+
+    def punctuate(self, kind: PunctuationType, now: int) -> None:
+        """Call each schedule that is due at `now` once, earliest first."""
+        due = [
+            schedule for schedule in self._schedules[kind] if not schedule.cancelled and schedule.due <= now
+        ]
         for schedule in sorted(due, key=lambda schedule: schedule.due):
             if not schedule.cancelled:
                 schedule.call(now)

@@ -1,7 +1,7 @@
-"""Records on their way through a task. They are plain tuples: one is built for each record of the hot path.
+"""Records within a task. They are plain tuples, since one is built per record on the hot path.
 
-Types of the engine: keys and values are Python values (`str`, `int`, `float`, `bytes`, `bool`, `None`,
-`dict`, `list`, `Windowed`); they are never changed in place. Timestamps are milliseconds.
+Keys and values are Python values (`str`, `int`, `float`, `bytes`, `bool`, `None`, `dict`, `list`,
+`Windowed`); the engine never changes them in place. Timestamps are in milliseconds.
 """
 
 from typing import Any, NamedTuple
@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 Value = Any
 """A key or a value, of the types above."""
 
+TopicPartition = tuple[str, int]
+"""(topic, partition)"""
+
 Headers = tuple[tuple[str, bytes | None], ...]
-"""In order, duplicates kept; `()` = none."""
+"""Header names and values in order, duplicates included; `()` = no headers."""
 
 InputRecord = tuple[str, int, int, int, bytes | None, bytes | None, Headers]
 """(topic, partition, offset, timestamp_ms, key, value, headers)"""
@@ -19,12 +22,14 @@ OutputRecord = tuple[str, int | None, bytes | None, bytes | None, int, Headers]
 """(topic, partition, key, value, timestamp_ms, headers); partition None = the default partitioner."""
 
 Change = tuple[Value, Value, bool]
-"""(new, old, is_latest) of a table; `is_latest` False = out of order (versioned tables). Tables' nodes get
-and forward these as values."""
+"""(new, old, is_latest): a change of a table, which table nodes receive and forward as the value.
+
+`is_latest` is False for an out-of-order update of a versioned table.
+"""
 
 
 class Windowed(NamedTuple):
-    """A key within a window, `end` exclusive for time windows, inclusive for sessions (KS `Windowed`)."""
+    """A key within a window (`Windowed`); `end` is exclusive for time windows, inclusive for sessions."""
 
     key: Value
     start: int
@@ -32,30 +37,33 @@ class Windowed(NamedTuple):
 
 
 class ValueAndTimestamp(NamedTuple):
-    """What timestamped stores give to users; `None` in its place where nothing is stored."""
+    """An entry of a timestamped store (`ValueAndTimestamp`); stores return None if there is no entry."""
 
     value: Value
     timestamp: int
 
 
 Context = tuple[int, Headers, InputRecord]
-"""(timestamp, headers, input record) of what a node works on; the timestamp may differ from the input's."""
+"""(timestamp, headers, input record) of the record that a node processes.
+
+The timestamp may differ from the input record's.
+"""
 
 NO_RECORD: InputRecord = ("", -1, -1, -1, None, None, ())
 
 
-class Ambient:
-    """The input record being worked on, for what an expression or a processor asks beyond key and value.
+class CurrentRecord:
+    """The input record that the task is processing; expressions and processors read its metadata here.
 
-    `node` is set while a user's code runs: what its store writes are logged with.
+    `context` is set while a user's code runs: writes to stores are logged with it.
     """
 
-    __slots__ = ("node", "record")
+    __slots__ = ("context", "record")
 
     def __init__(self) -> None:
         self.record: InputRecord = NO_RECORD
-        self.node: Context | None = None
+        self.context: Context | None = None
 
-    def context(self) -> Context:
-        """What a write to a store is logged with."""
-        return self.node or (self.record[3], self.record[6], self.record)
+    def write_context(self) -> Context:
+        """Return the context with which a write to a store is logged."""
+        return self.context or (self.record[3], self.record[6], self.record)

@@ -1,14 +1,14 @@
-"""What a task needs of its state, and what persists a batch: the seam between the engine and its storage.
+"""The state of a task, and the protocol that persists a batch: the interface between engine and storage.
 
-    state = LocalState.open(folder, stores)          # or MemoryState(stores)
-    if state.version < batch: state.recover(batch)   # else from the changelogs: see `restoring`
+    state = LocalState(folder)                       # or MemoryState()
+    if state.version < version: state.recover(version)    # False: restore from the changelog topics
     outputs = task.process(records, wall_clock_ms)
-    state.prepare(batch)                             # durable: changes and metadata of the batch
-    ...                                              # one transaction: outputs, offsets, metadata
-    state.commit(batch)                              # applied; version = batch + 1
+    state.prepare(version)                           # changes and metadata of the batch are durable
+    ...                                              # one Kafka transaction: outputs, offsets, metadata
+    state.commit(version)                            # changes are applied; state.version is version + 1
 
-Killed before the transaction: the prepared batch is thrown away by `discard`, which `open` does not do by
-itself, since only the committed marker tells. Killed after it: `recover(batch + 1)` applies it.
+If the process dies before the transaction, the prepared batch is never applied, as the committed offset
+metadata still has its version. If it dies after the transaction, `recover(version + 1)` applies the batch.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from typing import Protocol
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 
 Changes = Mapping[str, Mapping[bytes, bytes | None]]
-"""Store → key → value, None = deleted: what a batch wrote, each key once."""
+"""Store → key → value that a batch wrote; None = deleted."""
 
 
 class TaskState(Protocol):
@@ -25,41 +25,41 @@ class TaskState(Protocol):
 
     @property
     def version(self) -> int:
-        """Batches that are in: the next one has this number."""
+        """The number of applied batches, which is also the number of the next batch."""
         ...
 
     def store(self, name: str) -> Overlay:
-        """A store with what the running batch wrote; the object stays the same from batch to batch."""
+        """Return a store with the writes of the running batch; always the same object."""
         ...
 
     @property
     def metadata(self) -> dict[str, int]:
-        """Clocks and schedules by name, as of the last batch that is in; the task puts them here."""
+        """Clocks and schedules by name, as of the last applied batch; the task updates them. One object."""
         ...
 
     def changes(self) -> Changes: ...
 
     def prepare(self, batch: int) -> None:
-        """Keeps the running batch durably, apart from the stores."""
+        """Save the running batch durably, separate from the stores."""
         ...
 
     def commit(self, batch: int, offsets: Mapping[str, int] | None = None) -> None:
-        """Puts the running batch into the stores, all or nothing.
+        """Apply the running batch to the stores, all or nothing.
 
-        `offsets`: changelog topic → next offset.
+        `offsets`: changelog topic → offset to restore from next.
         """
         ...
 
     def rollback(self) -> None:
-        """Forgets what the running batch wrote."""
+        """Discard the writes of the running batch."""
         ...
 
     def recover(self, version: int) -> bool:
-        """Applies the prepared batch if that makes the state `version`; False = restore from changelogs."""
+        """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics."""
         ...
 
     def offsets(self) -> Mapping[str, int]:
-        """Changelog topic → next offset that the state does not hold yet."""
+        """Changelog topic → first offset that is not in the state yet."""
         ...
 
     def close(self) -> None: ...

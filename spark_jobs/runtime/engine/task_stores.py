@@ -1,4 +1,4 @@
-"""The stores of one task: opened when they are first asked for, flushed at the end of a batch."""
+"""The stores of one task: opened on first use, flushed at the end of a batch."""
 
 from collections.abc import Mapping
 
@@ -11,17 +11,17 @@ _CACHED_KINDS = frozenset({"keyValue", "timestampedKeyValue", "window", "timesta
 
 
 class TaskStores:
-    """Looks up, opens and flushes.
+    """Finds, opens and flushes stores.
 
     Args:
         services: The task.
-        lent: Typed stores of global tables.
+        global_stores: Typed stores of global tables, which the global task owns.
     """
 
-    def __init__(self, services: StoreServices, lent: Mapping[str, Value]) -> None:
+    def __init__(self, services: StoreServices, global_stores: Mapping[str, Value]) -> None:
         self._services = services
-        self._lent = lent
-        self._kept = {store.name: store for store in services.program.stores}
+        self._global = global_stores
+        self._declared = {store.name: store for store in services.program.stores}
         self._open: dict[str, OpenStore] = {}
         behaviors = [node.behavior for node in services.program.nodes if isinstance(node, ProcessorNode)]
         self._emit_on_close = frozenset(
@@ -37,26 +37,27 @@ class TaskStores:
         )
 
     def typed(self, name: str) -> Value:
-        """Raises KeyError for a store that the sub-topology does not know."""
-        lent = self._lent.get(name)
-        return lent if lent is not None else self._opened(name).typed
+        """Return the typed store; raise KeyError if the sub-topology has no such store."""
+        global_store = self._global.get(name)
+        return global_store if global_store is not None else self._opened(name).typed
 
     def is_global(self, name: str) -> bool:
-        return name in self._lent or (name in self._kept and self._kept[name].is_global)
+        return name in self._global or (name in self._declared and self._declared[name].is_global)
 
     def all(self) -> Mapping[str, Value]:
-        return {name: self._opened(name).typed for name in self._kept}
+        return {name: self._opened(name).typed for name in self._declared}
 
     def restore_of(self, topic: str) -> Restore:
-        """Raises KeyError for a topic that no store is restored from."""
-        for kept in self._kept.values():
-            if topic in (self._services.program.changelog(kept.name), self._source_of(kept)):
-                return self._opened(kept.name).restore
+        """Return the function that restores from a topic; raise KeyError if no store is restored from it."""
+        for name in self._declared:
+            program = self._services.program
+            if topic in (program.changelog(name), program.source_changelog(name)):
+                return self._opened(name).restore
         raise KeyError(topic)
 
     def flush(self) -> None:
-        """Caches in the order of the program's stores, which may fill later ones; then expiry and buffers."""
-        for name in self._kept:
+        """Flush caches in the order of the program's stores, as one may fill a later one, then expire."""
+        for name in self._declared:
             opened = self._open.get(name)
             if opened is not None and opened.cached is not None:
                 opened.cached.flush()
@@ -67,24 +68,20 @@ class TaskStores:
     def _opened(self, name: str) -> OpenStore:
         opened = self._open.get(name)
         if opened is None:
-            kept = self._kept[name]
+            store = self._declared[name]
             opened = self._open[name] = open_store(
-                kept,
+                store,
                 self._services,
-                cache=self._is_cached(kept),
+                cache=self._is_cached(store),
                 emits_on_close=name in self._emit_on_close,
             )
         return opened
 
-    def _is_cached(self, kept: StateStore) -> bool:
-        """Operators' stores are unless they are told not to be, users' own only if they are told so."""
-        keeps = kept.keeps
-        if keeps is None or keeps.kind not in _CACHED_KINDS or kept.is_global:
+    def _is_cached(self, store: StateStore) -> bool:
+        """Operators' stores are cached unless caching is disabled, users' own only if it is enabled."""
+        keeps = store.keeps
+        if keeps is None or keeps.kind not in _CACHED_KINDS or store.is_global:
             return False
-        if self._services.program.settings.cache_max_bytes <= 0 or kept.name in self._emit_on_close:
+        if self._services.program.settings.cache_max_bytes <= 0 or store.name in self._emit_on_close:
             return False
-        return keeps.caching is not False if kept.name in self._of_operators else keeps.caching is True
-
-    def _source_of(self, kept: StateStore) -> str | None:
-        """The source topic that serves as changelog, by its name on the cluster."""
-        return self._services.program.source_changelog(kept.name)
+        return keeps.caching is not False if store.name in self._of_operators else keeps.caching is True

@@ -1,8 +1,11 @@
-"""A schema registry by the API of Confluent's, which others (Apicurio, Karapace, Redpanda) serve as well.
+"""Client of a schema registry with the API of Confluent's: Apicurio, Karapace and Redpanda have it, too.
 
-`schema.registry.url` of the application, or else `SCHEMA_REGISTRY_URL`, says where; several addresses stand
-between commas. Credentials are the environment's, `SCHEMA_REGISTRY_USER_INFO` (`user:password`) or
-`SCHEMA_REGISTRY_TOKEN`, and appear in no text. Authorities come from the system, or `SSL_CERT_FILE`.
+See docs/adr/0016 for why it is our own.
+
+`schema.registry.url` of the application, else the variable `SCHEMA_REGISTRY_URL`, is the address; several
+addresses are separated by commas. Credentials are in `SCHEMA_REGISTRY_USER_INFO` (`user:password`) or
+`SCHEMA_REGISTRY_TOKEN`, and in no message. Certificates are verified by the CAs of the system, or of the file
+that `SSL_CERT_FILE` names.
 """
 
 import base64
@@ -18,13 +21,13 @@ from typing import Any
 import attrs
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from spark_jobs.runtime.engine.serdes.registered_avro import RegistryUnavailableError, SchemaOf, no_registry
+from spark_jobs.runtime.engine.serdes import RegistryUnavailableError, SchemaOf, no_registry
 
 URL = "schema.registry.url"
 _URL_VARIABLE = "SCHEMA_REGISTRY_URL"
 _USER_VARIABLE = "SCHEMA_REGISTRY_USER_INFO"
 _TOKEN_VARIABLE = "SCHEMA_REGISTRY_TOKEN"  # noqa: S105 - a variable's name
-_SECONDS = 10
+_TIMEOUT_SECONDS = 10
 _ATTEMPTS = 3
 _NOT_FOUND = 404
 _AVRO = "AVRO"
@@ -32,21 +35,23 @@ _AVRO = "AVRO"
 
 @attrs.frozen
 class SchemaRegistry:
-    """`urls` are tried in their order."""
+    """A schema registry. Requests try `urls` in order, and all of them again after a failure."""
 
     urls: tuple[str, ...]
     authorization: str | None = attrs.field(default=None, repr=False)
 
     def latest(self, subject: str) -> str | None:
-        """JSON with `id` and `schema` of the subject's latest version; None = there is no such subject.
+        """Return the latest version of a subject, as JSON with `id` and `schema`; None = no such subject.
 
-        Raises RegistryUnavailableError, and ValueError for a schema that is not plain Avro.
+        Raises:
+            RegistryUnavailableError: No address answers.
+            ValueError: The schema is not Avro, or refers to other schemas.
         """
         found = self._get(f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
         return None if found is None else json.dumps({"id": found["id"], "schema": _avro_text(found)})
 
     def schema(self, schema_id: int) -> str | None:
-        """The text of a schema, None = unknown. Raises as `latest` does."""
+        """Return the text of a schema; None = no such id. Raises as `latest` does."""
         found = self._get(f"schemas/ids/{schema_id}")
         return None if found is None else _avro_text(found)
 
@@ -60,43 +65,60 @@ class SchemaRegistry:
         failures = []
         for url in self.urls:
             try:
-                return self._ask(f"{url}/{path}")
+                return self._request(f"{url}/{path}")
             except urllib.error.HTTPError as error:
                 if error.code == _NOT_FOUND:
                     return None
                 failures.append(f"{url} answered {error.code} {error.reason}")
             except (OSError, ValueError) as error:
                 failures.append(f"{url}: {getattr(error, 'reason', error)}")
-        raise RegistryUnavailableError(f"the schema registry gives no answer: {'; '.join(failures)}")
+        raise RegistryUnavailableError(f"the schema registry does not answer: {'; '.join(failures)}")
 
-    def _ask(self, url: str) -> dict[str, Any]:
+    def _request(self, url: str) -> dict[str, Any]:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - `registry` checked the scheme
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310
             found: dict[str, Any] = json.load(answer)
         return found
 
 
+@attrs.frozen
+class RegisteredSchemas:
+    """Returns schemas by id (`SchemaOf`). The driver creates it; each worker process has its own client.
+
+    `url` is the application's `schema.registry.url`, None = the address is in the environment of the worker.
+    """
+
+    url: str | None
+
+    def __call__(self, schema_id: int) -> str | None:
+        return _schemas_of(self.url)(schema_id)
+
+
 def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> SchemaRegistry | None:
-    """The registry of an application, None = nobody named one. Raises ValueError for what is no address."""
-    told = config.get(URL) or environment.get(_URL_VARIABLE)
-    if not told:
+    """Return the registry of an application; None = no address is set.
+
+    Raises:
+        ValueError: An address is not valid, or has credentials.
+    """
+    addresses = config.get(URL) or environment.get(_URL_VARIABLE)
+    if not addresses:
         return None
-    urls = tuple(each.strip().rstrip("/") for each in told.split(","))
+    urls = tuple(each.strip().rstrip("/") for each in addresses.split(","))
     for url in urls:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("the address of a schema registry begins with http:// or https://")
+            raise ValueError("the address of a schema registry starts with http:// or https://")
         if parts.username is not None:
-            raise ValueError(f"credentials stand in {_USER_VARIABLE} or {_TOKEN_VARIABLE}, not in an address")
+            raise ValueError(f"set credentials in {_USER_VARIABLE} or {_TOKEN_VARIABLE}, not in an address")
     return SchemaRegistry(urls, _authorization(environment))
 
 
 @lru_cache(maxsize=16)
-def schemas_of(url: str | None) -> SchemaOf:
-    """Where a worker asks for schemas by their ids; each is fetched once a process."""
+def _schemas_of(url: str | None) -> SchemaOf:
+    """Return a client for this process that requests each schema once."""
     source = registry({} if url is None else {URL: url})
     if source is None:
         return no_registry
@@ -105,7 +127,7 @@ def schemas_of(url: str | None) -> SchemaOf:
     def schema_of(schema_id: int) -> str | None:
         if schema_id not in known:
             text = source.schema(schema_id)
-            if text is None:  # it may be registered yet
+            if text is None:  # not stored: the schema may be registered later
                 return None
             known[schema_id] = text
         return known[schema_id]
@@ -125,5 +147,5 @@ def _avro_text(found: Mapping[str, Any]) -> str:
     if found.get("schemaType", _AVRO) != _AVRO:
         raise ValueError(f"the schema is {found['schemaType']}, not Avro")
     if found.get("references"):
-        raise ValueError("the schema refers to others in the registry, which cannot be followed")
+        raise ValueError("the schema refers to other schemas in the registry, which is not supported")
     return str(found["schema"])

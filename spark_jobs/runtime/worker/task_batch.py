@@ -14,8 +14,10 @@ Killed before 5 nothing has happened; killed after it, 2 of the next owner appli
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+
+import structlog
 
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.task import Task
@@ -34,6 +36,11 @@ _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's own is."""
 
 
+def _logger(node: str) -> Callable[..., None]:
+    log: Callable[..., None] = structlog.get_logger(node).info
+    return log
+
+
 class OwnedTask:
     """Steps 1 and 2 on construction, 3 to 6 in `work`; after an exception it is of no use but to `close`."""
 
@@ -48,7 +55,7 @@ class OwnedTask:
         self._task: Task | NativeTask = (
             NativeTask(order.program)
             if order.is_native
-            else Task(order.program, partition, self._state, global_stores(order))
+            else Task(order.program, partition, self._state, global_stores(order), _logger)
         )
 
     def work(self, order: WorkOrder, input_: TaskInput, *, tick: bool) -> Outcome:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import expr
 
 from spark_jobs.runtime.engine.expressions import EvaluationError, ExpressionError, compile_expression
-from spark_jobs.runtime.engine.records import Ambient
+from spark_jobs.runtime.engine.records import CurrentRecord
 from tests.runtime.expressions.cases import FULL, REFUSED, ROWS, SAME, SCHEMA
 
 NAMES = ("key", "timestamp", "value")
@@ -20,7 +20,7 @@ BATCH = 60
 
 
 def ours(text: str, row: dict[str, Any]) -> Any:  # noqa: ANN401 - any SQL value
-    return compile_expression(text, NAMES).bind(Ambient())(*(row[name] for name in NAMES))
+    return compile_expression(text, NAMES).bind(CurrentRecord())(*(row[name] for name in NAMES))
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401

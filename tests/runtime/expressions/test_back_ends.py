@@ -12,7 +12,7 @@ from infra.compiler.native_sql import Kind, kind_of
 from infra.model.behaviors import Format
 from spark_jobs.runtime.driver.native import read_column, written_column
 from spark_jobs.runtime.engine.expressions import compile_expression
-from spark_jobs.runtime.engine.records import Ambient
+from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import plain_serde
 from tests.runtime.expressions.random_sql import Expressions, random_bytes
 
@@ -77,11 +77,11 @@ def _native(text: str, kind: Kind | None) -> Column:
 
 
 def _task(text: str) -> Callable[[Row], bytes | None]:
-    ambient = Ambient()
-    evaluate = compile_expression(text, ("key", "value")).bind(ambient)
+    current = CurrentRecord()
+    evaluate = compile_expression(text, ("key", "value")).bind(current)
 
     def call(row: Row) -> bytes | None:
-        ambient.record = (*row, ())
+        current.record = (*row, ())
         key, value = (None if each is None else _STRING.deserialize(each) for each in row[4:])
         found = evaluate(key, value)
         if isinstance(found, bool):

@@ -13,11 +13,11 @@ from spark_jobs.runtime.engine.expressions import (
     milliseconds,
 )
 from spark_jobs.runtime.engine.expressions.parsing import DEEPEST, LONGEST_TEXT
-from spark_jobs.runtime.engine.records import Ambient, Value, Windowed
+from spark_jobs.runtime.engine.records import CurrentRecord, Value, Windowed
 
 
 def evaluate(text: str, **values: Value) -> Value:
-    return compile_expression(text, tuple(values)).bind(Ambient())(*values.values())
+    return compile_expression(text, tuple(values)).bind(CurrentRecord())(*values.values())
 
 
 def faults(text: str, *names: str) -> list[str]:
@@ -106,7 +106,7 @@ def test_hostile_texts_are_data_or_faults(text: str) -> None:
 
 def test_generated_source_knows_no_built_ins() -> None:
     compiled = compile_expression("concat(key, 'x')", ("key",))
-    evaluate_ = compiled.bind(Ambient())
+    evaluate_ = compiled.bind(CurrentRecord())
     assert set(evaluate_.__globals__["__builtins__"]) == {"type", "str", "int", "dict", "list"}
 
 
@@ -118,12 +118,12 @@ def test_limits_on_size_and_depth() -> None:
 
 
 def test_names_of_the_record_are_read_where_they_are_no_parameters() -> None:
-    ambient = Ambient()
-    ambient.record = ("orders", 3, 42, 1000, b"k", b"v", (("trace", b"1"),))
+    current = CurrentRecord()
+    current.record = ("orders", 3, 42, 1000, b"k", b"v", (("trace", b"1"),))
     text = "struct(topic, partition, offset, timestamp, headers[0].key as header)"
-    found = compile_expression(text, ("key",)).bind(ambient)("k")
+    found = compile_expression(text, ("key",)).bind(current)("k")
     assert found == {"topic": "orders", "partition": 3, "offset": 42, "timestamp": 1000, "header": "trace"}
-    assert compile_expression("timestamp", ("timestamp",)).bind(ambient)(7) == 7
+    assert compile_expression("timestamp", ("timestamp",)).bind(current)(7) == 7
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from infra.model.topology import TopologyDocument
 from infra.report import problems_text
 from infra.spec import load_documents, load_text
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of, schema_files
-from spark_jobs.runtime.engine.records import Ambient, Value
+from spark_jobs.runtime.engine.records import CurrentRecord, Value
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.program.rendering import rendered
@@ -75,7 +75,7 @@ def test_a_program_travels_to_workers() -> None:
     (program,) = programs_of(only(WINDOWED))
     there: SubtopologyProgram = pickle.loads(pickle.dumps(program))  # noqa: S301 - our own
     assert there == program
-    assert there.expression("value + 1", ("key", "value"), Ambient())("k", 2) == 3
+    assert there.expression("value + 1", ("key", "value"), CurrentRecord())("k", 2) == 3
 
 
 def test_a_windowed_key_goes_where_its_inner_key_goes() -> None:
@@ -165,13 +165,13 @@ topology:
 
 def test_what_is_checked_is_what_runs() -> None:
     """Names that the check lets pass are those that the operators bind."""
-    ambient = "timestamp, headers, topic, partition, offset"
+    current = "timestamp, headers, topic, partition, offset"
     text = EVERY_EXPRESSION
     for place, names in (
-        ("OF_RECORD", f"struct(key, value, {ambient})"),
-        ("OF_FOLD", f"struct(key, total, value, {ambient})"),
-        ("OF_PAIR", f"struct(key, left, right, {ambient})"),
-        ("OF_NOTHING", f"struct({ambient})"),
+        ("OF_RECORD", f"struct(key, value, {current})"),
+        ("OF_FOLD", f"struct(key, total, value, {current})"),
+        ("OF_PAIR", f"struct(key, left, right, {current})"),
+        ("OF_NOTHING", f"struct({current})"),
     ):
         text = text.replace(place, f'"{names}"')
     document = only(text)

@@ -11,7 +11,7 @@ import pytest
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.engine.serdes import plain_serde
-from spark_jobs.runtime.worker.schema_registry import URL, SchemaRegistry
+from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry
 from tests.runtime.replay import Replay, runnable_programs
 from toolchain.schema_registry import running_schema_registry
 
@@ -63,7 +63,7 @@ def test_records_of_several_versions_and_a_state_in_avro(url: str, tmp_path: Pat
     text = json.dumps({"application": {"id": "shop", "config": {URL: url}}, "topology": steps})
     document = load_text(text, "shop.json").documents[0]
     schemas = check_runnable(document, tmp_path).schemas
-    replay = Replay(runnable_programs(document, (), schemas=schemas))
+    replay = Replay(runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(url)))
     old = plain_serde("avro-registry:a", json.dumps({"id": first, "schema": json.dumps(ORDER)}))
     new = plain_serde("avro-registry:b", json.dumps({"id": second, "schema": json.dumps(NOTED)}))
     replay.pipe("orders", b"k", old.serialize({"item": "tea"}), 1)

@@ -1,4 +1,4 @@
-"""The registry's client against a server that answers as told, in the words of Apicurio Registry 3.0.9."""
+"""The client of the schema registry against a test server that answers as Apicurio Registry 3.0.9 does."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from infra.model.problems import ProblemsError
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.engine.serdes import RegistryUnavailableError
-from spark_jobs.runtime.worker.schema_registry import URL, SchemaRegistry, registry, schemas_of
+from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
 UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}
@@ -34,8 +34,8 @@ ANSWERS = {
 class Server:
     url: str
     failures: int = 0
-    """How many requests are still refused with 503."""
-    asked: list[tuple[str, str | None]] = attrs.field(factory=list)
+    """How many of the next requests are answered with 503."""
+    requests: list[tuple[str, str | None]] = attrs.field(factory=list)
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -43,7 +43,7 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         state = self.server_state
-        state.asked.append((self.path, self.headers["Authorization"]))
+        state.requests.append((self.path, self.headers["Authorization"]))
         if state.failures:
             state.failures -= 1
             self.send_error(503)
@@ -54,7 +54,7 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def server() -> Iterator[Server]:
         listening.shutdown()
 
 
-def test_schemas_by_subject_and_by_id(server: Server) -> None:
+def test_schemas_are_found_by_subject_and_by_id(server: Server) -> None:
     found = SchemaRegistry((server.url,))
     assert json.loads(found.latest("orders-value") or "") == {"id": 3, "schema": SCHEMA}
     assert json.loads(found.latest("a/b") or "")["id"] == 4
@@ -77,17 +77,17 @@ def test_schemas_by_subject_and_by_id(server: Server) -> None:
 
 
 @pytest.mark.parametrize("schema_id", [8, 9], ids=["not Avro", "references"])
-def test_what_is_not_plain_avro_is_refused(server: Server, schema_id: int) -> None:
+def test_schemas_other_than_plain_avro_are_rejected(server: Server, schema_id: int) -> None:
     with pytest.raises(ValueError, match="the schema"):
         SchemaRegistry((server.url,)).schema(schema_id)
 
 
-def test_a_hiccup_is_got_over(server: Server) -> None:
+def test_a_failed_request_is_retried(server: Server) -> None:
     server.failures = 2
     assert SchemaRegistry((server.url,)).schema(3) == SCHEMA
 
 
-def test_the_next_address_answers_for_the_first(server: Server) -> None:
+def test_the_next_address_is_tried_when_one_does_not_answer(server: Server) -> None:
     dead = "http://127.0.0.1:1"
     assert SchemaRegistry((dead, server.url)).schema(3) == SCHEMA
     with pytest.raises(RegistryUnavailableError, match=dead):
@@ -102,18 +102,18 @@ def test_the_next_address_answers_for_the_first(server: Server) -> None:
         ({"SCHEMA_REGISTRY_TOKEN": "abc"}, "Bearer abc"),
     ],
 )
-def test_credentials_come_from_the_environment(
+def test_credentials_are_read_from_the_environment(
     server: Server, environment: dict[str, str], sent: str | None
 ) -> None:
     found = registry({URL: server.url + "/"}, environment)
     assert found is not None
     assert found.schema(3) == SCHEMA
-    assert server.asked == [("/schemas/ids/3", sent)]
+    assert server.requests == [("/schemas/ids/3", sent)]
     assert "secret" not in repr(found)
     assert "abc" not in repr(found)
 
 
-def test_where_it_is() -> None:
+def test_the_address_is_read_from_the_config_or_the_environment() -> None:
     assert registry({}, {}) is None
     found = registry({}, {"SCHEMA_REGISTRY_URL": "https://one:8081, https://two:8081/"})
     assert found is not None
@@ -124,10 +124,10 @@ def test_where_it_is() -> None:
         assert "secret" not in str(refused.value)
 
 
-def test_a_process_asks_for_each_id_once(server: Server) -> None:
-    schema_of = schemas_of(server.url)
+def test_a_process_requests_each_schema_once(server: Server) -> None:
+    schema_of = RegisteredSchemas(server.url)
     assert [schema_of(3), schema_of(3), schema_of(77), schema_of(77)] == [SCHEMA, SCHEMA, None, None]
-    assert [path for path, _ in server.asked] == ["/schemas/ids/3", "/schemas/ids/77", "/schemas/ids/77"]
+    assert [path for path, _ in server.requests] == ["/schemas/ids/3", "/schemas/ids/77", "/schemas/ids/77"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from spark_jobs.runtime.engine.error_handlers import Failures
+from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.serdes import (
     DeserializationError,
@@ -74,8 +74,8 @@ def test_a_format_without_its_schema_is_none() -> None:
 
 @pytest.mark.parametrize("handler", ["fail", "continue"])
 def test_no_handler_takes_a_silent_registry_for_a_bad_record(handler: Literal["fail", "continue"]) -> None:
-    failures = Failures(EngineSettings(on_bad_input=handler), lambda _: None)
+    error_handlers = ErrorHandlers(EngineSettings(on_bad_input=handler), lambda _: None)
     record = ("orders", 0, 5, 0, None, b"", ())
     with pytest.raises(RegistryUnavailableError):
-        failures.bad_input(record, RegistryUnavailableError("no answer"))
-    assert failures.skipped == 0
+        error_handlers.deserialization_failed(record, RegistryUnavailableError("no answer"))
+    assert error_handlers.skipped == 0

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from infra.model.behaviors import Format
-from spark_jobs.runtime.engine.records import Ambient
+from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import serde_of
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import Cached, Logged
@@ -14,7 +14,7 @@ STRING = serde_of(Format("string"), {})
 
 def cached(listener: Callable[[KeyValueBytes, str], None]) -> tuple[Cached, KeyValueBytes]:
     cache = Cached(Logged(MemoryState().store("s"), None))
-    store = KeyValueBytes(cache, STRING, STRING, Ambient().context)
+    store = KeyValueBytes(cache, STRING, STRING, CurrentRecord().write_context)
     cache.listen(lambda key, _new, _old, _context: listener(store, key.decode()))
     return cache, store
 

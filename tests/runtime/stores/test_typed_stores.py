@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.model.behaviors import Format
-from spark_jobs.runtime.engine.records import Ambient, OutputRecord, Windowed
+from spark_jobs.runtime.engine.clocks import Clock
+from spark_jobs.runtime.engine.records import CurrentRecord, OutputRecord, Windowed
 from spark_jobs.runtime.engine.serdes import serde_of
-from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.interfaces import (
     NOT_PUT,
     JoinBuffer,
@@ -63,7 +63,7 @@ class Opened:
         overlay = self.state.store("s")
         self.logged = Logged(overlay, ("changes", 3, self.log.append), prefix=prefix, timestamped=timestamped)
         self.below = Cached(self.logged) if cache else self.logged
-        self.context = Ambient().context
+        self.context = CurrentRecord().write_context
 
     def commit(self) -> None:
         if isinstance(self.below, Cached):

@@ -76,7 +76,7 @@ def test_log_and_continue_sends_the_record_to_the_dead_letters(
     assert told["__streams.errors.exception"] == exception
     assert told["__streams.errors.topic"] == b"in"
     assert told["__streams.errors.offset"] == b"0"
-    assert driver.tasks["0"].failures.skipped == 1
+    assert driver.tasks["0"].context.error_handlers.skipped == 1
     number, latest = driver.tasks["0"].take_dropped()
     assert number == 1
     assert "record of in, partition 0, offset 0: cannot be" in (latest or "")

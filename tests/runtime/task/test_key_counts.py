@@ -71,7 +71,7 @@ def test_counts_per_key_lead_to_the_same_records(
         assert (
             by_key_counts.process(records, 5) if found is None else by_key_counts.process_key_counts(found, 5)
         ) == expected
-        assert by_key_counts.dropped == one_by_one.dropped
+        assert by_key_counts.context.dropped == one_by_one.context.dropped
         assert by_key_counts.state.metadata == one_by_one.state.metadata
 
 

@@ -1,7 +1,7 @@
 """PURE. Spark SQL expressions, compiled to Python functions.
 
     compiled = compile_expression("value.amount > 0 and key is not null", ("key", "value"))
-    is_wanted = compiled.bind(ambient)
+    is_wanted = compiled.bind(current)
     is_wanted("anna", {"amount": 3})        # True
 
 The semantics are Spark 4's (ANSI mode on, session time zone UTC): three-valued logic, null propagation, and

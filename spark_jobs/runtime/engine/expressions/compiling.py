@@ -9,7 +9,7 @@ from spark_jobs.runtime.engine.expressions.faults import ExpressionError, Fault
 from spark_jobs.runtime.engine.expressions.generating import Generator
 from spark_jobs.runtime.engine.expressions.parsing import parse
 from spark_jobs.runtime.engine.expressions.source import make
-from spark_jobs.runtime.engine.records import Ambient, Headers, Value
+from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
 
 _OF_THE_RECORD = {"topic": 0, "partition": 1, "offset": 2, "timestamp": 3, "headers": 6}
 """Name → its place in an input record."""
@@ -24,14 +24,14 @@ class Compiled:
     text: str
     source: str
     names: frozenset[str]
-    _make: Callable[[Ambient], Callable[..., Value]] = attrs.field(repr=False, eq=False)
+    _make: Callable[[CurrentRecord], Callable[..., Value]] = attrs.field(repr=False, eq=False)
 
-    def bind(self, ambient: Ambient) -> Callable[..., Value]:
-        """The function of the parameters; what else it asks of the record it reads from `ambient`.
+    def bind(self, current: CurrentRecord) -> Callable[..., Value]:
+        """The function of the parameters; what else it asks of the record it reads from `current`.
 
         The function raises EvaluationError where Spark would fail.
         """
-        return self._make(ambient)
+        return self._make(current)
 
 
 def compile_expression(text: str, names: Sequence[str], types: Mapping[str, str] = _UNKNOWN) -> Compiled:
@@ -45,8 +45,8 @@ def compile_expression(text: str, names: Sequence[str], types: Mapping[str, str]
     """
     tree = parse(text)
     variables = {name: f"v{position}" for position, name in enumerate(names)}
-    ambient = {name: f"a{at}" for name, at in _OF_THE_RECORD.items() if name not in variables}
-    scope = variables | ambient
+    current = {name: f"a{at}" for name, at in _OF_THE_RECORD.items() if name not in variables}
+    scope = variables | current
     generator = Generator(scope, {scope[name]: kind for name, kind in (_TYPES | {**types}).items()})
     try:
         result = generator.value(tree)
@@ -54,17 +54,17 @@ def compile_expression(text: str, names: Sequence[str], types: Mapping[str, str]
         raise ExpressionError([Fault("it is nested too deeply", text[:60])]) from None
     if generator.faults:
         raise ExpressionError(generator.faults)
-    source = _source(generator, list(variables.values()), ambient, result)
+    source = _source(generator, list(variables.values()), current, result)
     objects = {**generator.source.objects, "as_structs": _as_structs}
     return Compiled(text, source, frozenset(generator.used), make(source, objects))
 
 
-def _source(generator: Generator, parameters: list[str], ambient: dict[str, str], result: str) -> str:
-    lines = ["def bind(ambient):", f"  def evaluate({', '.join(parameters)}):"]
-    used = [name for name in ambient if name in generator.used]
+def _source(generator: Generator, parameters: list[str], current: dict[str, str], result: str) -> str:
+    lines = ["def bind(current):", f"  def evaluate({', '.join(parameters)}):"]
+    used = [name for name in current if name in generator.used]
     if used:
-        lines.append("    record = ambient.record")
-    lines += [f"    {ambient[name]} = record[{_OF_THE_RECORD[name]}]" for name in used]
+        lines.append("    record = current.record")
+    lines += [f"    {current[name]} = record[{_OF_THE_RECORD[name]}]" for name in used]
     if "headers" in generator.used:
         headers = generator.lookup("headers")
         lines.append(f"    {headers} = as_structs({headers})")

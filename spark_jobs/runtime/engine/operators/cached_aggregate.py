@@ -38,7 +38,7 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
     init, add = functions.init, functions.add
     typed = context.store(behavior.store, TimestampedKeyValueBytes)
     serialize_key, deserialize = typed.key_serde.serialize, typed.value_serde.deserialize
-    name, drop, ambient = context.node.name, context.task.drop, context.task.ambient
+    name, drop, current = context.node.name, context.task.drop, context.task.current
     pending: dict[bytes, Pending] = {}
     take = pending.pop
     read = _flushed_into(typed, pending, behavior, context)
@@ -59,7 +59,7 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
             return
         plain = serialize_key(key)
         total, time = before(plain, timestamp)
-        pending[plain] = (key, add(key, value, total), time, timestamp, headers, ambient.record)
+        pending[plain] = (key, add(key, value, total), time, timestamp, headers, current.record)
 
     def add_count(key: Value, number: int, latest: int, last: InputRecord) -> None:
         plain = serialize_key(key)
@@ -83,7 +83,7 @@ def _flushed_into(
         raise TypeError(f"{behavior.store} has no cache")
     read, put = cache.below.overlay.get, cache.below.put
     serialize, deserialize = typed.value_serde.serialize, typed.value_serde.deserialize
-    forward, ambient, sends_old = context.forward, context.task.ambient, behavior.sends_old
+    forward, current, sends_old = context.forward, context.task.current, behavior.sends_old
 
     def flush() -> None:
         totals = list(pending.items())
@@ -94,7 +94,7 @@ def _flushed_into(
                 continue
             written = None if total is None else with_timestamp(serialize(total), time)
             put(plain, written, (timestamp, headers, record))
-            ambient.record = record
+            current.record = record
             old = deserialize(stored[TIMESTAMP:]) if stored is not None and sends_old else None
             forward(key, (total, old, True), timestamp if total is None else time, headers)
 

@@ -1,9 +1,8 @@
 """How an operator is built and called.
 
-An operator is a function made once for each node of a task: `build(behavior, context) -> Process`.
-Calling it with (key, value, timestamp, headers) handles one record; it hands results on by calling
-`context.forward`, which is the only child's own function or calls all children, depth first, in declaration
-order. Tables' operators get a `Change` as value.
+A factory builds the function of a node once per task: `build(behavior, context) -> Process`. The function
+processes one record (key, value, timestamp, headers). It forwards results with `context.forward`, which
+calls the children in declaration order, depth first. Operators of tables receive a `Change` as value.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,48 +13,50 @@ import attrs
 from infra.model.behaviors import Format
 from infra.model.nodes import ProcessorNode
 from spark_jobs.processors import Cancellable, PunctuationType
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.key_counts import AddCount
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Program, Serde
-from spark_jobs.runtime.engine.records import Ambient, Headers, Value
-from spark_jobs.runtime.engine.stores.clock import Clock
+from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
 from spark_jobs.runtime.engine.stores.layers import Append
 
 Process = Callable[[Value, Value, int, Headers], None]
 """(key, value, timestamp, headers)"""
 
 ValueGetter = Callable[[Value], tuple[Value, int] | None]
-"""A table's key → its current (value, timestamp); None = nothing there (`KTableValueGetter`).
+"""A table's key → its current (value, timestamp); None = no row (`KTableValueGetter`).
 
-`operators.views.value_getter(view, context)` makes one of a `TableView`.
+`operators.views.value_getter(view, context)` returns the one of a `TableView`.
 """
 
 StoreType = TypeVar("StoreType")
 
 
 class NotRunnableError(Exception):
-    """The document says where data flows but not what a node does with it."""
+    """The document contains a node but not its behavior."""
 
 
 class TaskServices(Protocol):
-    """What the task does for its operators."""
+    """What operators use of their task (`task_context.TaskContext`)."""
 
     program: Program
     partition: int
     append: Append
-    ambient: Ambient
+    current: CurrentRecord
     stream_time: Clock
     """The largest timestamp of the task's input."""
     task_id: str
+    logger: Callable[[str], Callable[..., None]]
+    """Node name → function (event, **fields) that logs a record."""
 
     @property
     def application_id(self) -> str: ...
     def wall_clock(self) -> int:
-        """Milliseconds; the same for a whole batch."""
+        """Return the wall-clock time of the batch, in milliseconds."""
         ...
 
     def is_global_store(self, name: str) -> bool: ...
     def typed_store(self, name: str) -> Value:
-        """The store as its `keeps.kind` says: see `stores.interfaces`."""
+        """Return the store with the interface of its kind (`StoreSettings.kind`, `stores.interfaces`)."""
         ...
 
     def clock(self, name: str) -> Clock: ...
@@ -68,12 +69,12 @@ class TaskServices(Protocol):
         callback: Callable[[int], None],
     ) -> Cancellable: ...
 
-    def on_open(self, node: str, start: Callable[[], None]) -> None:
-        """Called when all nodes are built; parents' before children's."""
+    def on_open(self, node: str, open_: Callable[[], None]) -> None:
+        """Call `open_` before the first batch, parents before children."""
         ...
 
     def on_batch_end(self, finish: Callable[[], None]) -> None:
-        """Called when a batch's records are worked off, before caches are flushed."""
+        """Call `finish` after the records of each batch, before caches are flushed."""
         ...
 
     def on_close(self, close: Callable[[], None]) -> None: ...
@@ -83,13 +84,13 @@ class TaskServices(Protocol):
         ...
 
     def drop(self, node: str, reason: str) -> None:
-        """Counts a dropped record (`dropped-records-total`)."""
+        """Count a dropped record (`dropped-records-total`)."""
         ...
 
 
 @attrs.frozen
 class OperatorContext:
-    """A node's view of its task while its operator is built, and afterwards."""
+    """What an operator knows of its node and task."""
 
     node: ProcessorNode
     children: Mapping[str, Process]
@@ -102,17 +103,14 @@ class OperatorContext:
         return self.task.program.settings
 
     def expression(self, text: str | None, *parameters: str) -> Callable[..., Value]:
-        """A function of the parameters.
+        """Return the expression as a function of the parameters.
 
         Raises:
-            NotRunnableError: The document does not say.
+            NotRunnableError: The document has no such expression.
         """
         if text is None:
-            message = (
-                f"{self.node.name} has no expression: the document does not say what is done to a record"
-            )
-            raise NotRunnableError(message)
-        return self.task.program.expression(text, parameters, self.task.ambient)
+            raise NotRunnableError(f"{self.node.name} has no expression: the document does not contain it")
+        return self.task.program.expression(text, parameters, self.task.current)
 
     def key_serde(self, wanted: Format | None) -> Serde:
         return self.task.program.serde(wanted, "key")
@@ -121,13 +119,13 @@ class OperatorContext:
         return self.task.program.serde(wanted, "value")
 
     def store(self, name: str, kind: type[StoreType]) -> StoreType:
-        """The typed store; `kind` is for the reader and the type checker, it is not converted."""
+        """Return the typed store; `kind` only tells the type checker its class."""
         del kind
         store: StoreType = self.task.typed_store(name)
         return store
 
     def clock(self, name: str = "") -> Clock:
-        """A time of this node's own, or with a name one that several nodes share."""
+        """Return a clock of this node, or the clock of that name, which several nodes share."""
         return self.task.clock(name or self.node.name)
 
 

@@ -60,7 +60,7 @@ class Forwarding:
     """
 
     __slots__ = (
-        "_ambient",
+        "_current",
         "_decode",
         "_decode_key",
         "_forward",
@@ -87,7 +87,7 @@ class Forwarding:
         self._forward = context.forward
         self._sends_old = sends_old
         self._timestamped = timestamped
-        self._ambient = context.task.ambient
+        self._current = context.task.current
         if isinstance(below, Cached):
             below.listen(self._flushed)
 
@@ -97,7 +97,7 @@ class Forwarding:
             self._forward(key, (new, old if self._sends_old else None, True), time, headers)
 
     def _flushed(self, key: bytes, new: bytes | None, old: bytes | None, context: Context) -> None:
-        time, headers, self._ambient.record = context
+        time, headers, self._current.record = context
         if new is not None and self._timestamped:
             time = read_timestamp(new)
         change = (self._value(new), self._value(old) if self._sends_old else None, True)
@@ -116,7 +116,7 @@ class _TimestampedTable:
         self._deserialize = value.deserialize
         self._serialize_key = key.serialize
         self._serialize = value.serialize
-        self._ambient = context.task.ambient
+        self._current = context.task.current
         self._forwarding = Forwarding(
             typed.below, context, key.deserialize, value.deserialize, sends_old=sends_old
         )
@@ -130,7 +130,7 @@ class _TimestampedTable:
     def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
         now, headers = at
         stored = None if new is None else with_timestamp(self._serialize(new), time)
-        self._forwarding.put(self._serialize_key(key), stored, (now, headers, self._ambient.record))
+        self._forwarding.put(self._serialize_key(key), stored, (now, headers, self._current.record))
         self._forwarding.forward(key, new, old, time, headers)
 
 

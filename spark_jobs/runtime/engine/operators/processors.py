@@ -19,7 +19,7 @@ class TaskProcessorContext:
     def __init__(self, context: OperatorContext, *, fixed_key: bool = False, forwards: bool = True) -> None:
         self._context = context
         self._task = context.task
-        self._ambient = context.task.ambient
+        self._current = context.task.current
         self._fixed_key = fixed_key
         self._forwards = forwards
         self.key: Value = None
@@ -35,7 +35,7 @@ class TaskProcessorContext:
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        record = self._ambient.record
+        record = self._current.record
         return None if record is NO_RECORD else RecordMetadata(*record[:3])
 
     def forward(self, record: Record, child: str | None = None) -> None:
@@ -44,11 +44,11 @@ class TaskProcessorContext:
         if self._fixed_key and record.key != self.key:
             raise ValueError(f"{self._context.node.name} is a processValues: it must not change the key")
         target = self._context.forward if child is None else self._child(child)
-        ambient = self._ambient
-        before = ambient.node
-        ambient.node = (record.timestamp, record.headers, ambient.record)
+        current = self._current
+        before = current.context
+        current.context = (record.timestamp, record.headers, current.record)
         target(record.key, record.value, record.timestamp, record.headers)
-        ambient.node = before
+        current.context = before
 
     def state_store(self, name: str) -> Value:
         if name not in self._context.node.stores and not self._task.is_global_store(name):
@@ -65,10 +65,10 @@ class TaskProcessorContext:
             raise ValueError("an interval has at least 1 ms")
 
         def punctuate(timestamp: int) -> None:
-            ambient = self._ambient
-            before, ambient.record, ambient.node = ambient.record, NO_RECORD, (timestamp, (), NO_RECORD)
+            current = self._current
+            before, current.record, current.context = current.record, NO_RECORD, (timestamp, (), NO_RECORD)
             callback(timestamp)
-            ambient.record, ambient.node = before, None
+            current.record, current.context = before, None
 
         return self._task.schedule(self._context.node.name, interval_ms, kind, punctuate)
 
@@ -89,14 +89,14 @@ def run_processor(behavior: RunProcessor, context: OperatorContext) -> Process:
     """`process`, `processValues`, `addProcessor`."""
     own = TaskProcessorContext(context, fixed_key=behavior.values_only)
     handle = _started(behavior.processor_class, context, own).process
-    ambient = context.task.ambient
+    current = context.task.current
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
-        before = ambient.node
-        ambient.node = (timestamp, headers, ambient.record)
+        before = current.context
+        current.context = (timestamp, headers, current.record)
         own.key = key
         handle(Record(key, value, timestamp, headers))
-        ambient.node = before
+        current.context = before
 
     return process
 
@@ -114,12 +114,12 @@ def value_transformer(class_name: str | None, context: OperatorContext) -> Trans
     """An instance of its own."""
     own = TaskProcessorContext(context, forwards=False)
     transform: Callable[[Value, Value], Value] = _started(class_name, context, own).transform
-    ambient = context.task.ambient
+    current = context.task.current
 
     def call(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
-        before, ambient.node = ambient.node, (timestamp, headers, ambient.record)
+        before, current.context = current.context, (timestamp, headers, current.record)
         result = transform(key, value)
-        ambient.node = before
+        current.context = before
         return result
 
     return call

@@ -60,7 +60,7 @@ Changes = Callable[[Windowed, Value, Value, tuple[int, Headers]], None]
 
 def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
     """(session, new, old, (timestamp, headers)): puts and forwards; such results carry no headers."""
-    ambient = context.task.ambient
+    current = context.task.current
     forwarding = Forwarding(
         store.below,
         context,
@@ -72,7 +72,7 @@ def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorCo
     cached, on_close = forwarding.cached, behavior.emit_on_close
 
     def change(session: Windowed, new: Value, old: Value, at: tuple[int, Headers]) -> None:
-        store.put(session, new, (*at, ambient.record))
+        store.put(session, new, (*at, current.record))
         if not on_close and not cached:
             forwarding.forward(session, new, old, session.end, ())
 

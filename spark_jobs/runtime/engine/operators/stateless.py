@@ -1,8 +1,6 @@
-"""Streams' operators without state. Each forwards the headers it got."""
+"""Stateless operators of streams. They forward the headers that they receive."""
 
 from collections.abc import Callable, Mapping
-
-import structlog
 
 from infra.model.behaviors import (
     Branch,
@@ -28,7 +26,7 @@ def pass_through(behavior: PassThrough, context: OperatorContext) -> Process:
 
 
 def filter_records(behavior: Filter, context: OperatorContext) -> Process:
-    """A predicate that is null holds neither for `filter` nor for `filterNot`."""
+    """`filter` and `filterNot`: a predicate that is null drops the record in both."""
     where = context.expression(behavior.where, *_PARAMETERS)
     wanted = not behavior.negate
     forward = context.forward
@@ -97,21 +95,21 @@ def flat_map_values(behavior: FlatMapValues, context: OperatorContext) -> Proces
 
 
 def peek(behavior: Peek, context: OperatorContext) -> Process:
-    """What `each` yields is logged under the node's name; without it key and value are, by `print` alone."""
-    look = _look(behavior, context)
+    """`peek` and `print` log the result of `each`; without `each`, `print` logs key and value."""
+    log = _log_record(behavior, context)
     if behavior.kind != "peek":
-        return look
+        return log
     forward = context.forward
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
-        look(key, value, timestamp, headers)
+        log(key, value, timestamp, headers)
         forward(key, value, timestamp, headers)
 
     return process
 
 
-def _look(behavior: Peek, context: OperatorContext) -> Process:
-    log = structlog.get_logger(context.node.name).info
+def _log_record(behavior: Peek, context: OperatorContext) -> Process:
+    log = context.task.logger(context.node.name)
     if behavior.each is not None:
         each = context.expression(behavior.each, *_PARAMETERS)
         return lambda *record: log(behavior.kind, value=each(*record))
@@ -121,7 +119,7 @@ def _look(behavior: Peek, context: OperatorContext) -> Process:
 
 
 def branch(behavior: Branch, context: OperatorContext) -> Process:
-    """The record goes to the child of the first predicate that holds, else to the default's, if any."""
+    """Forward to the child of the first predicate that is true, else to the default child, if any."""
     predicates = tuple(context.expression(where, *_PARAMETERS) for where in behavior.predicates)
     cases: tuple[tuple[Callable[..., Value], Process], ...] = tuple(
         zip(predicates, (context.children[name] for name in behavior.children), strict=True)

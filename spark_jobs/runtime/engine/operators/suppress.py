@@ -19,7 +19,7 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
     """
     buffer = context.store(behavior.store, SuppressBytes)
     observed = context.clock()
-    ambient = context.task.ambient
+    current = context.task.current
     wait, until_close = behavior.wait_ms, behavior.until_window_closes
     over = _limit(behavior, buffer)
     emit = _emission(buffer, until_close, context)
@@ -27,7 +27,7 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         observed.now = max(observed.now, timestamp)
-        topic, partition, offset = ambient.record[:3]
+        topic, partition, offset = current.record[:3]
         time = key.end if until_close else timestamp
         buffer.put(time, key, change[:2], (timestamp, offset, topic, partition, headers))
         expired = observed.now - wait
@@ -54,15 +54,15 @@ def _limit(behavior: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool]
 
 
 def _emission(buffer: SuppressBytes, drops_deletions: bool, context: OperatorContext) -> Callable[[], None]:  # noqa: FBT001
-    ambient, forward = context.task.ambient, context.forward
+    current, forward = context.task.current, context.forward
 
     def emit() -> None:
         key, (new, old), (timestamp, offset, topic, partition, headers) = buffer.oldest()
         if new is not None or not drops_deletions:
-            before = ambient.record
-            ambient.record = (topic, partition, offset, timestamp, None, None, headers)
+            before = current.record
+            current.record = (topic, partition, offset, timestamp, None, None, headers)
             forward(key, (new, old, True), timestamp, headers)
-            ambient.record = before
+            current.record = before
         # only now: whoever looks into this table meanwhile sees what was known before
         buffer.drop_oldest()
 

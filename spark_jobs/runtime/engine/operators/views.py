@@ -125,13 +125,13 @@ def _transform(view: TransformedView, context: OperatorContext) -> Compute:
     if not isinstance(node, ProcessorNode) or not isinstance(node.behavior, TableTransformValues):
         raise NotRunnableError(f"{view.node} is no transformValues")
     transform = value_transformer(node.behavior.processor_class, context)
-    ambient = context.task.ambient
+    current = context.task.current
 
     def compute(key: Value, found: tuple[Value, int] | None) -> tuple[Value, int] | None:
         row, time = (None, -1) if found is None else found
-        known, ambient.record = ambient.record, NO_RECORD
+        known, current.record = current.record, NO_RECORD
         value = transform(key, row, time, ())
-        ambient.record = known
+        current.record = known
         return None if value is None else (value, time)
 
     return compute

@@ -25,7 +25,7 @@ class WindowResults:
         self.store_name = behavior.store
         self.size = size_ms
         self._on_close = behavior.emit_on_close
-        self._ambient = context.task.ambient
+        self._current = context.task.current
         self._serialize = self.store.value_serde.serialize
         self._deserialize = self.store.value_serde.deserialize
         self.serialize_key = self.store.key_serde.serialize
@@ -56,7 +56,7 @@ class WindowResults:
         new, old = change
         stored = None if new is None else with_timestamp(self._serialize(new), time)
         now, headers = at
-        self.store.put_bytes(key, stored, window.start, (now, headers, self._ambient.record))
+        self.store.put_bytes(key, stored, window.start, (now, headers, self._current.record))
         if not self._on_close:
             self._forwarding.forward(window, new, old, time, headers)
 

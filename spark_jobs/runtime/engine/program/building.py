@@ -1,4 +1,4 @@
-"""One program a sub-topology."""
+"""Build one program per sub-topology."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,6 +13,7 @@ from spark_jobs.runtime.engine.program.formats import Defaults
 from spark_jobs.runtime.engine.program.partitioning import partitioning_of
 from spark_jobs.runtime.engine.program.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import engine_settings
+from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
 
 
 def build_programs(
@@ -20,16 +21,18 @@ def build_programs(
     nodes: NodeTopology,
     compiled: CompiledApplication,
     schemas: Mapping[str, str] | None = None,
+    schema_of: SchemaOf = no_registry,
 ) -> tuple[SubtopologyProgram, ...]:
-    """The programs by sub-topology, global ones included; what cannot run is told by `problems_of`.
+    """Return the programs of all sub-topologies, global nodes included. `problems_of` finds what cannot run.
 
     Args:
-        document: Where the config is.
+        document: The topology document, for its config.
         nodes: `build_nodes(document)`.
-        compiled: What it was compiled to: ids, tasks, counts.
-        schemas: Schema file → its text.
+        compiled: The compiled document: sub-topology ids, numbers of tasks, partition counts.
+        schemas: Texts of schemas by `serdes.schema_key`.
+        schema_of: Returns schemas of the schema registry by id. Workers call it: it must be picklable.
     """
-    building = _Building(document, nodes, compiled, schemas or {})
+    building = _Building(document, nodes, compiled, schemas or {}, schema_of)
     return tuple(building.program(group) for group in node_groups(nodes))
 
 
@@ -40,6 +43,7 @@ class _Building:
         nodes: NodeTopology,
         compiled: CompiledApplication,
         schemas: Mapping[str, str],
+        schema_of: SchemaOf,
     ) -> None:
         self._application = document.application
         config = StreamsConfig.of(document.application)
@@ -52,6 +56,7 @@ class _Building:
             sink.topic: sink.partitions for sink in compiled.sinks if sink.partitions is not None
         }
         self._schemas = schemas
+        self._schema_of = schema_of
 
     def program(self, group: NodeGroup) -> SubtopologyProgram:
         sources = [node for node in group.nodes if isinstance(node, SourceNode)]
@@ -84,13 +89,14 @@ class _Building:
             settings=self._settings,
             defaults=self._defaults,
             schemas=self._schemas,
+            schema_of=self._schema_of,
             counts=self._counts,
             tasks=self._tasks.get(group.id, 0),
             is_global=group.is_global,
         )
 
     def _kept(self, processors: list[ProcessorNode]) -> Iterator[str]:
-        """Stores of the processors, then global ones: a join names its own, a class may ask for any."""
+        """Yield stores of the processors, then global stores: users' classes may read any."""
         for node in processors:
             yield from (name for name in node.stores if name in self._stores)
         for node in processors:
@@ -101,7 +107,7 @@ class _Building:
 
     @staticmethod
     def _owns_changelog(store: StateStore, processors: list[ProcessorNode]) -> bool:
-        """Of a store that was added more than once only the last set of processors logs (facts 2.4)."""
+        """If a store was added more than once, only the last set of processors logs."""
         if not store.logged or store.is_global:
             return False
         names = {node.name for node in processors}

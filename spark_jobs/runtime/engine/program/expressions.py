@@ -10,11 +10,11 @@ from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from infra.model.windows import SessionWindow
 from spark_jobs.runtime.engine.records import Value
 
-AMBIENT = ("timestamp", "headers", "topic", "partition", "offset")
+RECORD_METADATA = ("timestamp", "headers", "topic", "partition", "offset")
 """Known of every input record."""
-RECORD = ("key", "value", *AMBIENT)
-FOLD = ("key", "total", "value", *AMBIENT)
-PAIR = ("key", "left", "right", *AMBIENT)
+RECORD = ("key", "value", *RECORD_METADATA)
+FOLD = ("key", "total", "value", *RECORD_METADATA)
+PAIR = ("key", "left", "right", *RECORD_METADATA)
 
 
 @attrs.frozen
@@ -70,7 +70,7 @@ def _stream_aggregate(behavior: does.StreamAggregate) -> Iterator[Asked]:
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
-        yield Asked("init", functions.init, AMBIENT)
+        yield Asked("init", functions.init, RECORD_METADATA)
     yield Asked("add", functions.add, FOLD)
     if functions.kind is AggregationKind.AGGREGATE and isinstance(behavior.window, SessionWindow):
         yield Asked("merge", functions.merge, PAIR)
@@ -81,7 +81,7 @@ def _table_aggregate(behavior: does.TableAggregate) -> Iterator[Asked]:
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
-        yield Asked("init", functions.init, AMBIENT)
+        yield Asked("init", functions.init, RECORD_METADATA)
     yield Asked("add", functions.add, FOLD)
     yield Asked("remove", functions.remove, FOLD)
 

@@ -1,4 +1,4 @@
-"""One sub-topology as it runs (implements `program_interface.Program`)."""
+"""The program of one sub-topology (implements `program_interface.Program`)."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -16,20 +16,28 @@ from spark_jobs.runtime.engine.program.classes import load_class
 from spark_jobs.runtime.engine.program.formats import Defaults
 from spark_jobs.runtime.engine.program.partitioning import PartitionRule, SinkPartitioning
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Partition, Serde
-from spark_jobs.runtime.engine.records import Ambient, Value
-from spark_jobs.runtime.engine.serdes import serde_of
-from spark_jobs.runtime.worker.schema_registry import URL, schemas_of
+from spark_jobs.runtime.engine.records import CurrentRecord, Value
+from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry, serde_of
 
 _WINDOW_BYTES = {"time": 8, "session": 16}
 
 
 @attrs.frozen
 class SubtopologyProgram:
-    """Topics are those of the cluster, nodes and stores have undecorated names.
+    """A frozen value that the driver builds and sends to the workers.
 
-    `sources` maps topic → source node, `patterns` holds (Java regular expression, source node).
-    `source_changelogs` maps a store to the source topic that it is restored from. `counts` are the numbers
-    of partitions that are known; partitioners ask them.
+    Topics have the names of the cluster; nodes and stores have undecorated names.
+
+    Attributes:
+        sources: Topic → source node.
+        patterns: (Java regular expression, source node).
+        sinks: Sink node → topic.
+        changelogs: Store → changelog topic that it writes.
+        source_changelogs: Store → source topic from which it is restored.
+        schemas: Texts of schemas by `serdes.schema_key`.
+        schema_of: Returns schemas of the schema registry by id. It is pickled with the program.
+        counts: Topic → number of partitions, as far as known; partitioners use it.
+        tasks: The number of tasks.
     """
 
     application: Application
@@ -45,16 +53,17 @@ class SubtopologyProgram:
     settings: EngineSettings
     defaults: Defaults = Defaults()  # noqa: RUF009 - frozen
     schemas: Mapping[str, str] = attrs.field(factory=dict)
+    schema_of: SchemaOf = no_registry
     counts: Mapping[str, int] = attrs.field(factory=dict)
     tasks: int = 0
     is_global: bool = False
 
     def with_counts(self, counts: Mapping[str, int]) -> "SubtopologyProgram":
-        """The same with the partition counts of now: after an expansion, or once sinks are known."""
+        """Return the program with other partition counts: after an expansion, or when sinks are known."""
         return attrs.evolve(self, counts={**self.counts, **counts})
 
     def source(self, topic: str) -> str:
-        """Raises KeyError for a topic that none of the sources reads."""
+        """Return the source node that reads a topic. Raises KeyError if none does."""
         found = self.sources.get(topic)
         if found is None:
             found = next((node for pattern, node in self.patterns if _pattern(pattern).matches(topic)), None)
@@ -77,13 +86,15 @@ class SubtopologyProgram:
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
         settled = self.defaults.settle(wanted, role)
-        return serde_of(settled, self.schemas, schemas_of(self.application.config.get(URL)))
+        return serde_of(settled, self.schemas, self.schema_of)
 
-    def expression(self, text: str, parameters: tuple[str, ...], ambient: Ambient) -> Callable[..., Value]:
-        return _compiled(text, parameters).bind(ambient)
+    def expression(
+        self, text: str, parameters: tuple[str, ...], current: CurrentRecord
+    ) -> Callable[..., Value]:
+        return _compiled(text, parameters).bind(current)
 
     def load(self, name: str) -> Value:
-        """Raises ImportError where `name` is not `module:Class`, or leads nowhere."""
+        """Return the class. Raises ImportError if `name` is not `module:Class`, or there is no such class."""
         return load_class(name)
 
     def partition(self, sink: str) -> Partition | None:

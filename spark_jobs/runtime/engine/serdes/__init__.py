@@ -1,4 +1,4 @@
-"""PURE. Bytes to values and back, by the names that documents give formats.
+"""Serializers and deserializers by format name.
 
 | name | bytes | value |
 |---|---|---|
@@ -34,18 +34,20 @@ from spark_jobs.runtime.engine.serdes.formats import (
     subject,
 )
 from spark_jobs.runtime.engine.serdes.plain import Plain, reads_anything
-from spark_jobs.runtime.engine.serdes.registered_avro import RegistryUnavailableError
+from spark_jobs.runtime.engine.serdes.registered_avro import RegistryUnavailableError, SchemaOf, no_registry
 
 __all__ = [
     "DeserializationError",
     "Plain",
     "RegistryUnavailableError",
     "Response",
+    "SchemaOf",
     "SerializationError",
     "Subscription",
     "UnknownFormatError",
     "changed_serde",
     "is_schema_format",
+    "no_registry",
     "plain_serde",
     "reads_anything",
     "response_serde",

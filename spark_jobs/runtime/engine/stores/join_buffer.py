@@ -5,10 +5,10 @@ A key, in the store as in the changelog, is `0 ‖ time(8) ‖ key ‖ sequence(
 
 from collections.abc import Callable, Iterator
 
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Headers, Value
 from spark_jobs.runtime.engine.stores.buffered import Buffered, deserialize
-from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.interfaces import BufferedContext
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 

@@ -7,9 +7,9 @@ import attrs
 
 from infra.model.behaviors import Format, StoreSettings
 from infra.model.nodes import StateStore
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Program, Serde
-from spark_jobs.runtime.engine.records import Ambient, Headers, Value
-from spark_jobs.runtime.engine.stores.clock import Clock
+from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
 from spark_jobs.runtime.engine.stores.join_buffer import JoinBufferBytes
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import NO_TIMESTAMP, Append, Cached, Logged, with_timestamp
@@ -31,7 +31,7 @@ class StoreServices(Protocol):
     """What a task gives to its stores."""
 
     program: Program
-    ambient: Ambient
+    current: CurrentRecord
     partition: int
     append: Append
 
@@ -132,7 +132,7 @@ def _log_nothing(key: bytes, value: bytes | None, headers: Headers) -> None:
 
 def _key_value(opening: _Opening) -> OpenStore:
     _, below = opening.layered()
-    typed = KeyValueBytes(below, *opening.serdes(), opening.services.ambient.context)
+    typed = KeyValueBytes(below, *opening.serdes(), opening.services.current.write_context)
     return opening.opened(typed, _plain(opening.overlay), below)
 
 
@@ -148,7 +148,7 @@ def _subscription(opening: _Opening) -> OpenStore:
 
 def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> OpenStore:
     _, below = opening.layered(timestamped=True)
-    typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.ambient.context)
+    typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.current.write_context)
     overlay, forgets_time = opening.overlay, opening.forgets_time
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
@@ -184,7 +184,7 @@ def _window(opening: _Opening) -> OpenStore:
     typed = make(
         below,
         *opening.serdes(),
-        opening.services.ambient.context,
+        opening.services.current.write_context,
         retention_ms=opening.keeps.retention_ms or 0,
         size_ms=opening.keeps.window_size_ms or 0,
         observed=opening.clock("time"),
@@ -209,7 +209,7 @@ def _session(opening: _Opening) -> OpenStore:
     typed = SessionBytes(
         below,
         *opening.serdes(),
-        opening.services.ambient.context,
+        opening.services.current.write_context,
         retention_ms=opening.keeps.retention_ms or 0,
         observed=opening.clock("time"),
         emits_on_close=opening.emits_on_close,
@@ -222,7 +222,7 @@ def _list(opening: _Opening) -> OpenStore:
     logged, _ = opening.layered()
     key, left = opening.serdes()
     right = opening.services.program.serde((opening.keeps.right or opening.keeps.format).value, "value")
-    typed = ListBytes(logged, key, left, right, opening.services.ambient.context)
+    typed = ListBytes(logged, key, left, right, opening.services.current.write_context)
     return opening.opened(typed, _plain(opening.overlay))
 
 

@@ -6,9 +6,9 @@ is the changelog's.
 
 from collections.abc import Callable, Iterator
 
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, Windowed
-from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.key_index import KeyIndex
 from spark_jobs.runtime.engine.stores.layers import StoreBytes
 from spark_jobs.runtime.engine.stores.segments import SEGMENT, Segments

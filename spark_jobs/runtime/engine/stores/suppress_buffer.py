@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import attrs
 
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Headers, Value
 from spark_jobs.runtime.engine.stores.buffered import Buffered, deserialize
-from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.interfaces import BufferedContext
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 

@@ -6,9 +6,9 @@ deletion. The changelog gets key, value and as timestamp the time from which it 
 
 from collections.abc import Callable, Iterator
 
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Value
-from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.interfaces import NOT_PUT, VersionedRecord
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 

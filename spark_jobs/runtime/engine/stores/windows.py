@@ -7,9 +7,9 @@ by segment, then key, then time.
 
 from collections.abc import Callable, Iterator
 
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, ValueAndTimestamp, Windowed
-from spark_jobs.runtime.engine.stores.clock import Clock
 from spark_jobs.runtime.engine.stores.key_index import KeyIndex
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
 from spark_jobs.runtime.engine.stores.segments import SEGMENT, Segments

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from infra.model.behaviors import JoinWindowed, StreamStreamJoin
+from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
-from spark_jobs.runtime.engine.records import Ambient, Headers, Value
-from spark_jobs.runtime.engine.stores.clock import Clock
+from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.windows import WindowBytes
 
@@ -23,13 +23,13 @@ Join = Callable[[Value, Value, Value], Value]
 
 def join_windowed(behavior: JoinWindowed, context: OperatorContext) -> Process:
     """Forwards before it keeps: a record does not meet itself. Null keys are never looked for."""
-    forward, ambient = context.forward, context.task.ambient
+    forward, current = context.forward, context.task.current
     put = context.store(behavior.store, WindowBytes).put
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         forward(key, value, timestamp, headers)
         if key is not None:
-            put(key, value, timestamp, (timestamp, headers, ambient.record))
+            put(key, value, timestamp, (timestamp, headers, current.record))
 
     return process
 
@@ -110,7 +110,7 @@ class _Waiting:
     is_left: bool
     forward: Process
     joined: Join
-    ambient: Ambient
+    current: CurrentRecord
     wall_clock: Callable[[], int]
     interval_ms: int
     own_after_ms: int
@@ -128,7 +128,7 @@ class _Waiting:
             is_left=behavior.is_left,
             forward=context.forward,
             joined=context.expression(behavior.value, "left", "right", "key"),
-            ambient=context.task.ambient,
+            current=context.task.current,
             wall_clock=context.task.wall_clock,
             interval_ms=context.settings.outer_join_interval_ms,
             own_after_ms=after,
@@ -139,16 +139,16 @@ class _Waiting:
 
     def add(self, key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         self.times.earliest.now = min(self.times.earliest.now, timestamp)
-        self.ambient.node = (timestamp, headers, self.ambient.record)
+        self.current.context = (timestamp, headers, self.current.record)
         self.store.add(timestamp, self.is_left, key, value)
-        self.ambient.node = None
+        self.current.context = None
 
     def met(self, key: Value, other_time: int, timestamp: int, headers: Headers) -> None:
         """The other record has a partner now and waits no longer, if it did."""
         if self.store.holds(other_time, not self.is_left, key):
-            self.ambient.node = (timestamp, headers, self.ambient.record)
+            self.current.context = (timestamp, headers, self.current.record)
             self.store.clear(other_time, not self.is_left, key)
-            self.ambient.node = None
+            self.current.context = None
 
     def emit(self, timestamp: int, headers: Headers) -> None:
         """Joins with null what can have no partner any more (`emitNonJoinedOuterRecords`)."""
@@ -163,10 +163,10 @@ class _Waiting:
         times.next_emission.now = now + self.interval_ms
         times.earliest.now = NEVER
         emitted = dict.fromkeys(self._closed(headers))
-        self.ambient.node = (timestamp, headers, self.ambient.record)
+        self.current.context = (timestamp, headers, self.current.record)
         for time, is_left, key in emitted:
             self.store.clear(time, is_left, key)
-        self.ambient.node = None
+        self.current.context = None
 
     def _closed(self, headers: Headers) -> "list[tuple[int, bool, Value]]":
         """Forwards them in order of time; ends where a record of either side is found still open."""

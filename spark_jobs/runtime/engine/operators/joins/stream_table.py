@@ -70,10 +70,10 @@ def _buffered(behavior: StreamTableJoin, join: Process, context: OperatorContext
     grace = behavior.grace_ms or 0
     buffer = context.store(name, JoinBufferBytes)
     observed = context.clock(f"{name}/time")
-    ambient = context.task.ambient
+    current = context.task.current
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
-        topic, partition, offset = ambient.record[:3]
+        topic, partition, offset = current.record[:3]
         if (
             key is None
             or value is None
@@ -84,11 +84,11 @@ def _buffered(behavior: StreamTableJoin, join: Process, context: OperatorContext
             emit(observed.now - grace)
 
     def emit(until: int) -> None:
-        now = ambient.record
+        now = current.record
         for key, value, (timestamp, offset, topic, partition, headers) in buffer.pop_until(until):
-            ambient.record = (topic, partition, offset, timestamp, None, None, headers)
+            current.record = (topic, partition, offset, timestamp, None, None, headers)
             join(key, value, timestamp, headers)
-        ambient.record = now
+        current.record = now
 
     return process
 

@@ -1,0 +1,117 @@
+"""The task as its operators, stores, sources and sinks see it."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from spark_jobs.processors import PunctuationType
+from spark_jobs.runtime.engine.clocks import Clock, Clocks
+from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
+from spark_jobs.runtime.engine.key_counts import AddCount
+from spark_jobs.runtime.engine.program_interface import Program
+from spark_jobs.runtime.engine.punctuation import Punctuations, Schedule
+from spark_jobs.runtime.engine.records import CurrentRecord, OutputRecord, Value
+from spark_jobs.runtime.engine.stores.overlay import Overlay
+from spark_jobs.runtime.engine.task_state import TaskState
+from spark_jobs.runtime.engine.task_stores import TaskStores
+
+LoggerOf = Callable[[str], Callable[..., None]]
+"""Node name → function (event, **fields) that logs a record; `print` and `peek` use it."""
+
+
+def no_logger(_node: str) -> Callable[..., None]:
+    """Return a logger that discards what it is given."""
+    return lambda *_, **__: None
+
+
+class TaskContext:
+    """What nodes and stores use while they process records, and the callbacks that they register.
+
+    Implements `TaskServices`, `StoreServices` and `SourceAndSinkServices`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        partition: int,
+        state: TaskState,
+        global_stores: Mapping[str, Value],
+        logger: LoggerOf,
+    ) -> None:
+        self.program = program
+        self.partition = partition
+        self.task_id = f"{program.name}_{partition}"
+        self.logger = logger
+        self.current = CurrentRecord()
+        self.outputs: list[OutputRecord] = []
+        self.append = self.outputs.append
+        self.error_handlers = ErrorHandlers(program.settings, self.append)
+        self.dropped: Counter[tuple[str, str]] = Counter()
+        """(node, reason) → number of records dropped since the task was created."""
+        self.wall_clock_ms = 0
+        self.clocks = Clocks(state.metadata)
+        self.stream_time = self.clocks.clock("task")
+        self.punctuations = Punctuations(self.clocks)
+        self.stores = TaskStores(self, global_stores)
+        self._state = state
+        self.add_counts: dict[str, AddCount] = {}
+        """Node → how it adds counts per key."""
+        self._on_open: dict[str, list[Callable[[], None]]] = {}
+        self._on_batch_end: list[Callable[[], None]] = []
+        self._on_close: list[Callable[[], None]] = []
+
+    @property
+    def application_id(self) -> str:
+        return self.program.application_id
+
+    def wall_clock(self) -> int:
+        return self.wall_clock_ms
+
+    def clock(self, name: str) -> Clock:
+        return self.clocks.clock(name)
+
+    def overlay(self, name: str) -> Overlay:
+        return self._state.store(name)
+
+    def typed_store(self, name: str) -> Value:
+        return self.stores.typed(name)
+
+    def is_global_store(self, name: str) -> bool:
+        return self.stores.is_global(name)
+
+    def drop(self, node: str, reason: str) -> None:
+        self.dropped[node, reason] += 1
+
+    def schedule(
+        self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
+    ) -> Schedule:
+        return self.punctuations.schedule(node, interval_ms, kind, callback, self.wall_clock_ms)
+
+    # callbacks of nodes
+
+    def on_key_counts(self, node: str, add_count: AddCount) -> None:
+        self.add_counts[node] = add_count
+
+    def on_open(self, node: str, open_: Callable[[], None]) -> None:
+        self._on_open.setdefault(node, []).append(open_)
+
+    def on_batch_end(self, finish: Callable[[], None]) -> None:
+        self._on_batch_end.append(finish)
+
+    def on_close(self, close: Callable[[], None]) -> None:
+        self._on_close.append(close)
+
+    def open_nodes(self) -> None:
+        """Initialize users' processors, parents before children."""
+        for node in self.program.nodes:
+            for open_ in self._on_open.get(node.name, ()):
+                open_()
+
+    def end_batch(self) -> None:
+        """Call `on_batch_end` callbacks, parents before children: children are built first."""
+        for finish in reversed(self._on_batch_end):
+            finish()
+
+    def close_nodes(self) -> None:
+        """Close users' processors."""
+        for close in self._on_close:
+            close()
