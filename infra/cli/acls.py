@@ -13,6 +13,7 @@ from infra.model.acls import ANY_NAME, AclDeclaration
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
+from infra.observe.command_line import named_connection
 from infra.planner.acls import Purpose, application_needs, headwater_needs, incomplete_needs
 from infra.report.acls import Grants
 from infra.spec import Documents, load_documents
@@ -91,7 +92,7 @@ def acls(
 def _counts(
     documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
 ) -> Mapping[str, int]:
-    connection = cluster.connection(bootstrap_server, command_config)
+    connection = named_connection(bootstrap_server, command_config)
     return cluster.read(documents, {}, connection).partitions if connection else {}
 
 

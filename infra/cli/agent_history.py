@@ -1,16 +1,14 @@
 """`headwater agent history`: the journal of expansions, for people and programs."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from infra.cli import cluster
 from infra.cli.console import ProblemsExit, print_json
 from infra.cli.options import cluster_options
 from infra.model.problems import ProblemsError
-from infra.observe import Connection
+from infra.observe.command_line import connection
 from infra.report.printable import printable
 from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.history import read_lines
@@ -40,10 +38,10 @@ def history(
       headwater agent history --command-config client.properties --application orders-app --format json
     """
     try:
-        connection = cluster.connection(bootstrap_server, command_config) or Connection.from_environment(
-            os.environ
+        lines = read_lines(
+            connection(bootstrap_server, command_config), coordination_topic(group), "headwater-history"
         )
-        past = expansions(read_lines(connection, coordination_topic(group), "headwater-history"), application)
+        past = expansions(lines, application)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if form == "json":

@@ -11,6 +11,7 @@ from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems,
 from infra.cli.options import Count, cluster_options, files_argument, output_option
 from infra.compiler import compile_documents
 from infra.model.problems import ProblemsError
+from infra.observe.command_line import named_connection
 from infra.spec import load_documents
 from infra.spec.files import find, read
 from infra.spec.yaml_text import read_yaml
@@ -47,7 +48,7 @@ def manifest_(
         print_problems(loaded.problems)
         context.exit(exit_for(loaded.problems))
     try:
-        connection = cluster.connection(bootstrap_server, command_config)
+        connection = named_connection(bootstrap_server, command_config)
         live = cluster.read(loaded.documents, {}, connection).partitions if connection else {}
     except ProblemsError as error:
         raise ProblemsExit(error) from None

@@ -1,12 +1,10 @@
 """The cluster that a command line names."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
-import click
 
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
@@ -14,23 +12,11 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.observe.command_line import connection
 from infra.observe.visibility import check_visible
 
 if TYPE_CHECKING:
     from infra.spec import Documents
-
-
-def connection(bootstrap_server: str | None, command_config: Path | None) -> Connection | None:
-    """Return how to reach the cluster, None if the command line names none; raises `ProblemsError`."""
-    if command_config is not None:
-        text = _text(command_config)
-        # Of two entries the last counts.
-        return Connection.from_properties(
-            f"{text}\nbootstrap.servers={bootstrap_server}\n" if bootstrap_server else text
-        )
-    if bootstrap_server is not None:
-        return Connection.from_environment({**os.environ, "HEADWATER_BOOTSTRAP_SERVERS": bootstrap_server})
-    return None
 
 
 def opened(
@@ -53,9 +39,7 @@ def _reader(
     bootstrap_server: str | None, command_config: Path | None
 ) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
     try:
-        reader = KafkaClusterReader(
-            connection(bootstrap_server, command_config) or Connection.from_environment(os.environ)
-        )
+        reader = KafkaClusterReader(connection(bootstrap_server, command_config))
     except ProblemsError as error:
         return None, error.problems
     reader.open()
@@ -93,11 +77,3 @@ def read(
     if not protocol_is_known:
         request = attrs.evolve(request, streams_groups=frozenset(request.groups))
     return KafkaClusterReader(connected).read(request)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
-        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--command-config") from None

@@ -15,6 +15,7 @@ from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.model.topology import TopologyDocument
+from infra.observe.command_line import named_connection
 from infra.spec import load_documents
 
 _FORMATS = ("text", "json", "dot", "mermaid", "svg")
@@ -83,7 +84,7 @@ def compile_(
 def _counts(
     documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
 ) -> dict[str, int]:
-    connection = cluster.connection(bootstrap_server, command_config)
+    connection = named_connection(bootstrap_server, command_config)
     return dict(cluster.read(documents, {}, connection).partitions) if connection else {}
 
 

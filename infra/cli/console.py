@@ -11,20 +11,13 @@ import click
 from infra.cli.exit_codes import ExitCode
 from infra.model.problems import Problem, ProblemsError, errors
 
-_NARROWEST = 40
-
 
 def print_problems(problems: Iterable[Problem]) -> None:
-    """Print all problems to standard error, in colors where somebody looks."""
-    from rich.console import Console  # noqa: PLC0415 - costs time that commands without problems need not spend
+    """Print all problems to standard error, in colors on a terminal."""
+    if found := tuple(problems):
+        from infra.report import problem_output  # noqa: PLC0415 - costs time that other commands need not spend
 
-    from infra.report.problem_text import WIDTH, problems_rich  # noqa: PLC0415 - likewise
-
-    found = tuple(problems)
-    if found:
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
-        width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
-        console.print(problems_rich(found, min(width, WIDTH)))
+        problem_output.print_problems(found)
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:

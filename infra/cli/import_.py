@@ -23,6 +23,7 @@ from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection
+from infra.observe.command_line import named_connection
 from infra.spec import load_text
 
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
@@ -168,7 +169,7 @@ def _written(
 ) -> tuple[Problem, ...]:
     """Write the document, its open questions noted, unless anything else is wrong; return what is."""
     try:
-        connection = cluster.connection(bootstrap_server, command_config)
+        connection = named_connection(bootstrap_server, command_config)
         imported, found = _completed(imported, connection, str(output or "document"))
     except ProblemsError as error:
         raise ProblemsExit(error) from None

@@ -8,12 +8,12 @@ from pathlib import Path
 import attrs
 import click
 
-from infra.cli import cluster
 from infra.cli.console import write
 from infra.cli.observed_documents import file_names, observed_document
 from infra.model.problems import ProblemsError, errors
 from infra.model.survey import Survey
 from infra.observe import Connection
+from infra.observe.command_line import named_connection
 from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, recognize
 from infra.planner.wording import counted
@@ -53,7 +53,7 @@ def import_all(order: Order) -> bool:
 
     Raises `ProblemsError` when the cluster or the documents of the folder cannot be read.
     """
-    connection = cluster.connection(order.bootstrap_server, order.command_config)
+    connection = named_connection(order.bootstrap_server, order.command_config)
     seen = survey(connection or Connection.from_environment(os.environ), INTERNAL_NAMES, order.named)
     found = recognize(seen, order.named, order.vouched)
     documents = {

@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
+from infra.cli.console import print_problems
 from infra.cli.exit_codes import ExitCode
 from infra.cli.lazy import Lazy, LazyGroup
+from infra.model.problems import ProblemsError
 
 _COMMANDS: Mapping[str, Lazy] = {
     "validate": Lazy("infra.cli.validate", "validate", "Check topology documents, offline.", is_brief=True),
@@ -108,6 +110,9 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
         case click.ClickException():
             error.show()
             code = error.exit_code
+        case ProblemsError():
+            print_problems(error.problems)
+            code = ExitCode.PROBLEMS
         case click.Abort():
             click.echo("Interrupted.", err=True)
             code = ExitCode.INTERRUPTED

@@ -1,12 +1,12 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from infra.observe import command_line
 
 files_argument = click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES..."
@@ -20,26 +20,7 @@ output_option = click.option(
 )
 
 
-def _bootstrap_option(text: str) -> Callable[[F], F]:
-    return click.option("--bootstrap-server", metavar="HOST:PORT,...", help=text)
-
-
-_config_option = click.option(
-    "--command-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A client.properties file with security settings, as Kafka's own tools read it.",
-)
-
-
-def cluster_options(command: F) -> F:
-    """Add `--bootstrap-server` and `--command-config`."""
-    return _bootstrap_option("The cluster to read; nothing is changed on it.")(_config_option(command))
-
-
-def application_cluster_options(command: F) -> F:
-    """Add the same to a command that runs an application."""
-    return _bootstrap_option("The cluster that the application works on.")(_config_option(command))
-
+cluster_options = command_line.cluster_options("The cluster to read; nothing is changed on it.")
 
 project_option = click.option(
     "--project",

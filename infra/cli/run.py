@@ -1,79 +1,37 @@
 """`headwater run`: the application of a document, on Spark."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from infra.cli import cluster
-from infra.cli.console import ProblemsExit
-from infra.cli.exit_codes import ExitCode
-from infra.cli.options import application_cluster_options
-from infra.model.problems import ProblemsError
-from infra.observe import Connection
+from spark_jobs.runtime.driver.command import run_application, runtime_options
 from toolchain import fetched_spark_jars
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.driver.metrics import Instruments
 
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-_FORMATS = ("console", "json")
-_LEVELS = ("debug", "info", "warning", "error")
 _REFRESH_SECONDS = 0.5
 
 
 @click.command()
-@click.argument("document", type=click.Path(exists=True, path_type=Path))
-@application_cluster_options
-@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+@runtime_options(log_format="console", master="local[*]")
 @click.option(
     "--jars",
     multiple=True,
     metavar="JAR,...",
-    help="Spark's Kafka connector; else what `make toolchain` fetched, else Spark fetches it by Ivy.",
+    help="Spark's Kafka connector; default: those of `make toolchain`, else Spark downloads it.",
 )
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
-@click.option("--checkpoint", metavar="DIR", help="A folder that driver and executors share; or a URL.")
-@click.option(
-    "--state-dir", type=click.Path(file_okay=False, path_type=Path), help="Local state; else state.dir."
-)
-@click.option("--max-records", type=click.IntRange(min=1), help="Records in a micro-batch, at most.")
-@click.option(
-    "--restarts",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    help="How often in a row a query that failed is started again.",
-)
-@click.option("--http", metavar="HOST:PORT", help="Serve metrics, health and status here.")
-@click.option("--live", is_flag=True, help="Show what happens as a table instead of a log.")
-@click.option("--log-format", type=click.Choice(_FORMATS), default="console", show_default=True)
-@click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
-@click.option("--until-idle", is_flag=True, help="End when everything that is there has been processed.")
+@click.option("--live", is_flag=True, help="Show a table that is kept up to date instead of a log.")
 @click.pass_context
 def run(
-    context: click.Context,
-    document: Path,
-    *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    master: str,
-    jars: Sequence[str],
-    conf: Sequence[str],
-    checkpoint: str | None,
-    state_dir: Path | None,
-    max_records: int | None,
-    restarts: int,
-    http: str | None,
-    live: bool,
-    log_format: str,
-    log_level: str,
-    until_idle: bool,
+    context: click.Context, /, *, jars: Sequence[str], conf: Sequence[str], live: bool, **options: object
 ) -> None:
     """Run the application of a document on Spark.
 
@@ -87,43 +45,18 @@ def run(
       headwater run orders.yaml --bootstrap-server localhost:9092 --live
       headwater run orders.yaml --command-config client.properties --master spark://host:7077
     """
-    try:
-        from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE  # noqa: PLC0415 - loads PySpark
-        from spark_jobs.runtime.driver.start import RunOptions, start  # noqa: PLC0415 - likewise
-    except ImportError as error:
-        raise click.ClickException(
-            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
-        ) from None
     settings = dict(_setting(each) for each in conf)
     given = tuple(_jar(path) for each in jars for path in each.split(","))
     if not given and settings.keys().isdisjoint(("spark.jars", "spark.jars.packages")):
         given = tuple(map(str, fetched_spark_jars()))
         settings |= {} if given else {"spark.jars.packages": _CONNECTOR}
+    more: dict[str, Any] = {"jars": given, "conf": settings}
     if live:
+        more |= {"watch": _live}
+        if options["log_level"] == "info":
+            more["log_level"] = "error"
         click.echo("Starting Spark; Ctrl-C ends it.", err=True)
-    try:
-        is_well = start(
-            RunOptions(
-                file=document,
-                connection=cluster.connection(bootstrap_server, command_config)
-                or Connection.from_environment(os.environ),
-                master=master,
-                jars=given,
-                conf=settings,
-                checkpoint=checkpoint,
-                state_dir=state_dir,
-                records_at_once=max_records or RECORDS_AT_ONCE,
-                restarts=restarts,
-                http=http,
-                log_format="json" if log_format == "json" else "console",
-                log_level="error" if live and log_level == "info" else log_level,
-                until_idle=until_idle,
-                **({"watch": _live} if live else {}),
-            )
-        )
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
-    context.exit(ExitCode.DONE if is_well else ExitCode.PROBLEMS)
+    context.exit(run_application(options, **more))
 
 
 def _setting(text: str) -> tuple[str, str]:

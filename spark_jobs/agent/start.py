@@ -1,6 +1,5 @@
-"""From a command line to a running agent with its endpoint and log: shared by all ways to start one."""
+"""Start an agent with its endpoint and log, from the options of its command line."""
 
-import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,16 +7,13 @@ from pathlib import Path
 import attrs
 import structlog
 
-from infra.observe import Connection
 from spark_jobs.agent.coordination import DEFAULT_SESSION_TIMEOUT_MS
 from spark_jobs.agent.document_files import DocumentFiles
 from spark_jobs.agent.endpoint import serve
 from spark_jobs.agent.manifest import ManifestFile
 from spark_jobs.agent.run import Agent, AgentSettings, coordination_of
 from spark_jobs.agent.system_clock import SystemClock
-from spark_jobs.control import access_of
-from spark_jobs.control.logs import Form, configure
-from spark_jobs.control.redaction import redacted_texts
+from spark_jobs.command_line import JobOptions
 
 _log = structlog.get_logger(__name__)
 
@@ -27,12 +23,11 @@ def default_client_id() -> str:
 
 
 @attrs.frozen(kw_only=True)
-class AgentOptions:
+class AgentOptions(JobOptions):
     """Either `files` (documents) or a `manifest`. Durations are milliseconds; None: as the documents say."""
 
     files: Sequence[Path] = ()
     manifest: Path | None = None
-    connection: Connection
     client_id: str = attrs.field(factory=default_client_id)
     group: str = "default"
     metadata_max_age_ms: int | None = None
@@ -40,9 +35,6 @@ class AgentOptions:
     request_timeout_ms: int = 10_000
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     callback: str | None = None
-    http: str | None = None
-    log_format: Form = "console"
-    log_level: str = "info"
     once: bool = False
 
 
@@ -51,10 +43,9 @@ def start(options: AgentOptions) -> bool:
 
     Raises `ProblemsError` before anything is done: documents or settings are wrong.
     """
-    connection = options.connection
-    configure(options.log_format, options.log_level, redacted_texts(connection.secrets, os.environ))
+    options.configure_log()
     settings = AgentSettings(
-        connection=connection,
+        connection=options.connection,
         documents=DocumentFiles(options.files)
         if options.manifest is None
         else ManifestFile(options.manifest),
@@ -66,10 +57,10 @@ def start(options: AgentOptions) -> bool:
         session_timeout_ms=options.session_timeout_ms,
         callback=options.callback,
     )
-    access = None if options.http is None else access_of(options.http, os.environ)
+    access = options.access()
     clock, coordination = SystemClock(), coordination_of(settings)
     with serve(
-        connection,
+        options.connection,
         settings.documents,
         options.client_id,
         access,

@@ -9,17 +9,18 @@ import structlog
 
 from spark_jobs.control.redaction import REDACTED, redact
 
-Form = Literal["console", "json"]
-_LEVELS: Mapping[str, int] = logging.getLevelNamesMapping()
+LogFormat = Literal["console", "json"]
+"""Lines for people, or JSON objects."""
+LEVELS = ("debug", "info", "warning", "error")
 _SECRET_NAMES = ("password", "secret", "token", "authorization", "private_key", "passphrase")
 
 
-def configure(form: Form = "console", level: str = "info", secrets: Sequence[str] = ()) -> None:
+def configure_log(form: LogFormat = "console", level: str = "info", secrets: Sequence[str] = ()) -> None:
     """Set structlog up for the process.
 
     Args:
         form: lines for people or JSON objects.
-        level: the lowest level that is logged.
+        level: the lowest level that is logged, one of `LEVELS`.
         secrets: texts that never show (`redaction.redacted_texts`), wherever in a line they are.
     """
     render: structlog.typing.Processor = (
@@ -38,7 +39,7 @@ def configure(form: Form = "console", level: str = "info", secrets: Sequence[str
             _Redaction(secrets),
             render,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level.upper()]),
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         # Read for each line: a table on the terminal replaces standard error while it is shown.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,

@@ -9,7 +9,7 @@ import structlog
 
 from infra.observe import Connection
 from spark_jobs.control import Access
-from spark_jobs.control.logs import configure
+from spark_jobs.control.logs import configure_log
 from spark_jobs.control.redaction import redacted_texts
 
 SECRET = "s3cr3t-of-orders"
@@ -28,7 +28,7 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_a_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
-    configure("json")
+    configure_log("json")
     structlog.get_logger().info("expanded", application="bestellungen-ä", topics=["a", "b"], count=3)
     [line] = _lines(capsys)
     told = json.loads(line)
@@ -43,7 +43,7 @@ def test_a_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_console_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    configure("console")
+    configure_log("console")
     structlog.get_logger().warning("gave up", application="orders-app")
     [line] = _lines(capsys)
     assert "warning" in line
@@ -53,7 +53,7 @@ def test_a_console_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_what_is_below_the_level_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    configure("json", "warning")
+    configure_log("json", "warning")
     structlog.get_logger().info("a")
     structlog.get_logger().error("b")
     assert len(_lines(capsys)) == 1
@@ -61,7 +61,7 @@ def test_what_is_below_the_level_is_left_out(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_secrets_never_show(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    configure("json" if form == "json" else "console", "debug", redacted_texts((SECRET, None, ""), {}))
+    configure_log("json" if form == "json" else "console", "debug", redacted_texts((SECRET, None, ""), {}))
     log = structlog.get_logger()
     connection = Connection(bootstrap_servers=("b:9092",), username="u", password=SECRET)
     url = f"http://u:{SECRET}@b"
@@ -82,7 +82,7 @@ def test_secrets_never_show(form: str, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_lines_go_to_whatever_standard_error_is_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    configure()
+    configure_log()
     log = structlog.get_logger()
     taken_over = io.StringIO()
     monkeypatch.setattr("sys.stderr", taken_over)

@@ -13,7 +13,7 @@ from infra.observe import Connection
 from spark_jobs.agent.coordination import Coordination
 from spark_jobs.agent.ports import NoLongerLeaderError
 from spark_jobs.agent.state import ExpansionEntry, Stage
-from spark_jobs.control.logs import configure
+from spark_jobs.control.logs import configure_log
 
 
 def entry(client_id: str, stage: Stage, number: int = 1) -> ExpansionEntry:
@@ -55,5 +55,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    configure()
+    configure_log()
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,4 +1,4 @@
-"""From a command line to a running application with its endpoint and log: shared by all ways to start one."""
+"""Start an application with its endpoint and log, from the options of its command line."""
 
 import os
 import signal
@@ -15,10 +15,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemsError
-from infra.observe import Connection, KafkaClusterReader
-from spark_jobs.control import Access, ControlServer, Surface, access_of, check_free
-from spark_jobs.control.logs import Form, configure
-from spark_jobs.control.redaction import redacted_texts
+from infra.observe import KafkaClusterReader
+from spark_jobs.command_line import JobOptions
+from spark_jobs.control import Access, ControlServer, Surface, check_free
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy, connector_missing, spark_not_started
 from spark_jobs.runtime.driver.metrics import Instruments
@@ -46,14 +45,13 @@ DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "h
 
 
 @attrs.frozen(kw_only=True)
-class RunOptions:
+class RunOptions(JobOptions):
     """`master` None = what `spark-submit` says. `checkpoint`, `state_dir` None = in the user's state folder.
 
     `watch` is told of the application while it runs, in a context of its own.
     """
 
     file: Path
-    connection: Connection
     master: str | None = None
     jars: tuple[str, ...] = ()
     conf: Mapping[str, str] = attrs.field(factory=dict)
@@ -61,9 +59,6 @@ class RunOptions:
     state_dir: Path | None = None
     records_at_once: int = RECORDS_AT_ONCE
     restarts: int = 10
-    http: str | None = None
-    log_format: Form = "console"
-    log_level: str = "info"
     until_idle: bool = False
     watch: Callable[[Instruments], AbstractContextManager[object]] = attrs.field(
         default=lambda _: nullcontext()
@@ -76,9 +71,9 @@ def start(options: RunOptions) -> bool:
     Raises `ProblemsError` for whatever keeps it from starting or made it stop.
     """
     connection = options.connection
-    configure(options.log_format, options.log_level, redacted_texts(connection.secrets, os.environ))
+    options.configure_log()
     runnable = load_runnable(options.file)
-    access = None if options.http is None else access_of(options.http, os.environ)
+    access = options.access()
     if access is not None:
         check_free(access)
     if (options.master or "").startswith("local"):

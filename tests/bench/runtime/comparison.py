@@ -14,7 +14,7 @@ import attrs
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from spark_jobs.control.logs import configure
+from spark_jobs.control.logs import configure_log
 from spark_jobs.runtime.driver.session import SessionSettings, start_session
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
@@ -75,7 +75,7 @@ class _Bench:
 
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
     """Print a table of each kind of figures."""
-    configure(level="error")
+    configure_log(level="error")
     records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
     with _session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
         topics = Topics(broker.bootstrap_servers)

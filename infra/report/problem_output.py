@@ -1,0 +1,20 @@
+"""Problems on standard error."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from infra.model.problems import Problem
+from infra.report.problem_text import WIDTH, problems_rich
+
+_NARROWEST = 40
+"""Columns; a narrower terminal breaks the lines itself."""
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print all problems to standard error, in colors on a terminal."""
+    found = tuple(problems)
+    if found:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
+        console.print(problems_rich(found, min(width, WIDTH)))

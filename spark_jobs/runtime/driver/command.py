@@ -1,0 +1,80 @@
+"""The command line of the runtime: for `headwater run` and for `spark-submit` alike. Imports PySpark late."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from infra.observe.command_line import connection
+from spark_jobs.command_line import all_of, job_options
+from spark_jobs.control.logs import LogFormat
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F], F]:
+    """Return a decorator that adds the arguments and options that `run_application` takes.
+
+    `master` is the default of `--master`; None: `spark-submit` says where Spark runs.
+    """
+    return all_of(
+        click.argument("document", type=click.Path(exists=True, path_type=Path)),
+        click.option(
+            "--master",
+            default=master,
+            show_default=True,
+            help="Where Spark runs." if master else "Where Spark runs; default: the master of spark-submit.",
+        ),
+        click.option(
+            "--checkpoint", metavar="DIR", help="A folder that driver and executors share; or a URL."
+        ),
+        click.option(
+            "--state-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Folder of local state, on the disk of each worker; default: state.dir of the application.",
+        ),
+        click.option("--max-records", type=click.IntRange(min=1), help="Most records of a batch."),
+        click.option(
+            "--restarts",
+            type=click.IntRange(min=0),
+            default=10,
+            show_default=True,
+            help="How often in a row a query that failed is restarted.",
+        ),
+        click.option("--until-idle", is_flag=True, help="End when all records are processed."),
+        job_options(
+            cluster="The cluster that the application runs on.",
+            http="Serve metrics, health and status at this address.",
+            log_format=log_format,
+        ),
+    )
+
+
+def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: ANN401 - fields of RunOptions
+    """Run an application until it is stopped and return the exit code: 0, or 1 if it failed.
+
+    `options` are the values of `runtime_options` by name, `more` are further fields of `RunOptions`. Raises
+    `ProblemsError`, and `click.ClickException` where PySpark is not installed.
+    """
+    try:
+        from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE  # noqa: PLC0415 - imports PySpark
+        from spark_jobs.runtime.driver.start import RunOptions, start  # noqa: PLC0415 - same
+    except ImportError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
+        ) from None
+    fields = {
+        "file": options["document"],
+        "connection": connection(options["bootstrap_server"], options["command_config"]),
+        "master": options["master"],
+        "checkpoint": options["checkpoint"],
+        "state_dir": options["state_dir"],
+        "records_at_once": options["max_records"] or RECORDS_AT_ONCE,
+        "restarts": options["restarts"],
+        "http": options["http"],
+        "log_format": options["log_format"],
+        "log_level": options["log_level"],
+        "until_idle": options["until_idle"],
+    }
+    return 0 if start(RunOptions(**fields | more)) else 1
