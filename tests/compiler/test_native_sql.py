@@ -1,4 +1,4 @@
-"""What Spark may evaluate in the tasks' stead. That it means the same: runtime/expressions/test_back_ends."""
+"""The expressions that Spark may evaluate; that tasks agree: runtime/engine/expressions/test_back_ends."""
 
 import pytest
 

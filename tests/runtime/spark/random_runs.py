@@ -24,7 +24,7 @@ from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from tests.runtime.fuzzing.test_data import TextProgram
+from tests.runtime.engine.fuzzing.test_data import TextProgram
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import python_workers
 from toolchain.broker.readiness import until

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from infra.compiler import compile_document
 from infra.model.compiled import Backend
 from infra.spec import load_text
-from tests.runtime.expressions.random_sql import random_bytes
+from tests.runtime.engine.expressions.random_sql import random_bytes
 from tests.runtime.spark.stage import Stage
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]

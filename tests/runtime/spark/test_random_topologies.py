@@ -22,9 +22,9 @@ from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.engine.records import InputRecord
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
-from tests.runtime.fuzzing.data import records
-from tests.runtime.fuzzing.generation import TableGenerator
-from tests.runtime.fuzzing.test_data import Outputs, situation, theirs
+from tests.runtime.engine.fuzzing.data import records
+from tests.runtime.engine.fuzzing.generation import TableGenerator
+from tests.runtime.engine.fuzzing.test_data import Outputs, situation, theirs
 from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.random_runs import (

@@ -16,7 +16,7 @@ import java.util.function.Function;
 
 /**
  * The functions of every document: over the text of whatever comes. Now and then one yields null, which deletes. Values look like `key:rest`; whatever is made of some keeps that form and
- * stays short. `tests/runtime/fuzzing` says the same in SQL.
+ * stays short. `tests/runtime/engine/fuzzing` says the same in SQL.
  */
 @SuppressWarnings("rawtypes")
 final class Functions {

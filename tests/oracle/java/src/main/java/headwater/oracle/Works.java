@@ -24,7 +24,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 
-/** What processors do, by the name behind the colon of a document's `class`; `tests/runtime/fuzzing/processors.py` says the same in Python. */
+/** What processors do, by the name behind the colon of a document's `class`; `tests/runtime/engine/fuzzing/processors.py` says the same in Python. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Works {
     private Works() {

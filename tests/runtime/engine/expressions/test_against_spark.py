@@ -13,7 +13,7 @@ from pyspark.sql.functions import expr
 
 from spark_jobs.runtime.engine.expressions import EvaluationError, ExpressionError, compile_expression
 from spark_jobs.runtime.engine.records import CurrentRecord
-from tests.runtime.expressions.cases import FULL, REFUSED, ROWS, SAME, SCHEMA
+from tests.runtime.engine.expressions.cases import FULL, REFUSED, ROWS, SAME, SCHEMA
 
 NAMES = ("key", "timestamp", "value")
 BATCH = 60

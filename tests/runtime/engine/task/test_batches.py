@@ -12,7 +12,7 @@ from spark_jobs.runtime.engine.stores.backend import BatchedState
 from spark_jobs.runtime.engine.stores.memory import MemoryBackend
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
-from tests.runtime.task.topologies import CLASSES, TOPOLOGIES
+from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import NO_CACHE, Driver
 
 Input = tuple[str | None, str | None, int]

@@ -1,6 +1,6 @@
 """The five joins."""
 
-from tests.runtime.fuzzing.draft import VALUE, Draft, Handle, NoPartnerError, Options
+from tests.runtime.engine.fuzzing.draft import VALUE, Draft, Handle, NoPartnerError, Options
 
 
 def streams(draft: Draft, on: Handle) -> None:

@@ -11,7 +11,7 @@ from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.key_counts import count_keys
 from spark_jobs.runtime.worker.local_state import MemoryState
-from tests.runtime.task.topologies import CLASSES, TOPOLOGIES
+from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns
 

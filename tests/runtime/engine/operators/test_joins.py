@@ -120,7 +120,9 @@ def test_a_versioned_table_answers_as_of_the_records_time() -> None:
 
 
 def test_a_versioned_table_answers_so_through_a_transformer() -> None:
-    transformed = '{transformValues: {from: r, class: "tests.runtime.fuzzing.processors:Append", as: x}}'
+    transformed = (
+        '{transformValues: {from: r, class: "tests.runtime.engine.fuzzing.processors:Append", as: x}}'
+    )
     run = replay(
         f'{TABLE}{transformed}, {{join: {{from: l, with: x, value: "{JOINED}"}}}}, {{to: {{topic: out}}}}]'
     )

@@ -9,7 +9,7 @@ from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.serdes import plain_serde
 from tests.runtime.replay import Replay, runnable_programs
 
-EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
+EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"
 
 
 def replay(name: str) -> Replay:

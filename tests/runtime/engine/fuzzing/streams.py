@@ -1,8 +1,8 @@
 """Calls on a stream that are neither joins nor aggregations."""
 
-from tests.runtime.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, NoPartnerError, Options
+from tests.runtime.engine.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, NoPartnerError, Options
 
-PROCESSORS = "tests.runtime.fuzzing.processors"
+PROCESSORS = "tests.runtime.engine.fuzzing.processors"
 _MEMORY: Options = {"name": "memory", "kind": "keyValue"}
 _WINDOWS: Options = {"name": "windows", "kind": "window", "retention": 60_000, "windowSize": 10_000}
 STORES: dict[str, tuple[Options, ...]] = {

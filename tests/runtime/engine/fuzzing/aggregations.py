@@ -1,6 +1,6 @@
 """Groups, windows and what is folded over them."""
 
-from tests.runtime.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, Options
+from tests.runtime.engine.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, Options
 
 
 def aggregate(draft: Draft, on: Handle) -> None:

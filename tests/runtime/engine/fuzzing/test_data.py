@@ -19,9 +19,9 @@ from spark_jobs.runtime.engine.program_interface import EngineSettings, Serde
 from spark_jobs.runtime.engine.serdes import Plain, serde_of
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
-from tests.runtime.fuzzing.data import records
-from tests.runtime.fuzzing.generation import Generator, TableGenerator
-from tests.runtime.fuzzing.processors import text
+from tests.runtime.engine.fuzzing.data import records
+from tests.runtime.engine.fuzzing.generation import Generator, TableGenerator
+from tests.runtime.engine.fuzzing.processors import text
 from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))

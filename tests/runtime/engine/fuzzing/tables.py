@@ -1,6 +1,6 @@
 """Calls on a table that are neither joins nor aggregations."""
 
-from tests.runtime.fuzzing.draft import KEY, VALUE, Draft, Handle, Options
+from tests.runtime.engine.fuzzing.draft import KEY, VALUE, Draft, Handle, Options
 
 
 def values(draft: Draft, on: Handle) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition, murmur2
 
-RECORDED = json.loads((Path(__file__).parents[2] / "oracle" / "partitioner.json").read_text())["rows"]
+RECORDED = json.loads((Path(__file__).parents[3] / "oracle" / "partitioner.json").read_text())["rows"]
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"{row['format']}-{row['key']}")

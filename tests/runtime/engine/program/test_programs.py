@@ -17,9 +17,9 @@ from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
 from spark_jobs.runtime.engine.records import CurrentRecord, Value
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
-from tests.runtime.program.rendering import rendered
+from tests.runtime.engine.program.rendering import rendered
 
-EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"
+EXAMPLES = Path(__file__).parents[4] / "topology_schemas" / "examples"
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(EXAMPLES.rglob("*.yaml"))
 

@@ -14,7 +14,7 @@ from spark_jobs.runtime.driver.native import read_column, written_column
 from spark_jobs.runtime.engine.expressions import compile_expression
 from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import plain_serde
-from tests.runtime.expressions.random_sql import Expressions, random_bytes
+from tests.runtime.engine.expressions.random_sql import Expressions, random_bytes
 
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "100"))

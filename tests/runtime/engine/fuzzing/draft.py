@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
-from tests.runtime.fuzzing.functions import PARTIAL, Functions
+from tests.runtime.engine.fuzzing.functions import PARTIAL, Functions
 
 Options = dict[str, Any]
 Kind = Literal["stream", "table", "global", "counts"]

@@ -1,8 +1,8 @@
 """Calls that begin and end: topics read and written."""
 
-from tests.runtime.fuzzing.draft import Draft, Handle, Options
+from tests.runtime.engine.fuzzing.draft import Draft, Handle, Options
 
-_PROCESSORS = "tests.runtime.fuzzing.processors"
+_PROCESSORS = "tests.runtime.engine.fuzzing.processors"
 
 
 def stream(draft: Draft) -> None:

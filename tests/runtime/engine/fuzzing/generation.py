@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 
-from tests.runtime.fuzzing import aggregations, joins, sources, streams, tables
-from tests.runtime.fuzzing.draft import Draft, Handle, NoPartnerError, Options
-from tests.runtime.fuzzing.functions import TOTAL, Functions
+from tests.runtime.engine.fuzzing import aggregations, joins, sources, streams, tables
+from tests.runtime.engine.fuzzing.draft import Draft, Handle, NoPartnerError, Options
+from tests.runtime.engine.fuzzing.functions import TOTAL, Functions
 
 Make = Callable[[Any, Handle], None]
 _ON_STREAMS: tuple[Make, ...] = (

@@ -3,7 +3,7 @@
 import pytest
 
 from spark_jobs.runtime.engine.program_interface import EngineSettings
-from tests.runtime.task.topologies import TOPOLOGIES
+from tests.runtime.engine.task.topologies import TOPOLOGIES
 from tests.runtime.topology_runner import Driver
 
 WINDOWED = ["tumbling", "hopping", "sliding", "session", "tumbling on close", "session on close"]

@@ -14,7 +14,7 @@ from spark_jobs.runtime.engine.expressions.functions import (
     times,
 )
 
-GUIDE = Path(__file__).parents[3] / "docs" / "expressions.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "expressions.md"
 FAMILIES = {
     "choices, objects, lambdas": FORMS,
     "strings": strings.FUNCTIONS,
