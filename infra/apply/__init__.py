@@ -1,7 +1,6 @@
-"""A plan becomes Pulumi resources. With `__main__` the only importer of Pulumi.
+"""Plans as Pulumi resources: stack settings, stack state, registration, and changes that Pulumi cannot see.
 
-Belongs here: the stack's settings and state, how topics are registered, what Pulumi cannot see. What a run
-does is decided by the planner; nothing here decides again.
+Only this package and `__main__` import Pulumi. The planner decides what a run does.
 """
 
 from importlib import import_module
@@ -22,7 +21,7 @@ __all__ = [
     "run_program",
     "stack_settings",
 ]
-_HOMES = {
+_MODULES = {
     "InternalTopics": "component",
     "StackSettings": "settings",
     "Target": "component",
@@ -34,7 +33,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Load a name when it is used: who reads a stack's state only does not wait seconds for Pulumi."""
-    if name not in _HOMES:
+    """Import a name on first use: importing Pulumi takes seconds, and reading a stack's state needs none."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Repairs of the cluster by the Kafka admin client."""
+"""Changes of the cluster by the Kafka admin client instead of Pulumi."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -7,8 +7,8 @@ import attrs
 import pulumi
 from confluent_kafka.admin import AdminClient
 
+from infra.apply.permissions import denials
 from infra.apply.registration import Repair
-from infra.apply.rehearsal import denials
 from infra.change import admin_client, change_topics, failures
 from infra.model.acls import Acl
 from infra.model.problems import Problem
@@ -24,17 +24,21 @@ class ClusterWriter(Protocol):
     """Changes topics and ACLs."""
 
     def denials(self, plan: Plan) -> Sequence[Problem]:
-        """Return a problem (NotAuthorized) for each thing of the plan that the user may not do."""
+        """Return a `NotAuthorized` problem for each planned change that the user has no permission for."""
         ...
 
     def repair(self, repairs: Sequence[Repair]) -> None:
-        """Do all of it; raises `pulumi.RunError` naming every topic that could not be repaired."""
+        """Make all repairs.
+
+        Raises:
+            pulumi.RunError: Repairs failed; the message names each topic and ACL with the reason.
+        """
         ...
 
 
 @attrs.frozen
 class KafkaClusterWriter:
-    """Repairs by the Kafka admin client, in four batched calls whatever the number of topics."""
+    """Uses the Kafka admin client: four batched requests, for any number of topics."""
 
     connection: Connection
 

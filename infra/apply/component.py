@@ -1,7 +1,7 @@
-"""The Pulumi resources of one application: a component, its setup, its topics."""
+"""The Pulumi resources of one application: the component, its setup record, its topics and ACLs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -9,29 +9,28 @@ import pulumi
 from pulumi.runtime.rpc import UNKNOWN
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponential
 
-from infra.apply.acl_registration import with_acls
 from infra.apply.cluster_writer import ClusterWriter
 from infra.apply.engine import TopicParent
-from infra.apply.overtaking import SecondLook
-from infra.apply.registration import register
-from infra.apply.setup import Setup
+from infra.apply.registration import Repair, TopicResource, register, register_expanded, with_acls
 from infra.apply.stack_state import (
     COMPONENT_TYPE,
+    SETUP_TYPE,
     Repaired,
     StackState,
     record_outputs,
     topic_outputs,
 )
+from infra.model.problems import ProblemsError
 from infra.model.record import RecordedTopic
 from infra.observe import ClusterReader
-from infra.planner import ApplicationPlan
+from infra.planner import ApplicationPlan, TopicAction
 
 _PROPAGATION_SECONDS = 30
 
 
 @attrs.frozen
 class Target:
-    """The cluster that the resources of a stack are on, and how the state knows it."""
+    """The cluster of a stack: its Pulumi provider, clients that read and write it, and the stack's state."""
 
     provider: pulumi.ProviderResource
     reader: ClusterReader
@@ -39,13 +38,80 @@ class Target:
     state: StackState
 
 
-class InternalTopics(pulumi.ComponentResource):
-    """The topics and ACLs of one application as its plan wants them.
+class Setup(pulumi.ComponentResource):
+    """Records the topics of a run before it creates them, and makes the repairs.
 
-    The constructor registers the component alone; `infra.apply.register_all` registers the resources of all
-    applications in the plan's order and then records the setups. Outputs: `topics` (name → id, partitions,
-    whether it is a sink), `initialProcessors`, `generatedNames`, `origins` (generated name → what its
-    records descend from), `clusterId`.
+    The input `repairs` (topic name → text) changes when there is something to repair, so a preview shows it.
+    The input `repaired` counts the runs with repairs, because the same repair may be necessary again. A hook
+    makes the repairs before the application's topics are registered. The output `topics` is what a finished
+    setup records, with empty ids: a later run recognizes the topics of an interrupted one by it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        repairs: Sequence[Repair],
+        writer: ClusterWriter,
+        *,
+        latest: Repaired,
+        topics: Mapping[str, Any],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        if repairs:
+            latest = Repaired(latest.times + 1, {repair.name: repair.text for repair in repairs})
+            hook = pulumi.ResourceHook(f"headwater:repair:{name}", lambda _: writer.repair(repairs))
+            binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
+        inputs = {"repairs": latest.texts, "repaired": latest.times}
+        super().__init__(SETUP_TYPE, name, inputs, opts)
+        self.register_outputs({**inputs, "topics": topics})
+
+
+@attrs.frozen
+class TopicRecheck:
+    """Reads a topic again right before its registration: another client may have expanded it since the plan.
+
+    The provider's update fails on a topic that has the new partition count already, and Pulumi then shows it
+    as an update without a difference until the next `up`.
+    """
+
+    reader: ClusterReader
+    writer: ClusterWriter
+    state: StackState
+    actions: Iterable[TopicAction]
+
+    def current(self, topic: TopicResource) -> TopicResource:
+        """Return how `topic` is registered now. If it was expanded, make its other changes as repairs.
+
+        Blocks on requests to the cluster.
+
+        Raises:
+            pulumi.RunError: A repair failed.
+        """
+        partitions = self._partitions(topic.name)
+        if partitions < topic.inputs["partitions"]:
+            return topic
+        action = next(action for action in self.actions if action.name == topic.name)
+        decided = register_expanded(action, partitions, self.state)
+        if decided.repairs:
+            self.writer.repair(decided.repairs)
+        return decided.topics[0]
+
+    def _partitions(self, name: str) -> int:
+        """Return the live count, 0 if it cannot be read: the cluster may still answer the provider."""
+        try:
+            return self.reader.partition_counts([name]).get(name, 0)
+        except ProblemsError:
+            return 0
+
+
+class InternalTopics(pulumi.ComponentResource):
+    """The topics and ACLs of one application, as planned.
+
+    The constructor registers only the component. `infra.apply.register_all` registers the resources of all
+    applications in the order of the plan and then records the setups. Outputs: `topics` (name → id,
+    partitions, whether it is a sink), `initialProcessors`, `generatedNames`, `origins` (generated name →
+    digest of the user topics that its records descend from), `clusterId`.
     """
 
     def __init__(
@@ -61,7 +127,7 @@ class InternalTopics(pulumi.ComponentResource):
         self._guard = guard
         name = planned.application_id
         is_kept = planned.record is not None and not planned.record.retired
-        # Its inputs never change: an update would take the record away until the run has finished.
+        # The inputs never change: an update would remove the record from the state until the run ends.
         super().__init__(
             COMPONENT_TYPE,
             name,
@@ -85,14 +151,14 @@ class InternalTopics(pulumi.ComponentResource):
         return {topic.name: topic.partitions for topic in self._recorded()}
 
     @property
-    def second_look(self) -> SecondLook:
+    def recheck(self) -> TopicRecheck:
         target = self._target
-        return SecondLook(target.reader, target.writer, target.state, self.planned.actions)
+        return TopicRecheck(target.reader, target.writer, target.state, self.planned.actions)
 
     async def engine_parent(self) -> TopicParent:
-        """Wait until the engine knows the component, its repairs are done and its hook can be called."""
+        """Return the parent of the topics, once component and hook are registered and repairs are made."""
         await self._setup.urn.future()
-        await self._guard._registered  # noqa: SLF001 - what the SDK awaits for each hook of a resource
+        await self._guard._registered  # noqa: SLF001 - the SDK awaits this for each hook of a resource
         provider = self._target.provider
         urn, id_ = await provider.urn.future(), await provider.id.future()
         return TopicParent(
@@ -102,10 +168,10 @@ class InternalTopics(pulumi.ComponentResource):
         )
 
     async def record(self) -> None:
-        """Remember the setup, after everything was done; `up` looks up the ids of the topics that it made."""
+        """Record the finished setup in the outputs, with the ids of the topics that `up` created."""
         record = self.planned.record
         if record is not None and not pulumi.runtime.is_dry_run():
-            # In a thread: the engine may call a hook meanwhile, which runs in this event loop.
+            # In a thread, because the engine may call a hook at the same time, which runs in this event loop.
             identified = await asyncio.to_thread(self._identified)
             record = attrs.evolve(record, topics={topic.name: topic for topic in identified})
         outputs: dict[str, Any] = {
@@ -122,20 +188,20 @@ class InternalTopics(pulumi.ComponentResource):
         topics = self._recorded()
         new = [topic.name for topic in topics if not topic.topic_id]
         ids = _look_up(self._target.reader, new) if new else {}
-        if gone := [name for name in new if name not in ids]:
+        if missing := [name for name in new if name not in ids]:
             raise pulumi.RunError(
-                f"the set-up is not recorded, for these topics are not there: {', '.join(gone)} "
-                "(deleted meanwhile, or left out by --target: run again without it)"
+                f"the setup is not recorded, because these topics do not exist: {', '.join(missing)} "
+                "(deleted during the run, or excluded by --target: run again without it)"
             )
         return [attrs.evolve(topic, topic_id=topic.topic_id or ids[topic.name]) for topic in topics]
 
 
 def _look_up(reader: ClusterReader, names: Sequence[str]) -> Mapping[str, str]:
-    """Return the ids of topics that were just made: not every broker knows them at once."""
-    waiting = Retrying(
+    """Return the ids of new topics; retry until all brokers know them or a timeout passes."""
+    retrying = Retrying(
         retry=retry_if_result(lambda ids: len(ids) < len(names)),
         wait=wait_exponential(multiplier=0.05, max=1),
         stop=stop_after_delay(_PROPAGATION_SECONDS),
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else {},
     )
-    return waiting(reader.topic_ids, names)
+    return retrying(reader.topic_ids, names)

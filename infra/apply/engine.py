@@ -1,7 +1,7 @@
-"""Topics and ACLs go to Pulumi's engine as messages of its protocol, not as `Resource` objects.
+"""Registration of topics and ACLs by messages of Pulumi's engine protocol, without `Resource` objects.
 
-For each resource object the Python SDK makes ten tasks, a stack trace and four blocking debug messages: with
-thousands of topics that is most of a preview's time. Their outputs are not used here: none of it is needed.
+For each resource object, the Python SDK creates ten tasks, a stack trace and four blocking debug messages.
+With thousands of topics that is most of a preview's time, and Headwater does not use the objects' outputs.
 """
 
 import asyncio
@@ -20,17 +20,19 @@ from infra.apply.stack_state import ACL_TYPE, TOPIC_TYPE
 
 @attrs.frozen
 class TopicParent:
-    """What the topics of one component have in common, as the engine names it."""
+    """The component of topics and ACLs: its URN, provider reference and deletion hook."""
 
     urn: str
     provider: str
     hook: str
 
     async def register(self, decide: Callable[[], TopicResource | AclResource]) -> bool:
-        """Register what `decide` returns; when the engine has carried it out, return whether it succeeded.
+        """Register the resource that `decide` returns and wait for the engine; return whether it succeeded.
 
-        `decide` may block, and is called right before, whatever the registration had to wait for. Raises what
-        the SDK raises when the engine gives up: `pulumi.RunError` or `Exception` with its text.
+        `decide` is called right before the registration and may block.
+
+        Raises:
+            pulumi.RunError: The engine is shutting down (the SDK may also raise `Exception` with its text).
         """
         monitor: Any = get_monitor()
         try:
@@ -42,7 +44,7 @@ class TopicParent:
     def _request(self, resource: TopicResource | AclResource) -> resource_pb2.RegisterResourceRequest:
         inputs = struct_pb2.Struct()
         inputs.update(resource.inputs)
-        own = _of_topic(resource) if isinstance(resource, TopicResource) else _of_acl(resource)
+        properties = _of_topic(resource) if isinstance(resource, TopicResource) else _of_acl(resource)
         hooks = [self.hook] if resource.guarded else []
         return resource_pb2.RegisterResourceRequest(
             name=resource.name,
@@ -55,7 +57,7 @@ class TopicParent:
             acceptSecrets=True,
             supportsPartialValues=True,
             supportsResultReporting=True,
-            **own,
+            **properties,
         )
 
 
@@ -70,5 +72,5 @@ def _of_topic(topic: TopicResource) -> dict[str, Any]:
 
 def _of_acl(acl: AclResource) -> dict[str, Any]:
     aliases = [acl.alias] if acl.alias is not None else []
-    # Said, for otherwise the component's protection would be the ACL's.
+    # Explicit, because otherwise the ACL inherits the component's protection.
     return {"type": ACL_TYPE, "protect": False, "importId": acl.import_id, "aliasURNs": aliases}

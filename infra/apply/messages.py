@@ -1,4 +1,4 @@
-"""What a preview says in words, beside the resources that Pulumi lists."""
+"""Log lines of a run: problems, and the plan of each application."""
 
 from collections.abc import Iterable
 
@@ -15,8 +15,8 @@ _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
 
-def tell_problems(problems: Iterable[Problem]) -> None:
-    """Log each problem for itself, errors first."""
+def log_problems(problems: Iterable[Problem]) -> None:
+    """Log each problem as one message, errors first."""
     ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
     for problem in ordered[:_MOST_PROBLEMS]:
         _LOG[problem.severity](problem_text(problem))
@@ -24,8 +24,8 @@ def tell_problems(problems: Iterable[Problem]) -> None:
         pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
 
 
-def tell_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
-    """Say what happens to one application, in the words of `headwater plan`; nothing when nothing does."""
+def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
+    """Log the plan of one application as `headwater plan` prints it, unless there is nothing to report."""
     is_quiet = not application.notes and not any(
         action.is_change or action.drift or action.note for action in application.actions
     )
@@ -33,8 +33,8 @@ def tell_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair
     if is_quiet:
         return
     lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()
-    lines += [f"  beside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
-    # What will be deleted is listed to the last topic, before it is.
+    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    # Topics to be deleted are always listed completely.
     is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
     more = len(lines) - _MOST_LINES
     if more > 0 and not is_ending:

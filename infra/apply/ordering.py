@@ -1,11 +1,11 @@
-"""The order of registration: wave by wave, a limited number of topics at a time.
+"""The order of registration: wave by wave, with a limited number of resources at a time.
 
-The engine answers a registration when it has carried it out. So a wave that is awaited has grown before the
-next one starts; `depends_on` would write every topic of a wave into the state of every topic of the next.
-More topics at a time would only wait in the engine, and all at once would be slower.
+The engine answers a registration after the operation. So when all answers of a wave are there, its topics are
+expanded, and the next wave starts. With `depends_on`, the state of every topic would list all topics of the
+wave before. More resources at a time would wait in the engine, and all at once would be slower.
 
-The first of those that the provider is asked about goes alone: it connects when it is first asked, and
-several that ask at that moment may find each other's connection half open ("broker not connected").
+The first resource is registered alone: the provider connects on its first request, and concurrent requests at
+that moment may fail with "broker not connected".
 """
 
 import asyncio
@@ -15,57 +15,57 @@ from itertools import groupby, islice
 import attrs
 import pulumi
 
-from infra.apply.component import InternalTopics
+from infra.apply.component import InternalTopics, TopicRecheck
 from infra.apply.engine import TopicParent
-from infra.apply.overtaking import SecondLook
 from infra.apply.registration import AclResource, TopicResource
 
 _AT_A_TIME = 64
 
 
 @attrs.frozen
-class _Due:
-    """A resource with what its registration needs."""
+class _Pending:
+    """A resource that is not registered yet, its parent, and the check before its registration."""
 
     resource: TopicResource | AclResource
     parent: TopicParent
-    look: SecondLook
+    recheck: TopicRecheck
 
     @property
-    def turn(self) -> tuple[bool, int]:
+    def position(self) -> tuple[bool, int]:
         return self.resource.is_settled, self.resource.wave
 
     def decide(self) -> TopicResource | AclResource:
-        """Return how the resource is registered as things are now."""
+        """Return how the resource is registered, after a recheck of a topic that expands."""
         resource = self.resource
-        if isinstance(resource, TopicResource) and resource.grows and not pulumi.runtime.is_dry_run():
-            return self.look.at(resource)
+        if isinstance(resource, TopicResource) and resource.expands and not pulumi.runtime.is_dry_run():
+            return self.recheck.current(resource)
         return resource
 
 
 async def register_all(components: Sequence[InternalTopics]) -> None:
     """Register topics and ACLs of all applications, after their repairs, and then record the setups.
 
-    Raises `pulumi.RunError` if one could not be set up.
+    Raises:
+        pulumi.RunError: A registration failed; the ones after it are skipped.
     """
-    due = [
-        _Due(resource, parent, component.second_look)
+    pending = [
+        _Pending(resource, parent, component.recheck)
         for component in components
         for parent in [await component.engine_parent()]
         for resource in component.registration.resources
     ]
-    resources = iter(sorted(due, key=lambda each: each.turn))
+    resources = iter(sorted(pending, key=lambda each: each.position))
     await _register(islice(resources, 1))
-    for _, wave in groupby(resources, key=lambda each: each.turn):
+    for _, wave in groupby(resources, key=lambda each: each.position):
         await asyncio.gather(*(_register(wave) for _ in range(_AT_A_TIME)))
     for component in components:
         await component.record()
 
 
-async def _register(resources: Iterator[_Due]) -> None:
-    """Register one after the other until there are no more; several do so from the same iterator."""
-    for due in resources:
-        if not await due.parent.register(due.decide):
+async def _register(resources: Iterator[_Pending]) -> None:
+    """Register the resources one by one; several tasks share the iterator."""
+    for pending in resources:
+        if not await pending.parent.register(pending.decide):
             raise pulumi.RunError(
-                f"{due.resource.name} could not be set up; what comes after it is left as it is"
+                f"{pending.resource.name} could not be set up; resources after it are unchanged"
             )

@@ -1,4 +1,4 @@
-"""Everything before the first registration: one snapshot, the pure compiler and planner, all problems."""
+"""The plan of a stack: read the cluster once, compile the documents, plan, and collect all problems."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from infra.planner import ActionKind, Plan, plan
 
 @attrs.frozen
 class Planned:
-    """`plan` is None when the cluster could not be read. `problems` are those of the settings, too."""
+    """`plan` is None if the cluster could not be read; `problems` include those of the settings."""
 
     plan: Plan | None
     problems: tuple[Problem, ...]
@@ -27,7 +27,7 @@ def plan_stack(
     state: StackState,
     reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
 ) -> Planned:
-    """Read the cluster once and decide; raises nothing for what a user can put right."""
+    """Return the plan; errors that a user can fix are in `problems`."""
     started = time.monotonic()
     if settings.connection is None:
         return Planned(None, settings.problems)
@@ -63,5 +63,5 @@ def _unknown_replication(planned: Plan) -> Iterator[Problem]:
 
 
 def _without_removals(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """A document that cannot be read is no document that was removed."""
+    """Drop `ApplicationRemoved`: the document of that application may be an unreadable one."""
     return tuple(problem for problem in problems if problem.code is not ProblemCode.APPLICATION_REMOVED)

@@ -1,6 +1,6 @@
-"""The Pulumi program: everything is decided first, registration comes last.
+"""The Pulumi program: plan first, report all problems, then register the resources.
 
-A problem found after the first registration would come too late: with `--skip-preview` topics had changed.
+A problem must be found before the first registration, because `--skip-preview` changes topics at once.
 """
 
 import asyncio
@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pulumi
-import pulumi_kafka
 from pulumi.runtime.config import CONFIG
 from tenacity import retry, stop_after_attempt, wait_exponential
 
 from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
 from infra.apply.guard import deletion_guard
-from infra.apply.messages import tell_plan, tell_problems
+from infra.apply.messages import log_plan, log_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
-from infra.apply.provider_connection import connect_for_deletions
+from infra.apply.provider import connect_for_deletions, kafka_provider
 from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState, acl_name
 from infra.model.problems import Problem, errors
@@ -28,11 +27,10 @@ from infra.planner import ActionKind, ApplicationPlan, Plan
 from infra.planner.acls import AclActionKind
 
 _NAMESPACE = "headwater:"
-_SECRETS = frozenset({"sasl_password", "client_key", "client_key_passphrase"})
 
 
 async def run_program() -> None:
-    """Deploy what the stack's configuration says. To be handed to `pulumi.run`."""
+    """Deploy the stack of the current Pulumi run; the argument for `pulumi.run`."""
     await deploy(configured_settings())
 
 
@@ -43,22 +41,29 @@ async def deploy(
     reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
     writer_for: Callable[[Connection], ClusterWriter] = KafkaClusterWriter,
 ) -> Mapping[str, InternalTopics]:
-    """Plan and, if there is no problem, register; return application id → component.
+    """Plan and, if there is no error, register all resources; return application id → component.
 
-    Any Pulumi program may await this once, in what it hands to `pulumi.run`; `opts` go to the components.
-    Raises `pulumi.RunError` before the first registration if anything is wrong, each problem being told
-    beforehand.
+    Any Pulumi program can await this once inside `pulumi.run`.
+
+    Args:
+        settings: The settings of the stack.
+        opts: Resource options for the components.
+        reader_for: Makes the reader of a cluster.
+        writer_for: Makes the writer of a cluster.
+
+    Raises:
+        pulumi.RunError: There are errors, which are logged before, or a registration failed.
     """
     state = await read_stack_state()
     planned = plan_stack(settings, state, reader_for)
-    tell_problems(planned.problems)
+    log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal(planned.problems))
     writer = writer_for(settings.connection)
-    # Not in a preview: whoever reviews a change need not be allowed to make it.
+    # Not in a preview: the user who reviews a change may lack the permission to make it.
     denied = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(writer.denials, planned.plan)
     if denied:
-        tell_problems(denied)
+        log_problems(denied)
         raise pulumi.RunError(_refusal(denied))
     target = Target(
         provider=kafka_provider(settings.connection),
@@ -73,11 +78,11 @@ async def deploy(
 
 
 def configured_settings() -> StackSettings:
-    """Read the stack's `headwater:` keys."""
-    every = {**pulumi.runtime.get_config_env(), **CONFIG.get()}
-    keys = [key for key in every if key.startswith(_NAMESPACE)]
+    """Return the settings in the `headwater:` keys of the current stack."""
+    config = {**pulumi.runtime.get_config_env(), **CONFIG.get()}
+    keys = [key for key in config if key.startswith(_NAMESPACE)]
     return stack_settings(
-        {key.removeprefix(_NAMESPACE): str(every[key]) for key in keys},
+        {key.removeprefix(_NAMESPACE): str(config[key]) for key in keys},
         secrets=[key.removeprefix(_NAMESPACE) for key in keys if pulumi.runtime.is_config_secret(key)],
         environment=os.environ,
         file=f"Pulumi.{pulumi.get_stack()}.yaml",
@@ -85,8 +90,8 @@ def configured_settings() -> StackSettings:
 
 
 async def read_stack_state() -> StackState:
-    """Read what earlier runs left behind; the stack's own state is the record."""
-    # In a backend of files this is the file that the engine writes when it registers the stack.
+    """Return the records of earlier runs, read from the stack's own state."""
+    # A file backend has no state before the engine has registered the stack.
     if stack := pulumi.runtime.get_root_resource():
         await stack.urn.future()
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
@@ -100,16 +105,9 @@ async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]
     return answer
 
 
-def kafka_provider(connection: Connection) -> pulumi_kafka.Provider:
-    """Return the provider for `connection`; its secrets are secrets in the state, too."""
-    arguments = connection.provider()
-    secrets = {name: pulumi.Output.secret(arguments[name]) for name in _SECRETS & arguments.keys()}
-    return pulumi_kafka.Provider("kafka", **{**arguments, **secrets})
-
-
 def _components(plan: Plan, target: Target, opts: pulumi.ResourceOptions | None) -> list[InternalTopics]:
-    """Register a component for each application that keeps a resource, and say what happens to each."""
-    # Always there: the engine asks it about resources that this run does not register.
+    """Register a component for each application with resources, and log the plan of each application."""
+    # Always registered: the engine also calls it for resources that this run does not register.
     guard = deletion_guard(set(_deletable(plan)))
     components = {
         application.application_id: InternalTopics(application, target, guard, opts)
@@ -118,12 +116,12 @@ def _components(plan: Plan, target: Target, opts: pulumi.ResourceOptions | None)
     }
     for application in plan.applications:
         component = components.get(application.application_id)
-        tell_plan(plan, application, component.registration.repairs if component else ())
+        log_plan(plan, application, component.registration.repairs if component else ())
     return list(components.values())
 
 
 def _deletable(plan: Plan) -> Iterator[str]:
-    """Yield the names of topics and ACLs that the plan removes."""
+    """Yield the names of topics and ACLs that the plan deletes."""
     yield from (action.name for action in plan.actions if action.kind is ActionKind.DELETE)
     for application in plan.applications:
         revoked = (action.acl for action in application.acls if action.kind is AclActionKind.REVOKE)
@@ -131,7 +129,7 @@ def _deletable(plan: Plan) -> Iterator[str]:
 
 
 def _is_deleted(application: ApplicationPlan) -> bool:
-    """Whether nothing of the application is left to register."""
+    """Whether the application has no resources left to register."""
     is_retired = application.recorded is not None and application.recorded.retired
     is_last = application.compiled is None and is_retired
     return is_last and all(action.kind is ActionKind.DELETE for action in application.actions)
@@ -139,4 +137,4 @@ def _is_deleted(application: ApplicationPlan) -> bool:
 
 def _refusal(problems: Iterable[Problem]) -> str:
     count = len(errors(problems))
-    return f"nothing was changed: {count} problem{'s' if count != 1 else ''}, told above"
+    return f"nothing was changed: {count} problem{'s' if count != 1 else ''}, listed above"

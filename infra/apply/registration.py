@@ -1,9 +1,11 @@
-"""What Pulumi is told of each topic, and what has to be done beside it.
+"""Decide how each topic and ACL is registered with Pulumi, and which changes Headwater makes itself.
 
-Pulumi compares a topic with its own state, not with the cluster. So whatever the plan keeps is left out of
-the comparison (`ignored`), and whatever the plan changes although the state has it right already is a
-`Repair`: Pulumi cannot see it. Nor can it change a topic of which the state would still be wrong afterwards:
-the provider waits in vain for the cluster to agree with the state.
+Pulumi compares a topic with its own state, not with the cluster. So the properties that the plan keeps are
+left out of the comparison (`ignored`). A change that the state already contains is invisible to Pulumi, so
+Headwater makes it itself (`Repair`). It also makes the changes of a topic whose state would still differ from
+the cluster afterwards, because the provider would wait until a timeout for the two to agree.
+
+Pulumi cannot update an ACL: it creates an ACL, and deletes it when it is no longer registered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,20 +13,23 @@ from typing import Any
 
 import attrs
 
-from infra.apply.stack_state import StackState, TopicInState
+from infra.apply.stack_state import StackState, TopicInState, acl_inputs, acl_name
 from infra.model.acls import Acl
-from infra.planner import ActionKind, TopicAction
+from infra.planner import ActionKind, ApplicationPlan, TopicAction
+from infra.planner.acls import AclAction, AclActionKind
 
 _ALL = ("partitions", "replicationFactor", "config")
+_SEPARATOR = "|"
+"""The separator in the provider's ACL ids; the document schema does not allow it in principals."""
 
 
 @attrs.frozen(kw_only=True)
 class TopicResource:
-    """How a topic is registered. `inputs` are the provider's; of those in `ignored` the state keeps its own.
+    """How a topic is registered. For the `inputs` in `ignored`, the state keeps its own values.
 
-    `is_settled` = it is in the state and stays as it is there: the provider need not ask the cluster.
-    `protect` refuses deletion and replacement, `retain` makes even a deletion that gets through leave the
-    topic alone, `guarded` binds the hook that refuses what the plan does not delete.
+    `is_settled`: the topic is in the state and does not change, so the provider does not ask the cluster.
+    `protect` makes Pulumi refuse deletion and replacement. `retain` makes Pulumi drop a deleted resource from
+    the state without deleting the topic. `guarded` binds the hook that refuses deletions outside the plan.
     """
 
     name: str
@@ -38,18 +43,19 @@ class TopicResource:
     is_settled: bool = False
 
     @property
-    def grows(self) -> bool:
-        """Whether the provider is to add partitions to a topic that exists."""
+    def expands(self) -> bool:
+        """Whether the provider adds partitions to a topic that exists."""
         return self.is_live and "partitions" not in self.ignored
 
 
 @attrs.frozen(kw_only=True)
 class AclResource:
-    """How an ACL is registered: it is not protected, for to drop it is to revoke it.
+    """How an ACL is registered. It is not protected: Pulumi revokes an ACL by deleting its resource.
 
-    `import_id` is how the provider finds one that exists, empty to make one; `retain` makes its deletion
-    leave the ACL alone; `alias` is the URN that it has in the state, if that changes. `guarded` binds the
-    hook that refuses what the plan does not revoke. `is_settled` = it is in the state already.
+    `import_id` identifies an existing ACL for the provider; it is empty if the ACL is to be created. `retain`
+    makes Pulumi drop a deleted resource without revoking the ACL. `alias` is its URN in the state if the URN
+    changes. `guarded` binds the hook that refuses deletions outside the plan. `is_settled`: the ACL is in the
+    state already.
     """
 
     name: str
@@ -64,10 +70,11 @@ class AclResource:
 
 @attrs.frozen(kw_only=True)
 class Repair:
-    """A change of the cluster alone. `partitions` and `config` say what to reach; config values None = unset.
+    """A change that Headwater makes on the cluster without Pulumi; `text` describes it in a preview.
 
-    With `create` the topic is made anew, else `partitions` None = as they are. With `acl` it is no topic that
-    is repaired: the ACL is granted again.
+    With `create` the topic is re-created. Otherwise `partitions` is its new count (None: unchanged), and
+    `config` has the settings to change (value None: reset to the broker's default). With `acl` the ACL is
+    granted again and no topic is changed.
     """
 
     name: str
@@ -81,7 +88,7 @@ class Repair:
 
 @attrs.frozen
 class Registration:
-    """All of one application. `released` are topics in the state that the run leaves unprotected."""
+    """The resources and repairs of one application; `released` are topics in the state without protection."""
 
     topics: tuple[TopicResource, ...]
     repairs: tuple[Repair, ...]
@@ -94,40 +101,56 @@ class Registration:
 
 
 def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
-    """Decide how the topics of one application are registered."""
+    """Return how the topics of one application are registered, and the repairs."""
     topics: list[TopicResource] = []
     repairs: list[Repair] = []
     released: set[str] = set()
     for action in actions:
-        held = state.topics.get(action.name)
+        in_state = state.topics.get(action.name)
         if action.kind is ActionKind.RELEASE:
-            if held is not None:
+            if in_state is not None:
                 released.add(action.name)
                 if action.name not in state.released:
-                    topics.append(_let_go(action, held))
+                    topics.append(_released(action, in_state))
         elif action.kind is not ActionKind.DELETE:
-            topics.append(_resource(action, held))
-            repairs.extend(_repair(action, held))
+            topics.append(_resource(action, in_state))
+            repairs.extend(_repair(action, in_state))
     return Registration(tuple(topics), tuple(repairs), frozenset(released))
 
 
-def register_grown(action: TopicAction, live_partitions: int, state: StackState) -> Registration:
-    """Decide again about a topic that has `live_partitions` by now."""
+def register_expanded(action: TopicAction, live_partitions: int, state: StackState) -> Registration:
+    """Return how a topic is registered that another client has expanded to `live_partitions`.
+
+    Raises:
+        ValueError: The topic did not exist when the plan was made.
+    """
     if action.live is None:
         raise ValueError(action.name)
-    grown = attrs.evolve(
+    expanded = attrs.evolve(
         action,
         live=attrs.evolve(action.live, partitions=live_partitions),
         partitions=max(action.partitions, live_partitions),
     )
-    return register([grown], state)
+    return register([expanded], state)
 
 
-def _let_go(action: TopicAction, held: TopicInState) -> TopicResource:
-    """Pulumi drops a protected topic from its state in two steps only: this is the first."""
+def with_acls(registration: Registration, planned: ApplicationPlan, state: StackState) -> Registration:
+    """Return `registration` with the ACLs of an application, and the repairs that grant lost ones again."""
+    declared = [action for action in planned.acls if action.kind is not AclActionKind.REVOKE]
+    lost = [action.acl for action in planned.acls if action.kind is AclActionKind.RESTORE]
+    repairs = (Repair(name=acl.text, acl=acl, text="grant again") for acl in lost)
+    return attrs.evolve(
+        registration,
+        acls=tuple(_acl(action, planned.application_id, state) for action in declared),
+        repairs=(*registration.repairs, *repairs),
+    )
+
+
+def _released(action: TopicAction, in_state: TopicInState) -> TopicResource:
+    """Register a topic unprotected: Pulumi can drop it from the state in the next run."""
     return TopicResource(
         name=action.name,
-        inputs=_inputs(attrs.evolve(action, partitions=held.partitions)),
+        inputs=_inputs(attrs.evolve(action, partitions=in_state.partitions)),
         is_live=action.live is not None,
         ignored=_ALL,
         protect=False,
@@ -136,9 +159,9 @@ def _let_go(action: TopicAction, held: TopicInState) -> TopicResource:
     )
 
 
-def _resource(action: TopicAction, held: TopicInState | None) -> TopicResource:
+def _resource(action: TopicAction, in_state: TopicInState | None) -> TopicResource:
     is_retired = action.kind is ActionKind.RETIRE
-    ignored = _ignored(action, held)
+    ignored = _ignored(action, in_state)
     return TopicResource(
         name=action.name,
         inputs=_inputs(action),
@@ -147,7 +170,7 @@ def _resource(action: TopicAction, held: TopicInState | None) -> TopicResource:
         protect=not is_retired,
         retain=not is_retired,
         wave=action.wave,
-        is_settled=held is not None and ignored == _ALL,
+        is_settled=in_state is not None and ignored == _ALL,
     )
 
 
@@ -155,42 +178,44 @@ def _inputs(action: TopicAction) -> dict[str, Any]:
     return {
         "name": action.name,
         "partitions": action.partitions,
-        # The provider takes no -1; for topics that exist the factor is ignored anyway.
+        # The provider does not accept -1; for topics that exist the factor is ignored.
         "replicationFactor": max(action.replication_factor, 1),
         "config": dict(action.config),
     }
 
 
-def _ignored(action: TopicAction, held: TopicInState | None) -> tuple[str, ...]:
+def _ignored(action: TopicAction, in_state: TopicInState | None) -> tuple[str, ...]:
     if action.live is None:
-        return () if held is None else _ALL
-    if not (_grows_visibly(action, held) or _changes_visibly(action, held)):
+        return () if in_state is None else _ALL
+    if not (_pulumi_expands(action, in_state) or _pulumi_reconfigures(action, in_state)):
         return _ALL
-    # The provider writes the whole config with every update, so it must not be an old one.
-    return ("replicationFactor",) if _grows_visibly(action, held) else ("partitions", "replicationFactor")
-
-
-def _grows_visibly(action: TopicAction, held: TopicInState | None) -> bool:
-    return action.added_partitions > 0 and (
-        held is None or (held.partitions < action.partitions and _has_its_replicas(action, held))
+    # The provider writes the whole config with every update, so it must be the current one.
+    return (
+        ("replicationFactor",) if _pulumi_expands(action, in_state) else ("partitions", "replicationFactor")
     )
 
 
-def _changes_visibly(action: TopicAction, held: TopicInState | None) -> bool:
-    if not action.changes or held is None:
+def _pulumi_expands(action: TopicAction, in_state: TopicInState | None) -> bool:
+    return action.added_partitions > 0 and (
+        in_state is None or (in_state.partitions < action.partitions and _has_same_replicas(action, in_state))
+    )
+
+
+def _pulumi_reconfigures(action: TopicAction, in_state: TopicInState | None) -> bool:
+    if not action.changes or in_state is None:
         return bool(action.changes)
-    agrees = held.partitions == action.partitions and _has_its_replicas(action, held)
-    may_write = agrees or _grows_visibly(action, held)
-    return may_write and all(held.config.get(change.key) != change.wanted for change in action.changes)
+    agrees = in_state.partitions == action.partitions and _has_same_replicas(action, in_state)
+    may_write = agrees or _pulumi_expands(action, in_state)
+    return may_write and all(in_state.config.get(change.key) != change.wanted for change in action.changes)
 
 
-def _has_its_replicas(action: TopicAction, held: TopicInState) -> bool:
-    """Whether the replicas are still as many as the state has them: updates leave them alone."""
-    return action.live is None or held.replication_factor in (None, action.live.replication_factor)
+def _has_same_replicas(action: TopicAction, in_state: TopicInState) -> bool:
+    """Whether the topic has the number of replicas of the state; updates do not change replicas."""
+    return action.live is None or in_state.replication_factor in (None, action.live.replication_factor)
 
 
-def _repair(action: TopicAction, held: TopicInState | None) -> Iterable[Repair]:
-    if held is None:
+def _repair(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repair]:
+    if in_state is None:
         return
     if action.live is None:
         yield Repair(
@@ -199,22 +224,38 @@ def _repair(action: TopicAction, held: TopicInState | None) -> Iterable[Repair]:
             partitions=action.partitions,
             replication_factor=action.replication_factor,
             config=dict(action.config),
-            text=f"create again with {action.partitions} partitions",
+            text=f"re-create with {action.partitions} partitions",
         )
         return
-    grows = action.added_partitions > 0 and not _grows_visibly(action, held)
-    written = _grows_visibly(action, held) or _changes_visibly(action, held)
-    changes = () if written else action.changes
-    if grows or changes:
-        growth = [f"partitions {action.live.partitions} -> {action.partitions}"] if grows else []
+    expands = action.added_partitions > 0 and not _pulumi_expands(action, in_state)
+    is_written = _pulumi_expands(action, in_state) or _pulumi_reconfigures(action, in_state)
+    changes = () if is_written else action.changes
+    if expands or changes:
+        expansion = [f"partitions {action.live.partitions} -> {action.partitions}"] if expands else []
         settings = [f"{c.key} {_shown(c.live)} -> {_shown(c.wanted)}" for c in changes]
         yield Repair(
             name=action.name,
-            partitions=action.partitions if grows else None,
+            partitions=action.partitions if expands else None,
             config={change.key: change.wanted for change in changes},
-            text=", ".join((*growth, *settings)),
+            text=", ".join((*expansion, *settings)),
         )
 
 
 def _shown(value: str | None) -> str:
     return "unset" if value is None else value
+
+
+def _acl(action: AclAction, application_id: str, state: StackState) -> AclResource:
+    acl, name = action.acl, acl_name(application_id, action.acl)
+    in_state = state.acls.get(acl)
+    parts = acl_inputs(acl)
+    is_released = action.kind is AclActionKind.RELEASE
+    return AclResource(
+        name=name,
+        inputs=parts,
+        import_id=_SEPARATOR.join(parts.values()) if action.kind is AclActionKind.ADOPT else "",
+        retain=is_released,
+        guarded=not is_released,
+        is_settled=in_state is not None,
+        alias=in_state if in_state is not None and in_state.split("::", maxsplit=3)[3] != name else None,
+    )

@@ -1,22 +1,25 @@
-"""What one stack is told: which cluster, which documents, which limits."""
+"""The settings of a stack: its cluster, documents, limits, and the switches of `headwater:setup`."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
-from infra.apply.setup_switches import switched
 from infra.apply.stack_config import StackConfig
+from infra.model.acls import AclDeclaration
 from infra.model.policies import BlastRadius, Effect, Policy
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
-from infra.model.topology import TopologyDocument
+from infra.model.topology import Application, Lifecycle, TopologyDocument
 from infra.observe import Connection
 from infra.planner import PlanPolicy
 from infra.spec import load_documents
+from infra.spec.durations import read_duration
 from infra.spec.files import find
 from infra.spec.policies import load_policies
+from infra.spec.schema import document_schema, matches
 
-# Key → the environment variable that says the same (`infra.observe.environment`).
+# Key → the environment variable for the same setting (`infra.observe.environment`).
 _CONNECTION = {
     "bootstrapServers": "HEADWATER_BOOTSTRAP_SERVERS",
     "securityProtocol": "HEADWATER_SECURITY_PROTOCOL",
@@ -38,18 +41,25 @@ _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.A
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "setup")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
+_FLAGS = {
+    "adopt": "adopt",
+    "ifIncomplete": "if_incomplete",
+    "reinitialize": "reinitialize",
+    "allowUnsafeExpansion": "allow_unsafe_expansion",
+}
+_SWITCHES = (*_FLAGS, "timeout", "lifecycle", "principals")
 
 
 @attrs.frozen(kw_only=True)
 class StackSettings:
-    """`documents` are those that could be read. Nothing is registered if a problem is an error."""
+    """The settings of a stack and its readable documents. If a problem is an error, nothing is registered."""
 
     connection: Connection | None
     documents: tuple[TopologyDocument, ...]
     policy: PlanPolicy
     problems: tuple[Problem, ...] = ()
     are_documents_complete: bool = True
-    """Whether every file could be read: else an application without a document may have a faulty one."""
+    """Whether all files could be read. If not, a missing application may be in an unreadable file."""
 
 
 def stack_settings(
@@ -59,43 +69,62 @@ def stack_settings(
     environment: Mapping[str, str],
     file: str = "Pulumi.yaml",
 ) -> StackSettings:
-    """Read a stack's settings and its documents; raises nothing.
+    """Return a stack's settings and documents; errors are in `problems`.
 
-    `values` are the stack's keys without their namespace, `secrets` those of them that are encrypted, `file`
-    is where they stand. What the stack does not say about the connection is taken from `environment`.
+    Args:
+        values: The stack's keys without namespace, and their values.
+        secrets: The keys that are encrypted.
+        environment: The source of connection settings that the stack does not have.
+        file: The file of the settings, for locations.
     """
     config = stack_config(values, secrets=secrets, file=file)
     paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
     connection = _connection(config, environment)
-    policy, in_policies = plan_policy(config)
-    documents = switched(loaded.documents, config)
+    policy, policy_problems = plan_policy(config)
+    documents = with_switches(loaded.documents, config)
     return StackSettings(
         connection=connection,
         documents=documents,
         policy=policy,
-        problems=(*config.problems, *in_policies, *loaded.problems, *map(_no_documents, empty)),
+        problems=(*config.problems, *policy_problems, *loaded.problems, *map(_no_documents, empty)),
         are_documents_complete=not errors(loaded.problems),
     )
 
 
 def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: str) -> StackConfig:
-    """Return access to a stack's settings; what is none becomes a problem."""
+    """Return typed access to a stack's settings; unknown keys are problems."""
     config = StackConfig(values, secrets=secrets, file=file)
     config.check_keys((*_CONNECTION, *_OTHERS))
     return config
 
 
 def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, tuple[Problem, ...]]:
-    """Return what a stack allows, and what is wrong with its policy files; `folder` is the project's."""
+    """Return a stack's limits and policies, and the problems of its policy files; `folder` is their base."""
     declared = load_policies([folder / path for path in config.texts("policies")])
     policies = (*_limits(config), *declared.policies)
     return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
 
 
+def with_switches(
+    documents: Sequence[TopologyDocument], config: StackConfig, *, are_all: bool = True
+) -> tuple[TopologyDocument, ...]:
+    """Return the documents with the switches of `headwater:setup` applied; problems are added to `config`.
+
+    `are_all` says that these are all documents of the stack, so that a switch for any other is an error.
+    """
+    switches = config.mapping("setup")
+    ids = {document.application.id for document in documents}
+    for id_ in sorted(switches.keys() - ids) if are_all else ():
+        config.problems.append(config.unknown(f"setup.{id_}", ids, what="an application of this stack"))
+    return tuple(
+        _with_switches(document, switches.get(document.application.id), config) for document in documents
+    )
+
+
 def _limits(config: StackConfig) -> Iterator[Policy]:
-    """The limits that a stack sets by keys of its own are policies like those of a file."""
+    """Yield a policy for each limit that the stack sets with its own key."""
     for key, effect in _LIMITS.items():
         limit = config.count(key)
         if limit is not None:
@@ -104,27 +133,27 @@ def _limits(config: StackConfig) -> Iterator[Policy]:
 
 
 def _no_documents(folder: Path) -> Problem:
-    """Not an error: the last application of a stack may have been let go of."""
+    """Return a warning, not an error: the last application of a stack may have been released."""
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
-        summary=f"There is no topology document in {folder}.",
+        summary=f"No topology documents found in {folder}.",
         expected="*.yaml, *.yml or *.json",
         found="an empty folder",
-        why="The stack has no application.",
-        fix="Put documents there, or name other places in headwater:documents.",
+        why="The stack has no applications.",
+        fix="Add documents to the folder, or set headwater:documents to other files or folders.",
         location=Location(str(folder)),
         severity=Severity.WARNING,
     )
 
 
 def _connection(config: StackConfig, environment: Mapping[str, str]) -> Connection | None:
-    said = {variable: _text(config, key) for key, variable in _CONNECTION.items()}
+    configured = {variable: _text(config, key) for key, variable in _CONNECTION.items()}
     try:
         return Connection.from_environment(
-            {**environment, **{variable: text for variable, text in said.items() if text is not None}}
+            {**environment, **{variable: text for variable, text in configured.items() if text is not None}}
         )
     except ProblemsError as error:
-        config.problems.extend(map(_in_terms_of_keys, error.problems))
+        config.problems.extend(map(_with_key_names, error.problems))
         return None
 
 
@@ -132,9 +161,75 @@ def _text(config: StackConfig, key: str) -> str | None:
     return (",".join(config.texts(key)) or None) if key in _LISTS else config.text(key)
 
 
-def _in_terms_of_keys(problem: Problem) -> Problem:
-    """A person who wrote `headwater:caCert` does not know `HEADWATER_CA_CERT`."""
+def _with_key_names(problem: Problem) -> Problem:
+    """Name the stack's keys instead of environment variables: `headwater:caCert` for `HEADWATER_CA_CERT`."""
     summary, fix = problem.summary, problem.fix
     for key, variable in _CONNECTION.items():
         summary, fix = (text.replace(variable, f"headwater:{key}") for text in (summary, fix))
     return attrs.evolve(problem, summary=summary, fix=fix)
+
+
+def _with_switches(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:
+    if switches is None:
+        return document
+    application = document.application
+    key = f"setup.{application.id}"
+    if not isinstance(switches, dict):
+        config.problems.append(config.invalid(key, "a mapping", str(switches)))
+        return document
+    for unknown in sorted(switches.keys() - set(_SWITCHES)):
+        config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a switch"))
+    flags = {
+        _FLAGS[name]: _flag(f"{key}.{name}", switches[name], config) for name in switches.keys() & _FLAGS
+    }
+    setup = attrs.evolve(application.setup, **flags)
+    if "timeout" in switches:
+        setup = attrs.evolve(setup, timeout_ms=_timeout(f"{key}.timeout", switches["timeout"], config))
+    lifecycle = _lifecycle(f"{key}.lifecycle", switches, config) or application.lifecycle
+    acls = _acls(f"{key}.principals", application, switches, config)
+    changed = attrs.evolve(application, setup=setup, lifecycle=lifecycle, acls=acls)
+    return attrs.evolve(document, application=changed)
+
+
+def _flag(key: str, value: object, config: StackConfig) -> bool:
+    # `pulumi config set --path` stores true and false as booleans; older versions store texts.
+    if value not in (True, False, "true", "false"):
+        config.problems.append(config.invalid(key, "true or false", str(value)))
+    return value in (True, "true")
+
+
+def _timeout(key: str, value: object, config: StackConfig) -> int:
+    duration = read_duration(value) or 0
+    if not duration:
+        config.problems.append(config.invalid(key, "a duration such as 60s", str(value)))
+    return duration
+
+
+def _acls(
+    key: str, application: Application, switches: Mapping[str, Any], config: StackConfig
+) -> AclDeclaration | None:
+    """Return the ACLs with the stack's principals; an empty list means no ACLs in this stack."""
+    if "principals" not in switches:
+        return application.acls
+    names = switches["principals"]
+    if not isinstance(names, list) or not all(_is_principal(name) for name in names):
+        config.problems.append(config.invalid(key, "a list of principals such as User:orders", str(names)))
+        return application.acls
+    declared = application.acls or AclDeclaration((), application.at)
+    return attrs.evolve(declared, principals=tuple(names)) if names else None
+
+
+def _is_principal(name: object) -> bool:
+    pattern = document_schema()["$defs"]["principal"]["pattern"]
+    return isinstance(name, str) and matches(pattern, name)
+
+
+def _lifecycle(key: str, switches: Mapping[str, Any], config: StackConfig) -> Lifecycle | None:
+    if "lifecycle" not in switches:
+        return None
+    try:
+        return Lifecycle(switches["lifecycle"])
+    except ValueError:
+        allowed = ", ".join(lifecycle.value for lifecycle in Lifecycle)
+        config.problems.append(config.invalid(key, f"one of {allowed}", str(switches["lifecycle"])))
+        return None

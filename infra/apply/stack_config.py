@@ -1,4 +1,4 @@
-"""The `headwater:` keys of `Pulumi.<stack>.yaml`, read one by one; what cannot be read becomes a problem."""
+"""Typed access to the `headwater:` keys of `Pulumi.<stack>.yaml`; unreadable values become problems."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -13,7 +13,7 @@ SECRETS = frozenset({"saslPassword", "clientKey", "clientKeyPassphrase"})
 
 
 class StackConfig:
-    """Typed access to `values`, key without namespace → text as Pulumi hands it over; collects problems."""
+    """Typed access to `values` (key without namespace → text from Pulumi); collects `problems`."""
 
     def __init__(self, values: Mapping[str, str], *, secrets: Collection[str], file: str) -> None:
         self._values = values
@@ -21,7 +21,7 @@ class StackConfig:
         self.problems: list[Problem] = [
             self.problem(
                 key,
-                f"{key} is a secret and stands in {file} for everybody to read.",
+                f"{key} is a secret, but {file} contains it in plain text.",
                 expected="a secret",
                 found="plain text",
                 fix=f"Run `pulumi config set --secret headwater:{key}`, and change the secret itself if the "
@@ -39,7 +39,7 @@ class StackConfig:
         return self._values.get(key)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list, or the parts of a text between commas."""
+        """Return the items of a JSON list, or of a list separated by commas."""
         value = self._values.get(key, "")
         if value.startswith("["):
             items = self._read(key, _list_of_texts, "a list of texts") or []
@@ -59,10 +59,10 @@ class StackConfig:
         try:
             return read(value)
         except ValueError:
-            self.problems.append(self.unfit(key, expected, value))
+            self.problems.append(self.invalid(key, expected, value))
             return None
 
-    def unfit(self, key: str, expected: str, found: str) -> Problem:
+    def invalid(self, key: str, expected: str, found: str) -> Problem:
         return self.problem(
             key,
             f"headwater:{key} is not {expected}.",
@@ -96,9 +96,9 @@ class StackConfig:
             summary=summary,
             expected=expected,
             found=found,
-            why="A run must do what its settings say, so it does nothing while they are in doubt."
+            why="Headwater does not run with settings that it cannot read."
             if severity is Severity.ERROR
-            else "Whoever can read the file, or its history, can use the cluster in your name.",
+            else "Everyone who can read the file or its history can access the cluster with it.",
             fix=fix,
             location=Location(self.file, pointer=f"/config/headwater:{key.replace('.', '/')}"),
             severity=severity,
@@ -122,5 +122,5 @@ def _list_of_texts(text: str) -> list[str]:
 def _mapping(text: str) -> Mapping[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
-        raise ValueError(text)  # noqa: TRY004 - told to the user like any other unfit value
+        raise ValueError(text)  # noqa: TRY004 - reported to the user like any other invalid value
     return value

@@ -1,4 +1,4 @@
-"""What the stack's own state says: recorded setups, what an unfinished run began, the topics held."""
+"""The state of a stack: setup records, the intentions of unfinished runs, topics and ACLs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ Properties = Mapping[str, Any]
 
 @attrs.frozen
 class TopicInState:
-    """A topic as Pulumi last saw it. Pulumi compares with this, not with the cluster."""
+    """A topic in the state, with which Pulumi compares; it may differ from the cluster."""
 
     partitions: int
     config: Mapping[str, str]
@@ -27,7 +27,7 @@ class TopicInState:
 
 @attrs.frozen
 class Repaired:
-    """The latest repair of an application: how many there were so far, what this one did to each topic."""
+    """How many runs have repaired an application; `texts` are the repairs of the latest, by topic."""
 
     times: int = 0
     texts: Mapping[str, str] = attrs.field(factory=dict)
@@ -35,9 +35,9 @@ class Repaired:
 
 @attrs.frozen
 class StackState:
-    """`topics` are those in the state by name; of these `released` lost their protection in an earlier run.
+    """`records` and `repairs` by application id, `topics` by name, `acls` with their URNs.
 
-    `records` and `repairs` are by application id. `acls` are those in the state with their URNs.
+    `released` are topics that lost their protection in an earlier run.
     """
 
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
@@ -48,15 +48,15 @@ class StackState:
 
     @classmethod
     def of(cls, resources: Mapping[str, Properties]) -> "StackState":
-        """Read the answer of `readStackResourceOutputs`: URN → `type` and `outputs`."""
+        """Read the result of `readStackResourceOutputs`: URN → `type` and `outputs`."""
         finished = dict(_outputs(resources, COMPONENT_TYPE))
-        begun = dict(_outputs(resources, SETUP_TYPE))
+        started = dict(_outputs(resources, SETUP_TYPE))
         acls = dict(_acls(resources))
         return cls(
             records={
                 id_: record
-                for id_ in {**finished, **begun}
-                if (record := _record(id_, finished.get(id_, {}), begun.get(id_, {}), acls)) is not None
+                for id_ in {**finished, **started}
+                if (record := _record(id_, finished.get(id_, {}), started.get(id_, {}), acls)) is not None
             },
             topics={
                 name: _topic(outputs)
@@ -67,14 +67,14 @@ class StackState:
             ),
             repairs={
                 id_: Repaired(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
-                for id_, outputs in begun.items()
+                for id_, outputs in started.items()
             },
             acls={acl: urn for acl, (_, urn) in acls.items()},
         )
 
 
 def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
-    """Return what a component remembers of its application when its run has finished."""
+    """Return the outputs of a component that record a finished setup."""
     if record is None:
         return {}
     return {
@@ -115,12 +115,12 @@ def _topic(outputs: Properties) -> TopicInState:
 
 
 def acl_name(application_id: str, acl: Acl) -> str:
-    """Return the name of an ACL's resource; the application's id stands before the slash."""
+    """Return the resource name of an ACL: application id, slash, ACL."""
     return f"{application_id}/{acl.text}"
 
 
 def acl_inputs(acl: Acl) -> dict[str, str]:
-    """Return what the provider is told of an ACL."""
+    """Return the provider's inputs for an ACL."""
     return {
         "aclPrincipal": acl.principal,
         "aclHost": acl.host,
@@ -153,13 +153,13 @@ def _acl(outputs: Properties) -> Acl:
 
 
 def _record(
-    id_: str, finished: Properties, begun: Properties, acls: Mapping[Acl, tuple[str, str]]
+    id_: str, finished: Properties, started: Properties, acls: Mapping[Acl, tuple[str, str]]
 ) -> SetupRecord | None:
     if finished and "topics" not in finished:
         return None
     return SetupRecord(
         application_id=id_,
-        topics={**_topics(begun), **_topics(finished)},
+        topics={**_topics(started), **_topics(finished)},
         initial_processors=int(finished.get("initialProcessors") or 0),
         generated=frozenset(finished.get("generatedNames") or ()),
         origins=dict(finished.get("origins") or {}),

@@ -1,8 +1,23 @@
-"""Topics changed by the Kafka admin client, for whoever may: apply's repairs, the runtime's set-up.
+"""Requests of the Kafka admin client that create and change topics, in batches; they decide nothing."""
 
-Belongs here: doing what was decided, in batches, and telling what failed. Nothing here decides.
-"""
+from infra.change.topics import (
+    TopicChange,
+    TopicTarget,
+    admin_client,
+    change_topics,
+    failures,
+    request_config_changes,
+    request_new_partitions,
+    request_new_topics,
+)
 
-from infra.change.topics import TopicChange, admin_client, change_topics, failures
-
-__all__ = ["TopicChange", "admin_client", "change_topics", "failures"]
+__all__ = [
+    "TopicChange",
+    "TopicTarget",
+    "admin_client",
+    "change_topics",
+    "failures",
+    "request_config_changes",
+    "request_new_partitions",
+    "request_new_topics",
+]

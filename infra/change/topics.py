@@ -1,6 +1,6 @@
-"""Create topics, add partitions, change settings: three batched calls whatever the number of topics."""
+"""Create topics, add partitions, change settings: three batched requests, for any number of topics."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from confluent_kafka import KafkaException
@@ -20,80 +20,96 @@ from infra.observe.client_log import client_log
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    Results = Mapping[str, Future[Any]]
+
 _TIMEOUT_SECONDS = 60
 
 
-class TopicChange(Protocol):
-    """`create` = the topic is made; otherwise `partitions`, if any, is its new count.
-
-    Of `config` the settings are changed that are named; None = reset to the broker's default.
-    """
+class TopicTarget(Protocol):
+    """What a topic is to have. In `config`, None resets a setting to the broker's default."""
 
     @property
     def name(self) -> str: ...
-    @property
-    def create(self) -> bool: ...
     @property
     def partitions(self) -> int | None: ...
     @property
     def replication_factor(self) -> int: ...
     @property
-    def config(self) -> Mapping[str, str | None]: ...
+    def config(self) -> Mapping[str, Any]: ...
+
+
+class TopicChange(TopicTarget, Protocol):
+    """A change of a topic: `create` it, or set the `partitions` (None: unchanged) and the `config` named."""
+
+    @property
+    def create(self) -> bool: ...
 
 
 def admin_client(connection: Connection) -> AdminClient:
-    """Return a quiet one; raises `ProblemsError` for unfit settings."""
+    """Return an admin client that does not write to standard error.
+
+    Raises:
+        ProblemsError: The connection settings are invalid.
+    """
     return AdminClient(connection.confluent(), logger=client_log())
 
 
 def change_topics(admin: AdminClient, changes: Sequence[TopicChange]) -> tuple[str, ...]:
-    """Do all of it; return what failed, a `topic: reason` each."""
+    """Make all changes and wait for the results; return `topic: reason` for each that failed."""
+    existing = [change for change in changes if not change.create]
     return (
-        *failures(_create(admin, [change for change in changes if change.create])),
-        *failures(_expand(admin, [each for each in changes if each.partitions and not each.create])),
-        *failures(_configure(admin, [each for each in changes if each.config and not each.create])),
+        *failures(request_new_topics(admin, [change for change in changes if change.create])),
+        *failures(request_new_partitions(admin, [change for change in existing if change.partitions])),
+        *failures(request_config_changes(admin, [change for change in existing if change.config])),
     )
 
 
-def _create(admin: AdminClient, changes: Iterable[TopicChange]) -> Mapping[str, "Future[Any]"]:
-    topics = [
+def request_new_topics(
+    admin: AdminClient, topics: Sequence[TopicTarget], *, validate_only: bool = False
+) -> "Results":
+    """Request new topics; return topic → future. Without a count a topic gets the broker's default."""
+    new = [
         NewTopic(
-            change.name,
-            num_partitions=change.partitions or -1,
-            replication_factor=change.replication_factor,
-            config={key: value for key, value in change.config.items() if value is not None},
+            topic.name,
+            num_partitions=topic.partitions or -1,
+            replication_factor=topic.replication_factor,
+            config={key: value for key, value in topic.config.items() if value is not None},
         )
-        for change in changes
+        for topic in topics
     ]
-    return admin.create_topics(topics, operation_timeout=_TIMEOUT_SECONDS) if topics else {}
+    return admin.create_topics(new, **_options(validate_only=validate_only)) if new else {}
 
 
-def _expand(admin: AdminClient, changes: Iterable[TopicChange]) -> Mapping[str, "Future[Any]"]:
-    partitions = [NewPartitions(change.name, change.partitions or 0) for change in changes]
-    return admin.create_partitions(partitions, operation_timeout=_TIMEOUT_SECONDS) if partitions else {}
+def request_new_partitions(
+    admin: AdminClient, topics: Sequence[TopicTarget], *, validate_only: bool = False
+) -> "Results":
+    """Request that topics be expanded to their `partitions`; return topic → future."""
+    new = [NewPartitions(topic.name, topic.partitions or 0) for topic in topics]
+    return admin.create_partitions(new, **_options(validate_only=validate_only)) if new else {}
 
 
-def _configure(admin: AdminClient, changes: Iterable[TopicChange]) -> Mapping[str, "Future[Any]"]:
+def request_config_changes(
+    admin: AdminClient, topics: Sequence[TopicTarget], *, validate_only: bool = False
+) -> "Results":
+    """Request the changes in the topics' `config`; return topic → future. Other settings are kept."""
     resources = [
         ConfigResource(
             ResourceType.TOPIC,
-            change.name,
-            incremental_configs=[_entry(key, value) for key, value in change.config.items()],
+            topic.name,
+            incremental_configs=[_entry(key, value) for key, value in topic.config.items()],
         )
-        for change in changes
+        for topic in topics
     ]
     if not resources:
         return {}
-    return {resource.name: future for resource, future in admin.incremental_alter_configs(resources).items()}
+    results = admin.incremental_alter_configs(
+        resources, validate_only=validate_only, request_timeout=_TIMEOUT_SECONDS
+    )
+    return {resource.name: future for resource, future in results.items()}
 
 
-def _entry(key: str, value: str | None) -> ConfigEntry:
-    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    return ConfigEntry(key, value or "", incremental_operation=operation)
-
-
-def failures(results: Mapping[str, "Future[Any]"]) -> Iterator[str]:
-    """Wait for all of `results` (what → answer); yield a `what: reason` for each that failed."""
+def failures(results: "Results") -> Iterator[str]:
+    """Wait for all `results`; yield `name: reason` for each that failed."""
     for name, future in results.items():
         try:
             future.result(timeout=_TIMEOUT_SECONDS)
@@ -101,3 +117,14 @@ def failures(results: Mapping[str, "Future[Any]"]) -> Iterator[str]:
             yield f"{name}: {error.args[0].str()}"
         except TimeoutError:
             yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
+
+
+def _entry(key: str, value: str | None) -> ConfigEntry:
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    return ConfigEntry(key, value or "", incremental_operation=operation)
+
+
+def _options(*, validate_only: bool) -> dict[str, Any]:
+    """Return timeouts: a validation only waits for the answer, a change until all brokers have applied it."""
+    timeout = "request_timeout" if validate_only else "operation_timeout"
+    return {"validate_only": validate_only, timeout: _TIMEOUT_SECONDS}

@@ -1,1 +1,1 @@
-"""The `headwater` command: parses arguments, calls the parts, prints, and chooses the exit code."""
+"""The `headwater` command: parses arguments, calls the other packages, prints, and sets the exit code."""

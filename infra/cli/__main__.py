@@ -1,4 +1,4 @@
-"""`python -m infra.cli` is `headwater`, for places where the command is not on PATH."""
+"""`python -m infra.cli` runs `headwater` where the command is not on PATH."""
 
 from infra.cli.main import main
 

@@ -1,4 +1,4 @@
-"""`headwater acls`: which rights do applications need, and which does Headwater?"""
+"""`headwater acls`: show the ACLs that applications or Headwater require."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe.command_line import named_connection
 from infra.planner.acls import Purpose, application_needs, headwater_needs, incomplete_needs
-from infra.report.acls import Grants
+from infra.report.acls import Grants, acls_commands, acls_json, acls_text
 from infra.spec import Documents, load_documents
 
 _FORMATS = ("text", "json", "commands")
@@ -24,21 +24,21 @@ _OF_COUNTS = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIO
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES...]")
-@click.option("--self", "of_headwater", is_flag=True, help="The rights that Headwater itself needs.")
+@click.option("--self", "of_headwater", is_flag=True, help="Show the rights that Headwater requires.")
 @click.option(
     "--for",
     "purpose",
     type=click.Choice([purpose.value for purpose in Purpose]),
     default=Purpose.UP.value,
     show_default=True,
-    help="With --self: to read (plan, drift, preview); for `pulumi up`; to delete topics; the agent.",
+    help="With --self, the use: plan (plan, drift, preview), `pulumi up`, deletion of topics, or the agent.",
 )
 @click.option(
     "--principal",
     "principals",
     multiple=True,
     metavar="TYPE:NAME",
-    help="Who gets the rights, such as User:orders; instead of what documents declare. May be repeated.",
+    help="The principal to grant to, such as User:orders, instead of those in documents. May be repeated.",
 )
 @cluster_options
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
@@ -56,11 +56,12 @@ def acls(
     form: str,
     output: Path | None,
 ) -> None:
-    """Show the least rights that applications need, or Headwater itself.
+    """Show the ACLs that applications or Headwater require.
 
-    An application needs no right to create topics once its internal topics exist. Nothing is granted here:
-    `pulumi up` does it for documents with `acls`, an administrator with the printed commands for others.
-    A cluster need only be named for sources by pattern. With --self and no FILES the rights are on all.
+    These are the least privileges. An application needs no permission to create topics if its internal topics
+    exist. This command grants nothing: `pulumi up` does so for documents with `acls`; for others an
+    administrator runs the printed commands. A cluster is required only for source patterns. With --self and
+    no FILES, the rights are for all names.
 
     \b
     Examples:
@@ -69,7 +70,7 @@ def acls(
       headwater acls topologies/ --self --for plan --principal User:headwater
     """
     if not files and not of_headwater:
-        raise click.UsageError("Name FILES, or ask for the rights of Headwater itself by --self.")
+        raise click.UsageError("FILES or --self is required.")
     loaded = load_documents(files) if files else Documents()
     try:
         counts = _counts(loaded.documents, bootstrap_server, command_config)
@@ -82,7 +83,7 @@ def acls(
         grants = [_of_application(application, principals) for application in compiled]
     problems = (*loaded.problems, *_problems(compiled, of_headwater=of_headwater))
     if form == "commands" and (open_ := [part.holder for part in grants if not part.principals]):
-        raise click.UsageError(f"Nobody is named to get the rights of {', '.join(open_)}: use --principal.")
+        raise click.UsageError(f"No principal for the rights of {', '.join(open_)}: use --principal.")
     write(_rendered(form, grants, problems, bootstrap_server), output)
     if form != "json":
         print_problems(problems)
@@ -115,7 +116,7 @@ def _of_headwater(
 
 
 _PURPOSES = {
-    Purpose.PLAN: "to plan, to preview and to find drift",
+    Purpose.PLAN: "to plan, preview and check for drift",
     Purpose.UP: "to run `pulumi up`",
     Purpose.RETIRE: "to run `pulumi up` and delete the topics of retired applications",
     Purpose.AGENT: "to run the agent",
@@ -123,7 +124,7 @@ _PURPOSES = {
 
 
 def _problems(compiled: Sequence[CompiledApplication], *, of_headwater: bool) -> Iterator[Problem]:
-    """Errors that keep the list from being right, and what it cannot hold; counts do not matter here."""
+    """Yield errors that make the list wrong, and rights that it cannot contain; ignore missing counts."""
     for application in compiled:
         yield from (found for found in errors(application.problems) if found.code not in _OF_COUNTS)
         if not of_headwater:
@@ -136,17 +137,10 @@ def _problems(compiled: Sequence[CompiledApplication], *, of_headwater: bool) ->
 def _rendered(
     form: str, grants: Sequence[Grants], problems: Sequence[Problem], bootstrap_server: str | None
 ) -> str:
-    # Each form loads what it needs and no more.
     match form:
         case "json":
-            from infra.report.acls.to_json import acls_json  # noqa: PLC0415
-
             return json_text(acls_json(grants, problems))
         case "commands":
-            from infra.report.acls.commands import acls_commands  # noqa: PLC0415
-
             return acls_commands(grants, bootstrap_server or "BROKER")
         case _:
-            from infra.report.acls.text import acls_text  # noqa: PLC0415
-
             return f"{acls_text(grants)}\n"

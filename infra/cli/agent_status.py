@@ -12,8 +12,7 @@ from rich.live import Live
 
 from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
-from infra.report.agents import Client, agents_json
-from infra.report.agents_table import agents_rich
+from infra.report.agents import Client, agents_json, agents_rich
 from spark_jobs.control.access import DEFAULT_ADDRESS
 from spark_jobs.control.client import NotAnsweredError, ask, full_url
 
@@ -59,7 +58,7 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
         Console(highlight=False).print(agents_rich(clients))
     else:
         click.echo(_text(clients), nl=False)
-    context.exit(ExitCode.PROBLEMS if any(client.trouble for client in clients) else ExitCode.DONE)
+    context.exit(ExitCode.PROBLEMS if any(client.not_ready_reason for client in clients) else ExitCode.DONE)
 
 
 def _watch(urls: Sequence[str], interval: float, form: str) -> None:

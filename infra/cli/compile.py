@@ -1,4 +1,4 @@
-"""`headwater compile`: which internal topics would these documents make?"""
+"""`headwater compile`: show the internal topics that documents need."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import click
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
 from infra.cli.options import Count, cluster_options, files_argument, output_option, policies_option
-from infra.cli.policies import judged, read_policies, with_judgments
+from infra.cli.policies import read_policies, violations, with_problems
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, ProblemsError
@@ -28,7 +28,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg")
     "given",
     multiple=True,
     type=Count(),
-    help="Partition count of a topic that exists; goes before what the cluster says. May be repeated.",
+    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
 )
 @cluster_options
 @policies_option
@@ -49,7 +49,8 @@ def compile_(
     """Show the internal topics that documents need.
 
     Names, kinds, partition counts and settings are those that Kafka Streams would use. The counts of source
-    topics come from --partitions, or from a cluster. Exit code 1 if something cannot be decided.
+    topics are given by --partitions, or read from a cluster. Exit code 1: a count is not known, or there are
+    other errors.
 
     \b
     Examples:
@@ -66,18 +67,18 @@ def compile_(
     compiled = compile_documents(loaded.documents, counts)
     if bootstrap_server is None and command_config is None:
         compiled = tuple(_asking_for_counts(application) for application in compiled)
-    compiled = with_judgments(compiled, tuple(judged(loaded.documents, compiled, counts, policies)))
+    compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():
         _print_tables(compiled)
     elif form == "json":
-        from infra.report import compile_json  # noqa: PLC0415 - each form loads what it needs
+        from infra.report import compile_json  # noqa: PLC0415 - each format imports only what it needs
 
         write(json_text(compile_json(compiled, loaded.problems)), output)
     else:
         write(_rendered(form, compiled, counts), output)
     print_problems(problems)
-    _tell_unused(given, compiled)
+    _note_unused(given, compiled)
     context.exit(exit_for(problems))
 
 
@@ -109,7 +110,7 @@ def _asking_for_counts(compiled: CompiledApplication) -> CompiledApplication:
 
 
 def _rendered(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
-    # Each form loads what it needs and no more.
+    # Each format imports only what it needs.
     match form:
         case "svg":
             from infra.report.svg import svg  # noqa: PLC0415
@@ -139,8 +140,8 @@ def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
     Console(highlight=False, soft_wrap=True).print(compile_rich(compiled))
 
 
-def _tell_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:
-    """A count that nothing reads is more often a typing error than meant."""
+def _note_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:
+    """Print a note for each count of a topic that no document reads; it is probably a typo."""
     read = {topic for c in compiled for part in c.subtopologies for topic in (*part.sources, *part.sinks)}
     read |= {topic for c in compiled for topic in (*c.external_sources, *c.missing_sources, *c.global_topics)}
     for topic, count in given:

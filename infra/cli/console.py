@@ -1,4 +1,4 @@
-"""What commands print: results to standard output, everything else to standard error."""
+"""Output of commands: results on standard output, everything else on standard error."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def print_problems(problems: Iterable[Problem]) -> None:
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:
-    """Return the exit code: `code` if there is an error among the problems."""
+    """Return `code` if one of the problems is an error, otherwise 0."""
     return code if errors(problems) else ExitCode.DONE
 
 
@@ -34,7 +34,11 @@ def json_text(document: Mapping[str, Any]) -> str:
 
 
 def write(text: str, output: Path | None) -> None:
-    """Write exactly `text` to standard output or to a file; raises `click.ClickException` when it cannot."""
+    """Write exactly `text` to standard output or to a file.
+
+    Raises:
+        click.ClickException: The file cannot be written.
+    """
     if output is None or str(output) == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
@@ -48,7 +52,7 @@ def write(text: str, output: Path | None) -> None:
 
 
 class ProblemsExit(click.ClickException):
-    """Ends a command with problems shown."""
+    """Ends a command and prints problems."""
 
     exit_code = ExitCode.PROBLEMS
 

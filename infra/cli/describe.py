@@ -1,4 +1,4 @@
-"""`headwater describe`: what `Topology#describe()` prints."""
+"""`headwater describe`: print a topology as `Topology#describe()` does."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ from infra.spec import load_documents
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--application-id", metavar="ID", help="Which application, if FILE holds several.")
+@click.option("--application-id", metavar="ID", help="The application, if FILE has several.")
 @output_option
 @click.pass_context
 def describe(context: click.Context, file: Path, application_id: str | None, output: Path | None) -> None:
     """Print Kafka Streams' description of a topology.
 
-    It is the text of `Topology#describe()`, byte for byte, to be compared with what an application prints.
+    Prints the same text as `Topology#describe()`, byte for byte, for comparison with an application.
 
     \b
     Examples:
@@ -35,11 +35,11 @@ def describe(context: click.Context, file: Path, application_id: str | None, out
     document = _chosen(loaded.documents, application_id)
     if document.observed is not None:
         raise click.ClickException(
-            f"{file} tells which internal topics {document.application.id} has, not its topology.\n"
-            "  The application itself prints the text: topology.describe()"
+            f"{file} has the internal topics of {document.application.id}, but not its topology.\n"
+            "  The application itself can print the text: topology.describe()"
         )
     nodes = build_nodes(document)
-    # What an imported text does not tell (retention and the like) does not stand in the text that is written.
+    # Details that an imported text does not have, such as retention, are not in the written text either.
     problems = [problem for problem in nodes.problems if problem.code is not ProblemCode.MISSING_DETAIL]
     if not exit_for(problems):
         write(write_description(nodes), output)
@@ -51,9 +51,9 @@ def _chosen(documents: tuple[TopologyDocument, ...], application_id: str | None)
     ids = [document.application.id for document in documents]
     if application_id is None and len(documents) > 1:
         raise click.UsageError(
-            f"FILE holds {len(ids)} applications ({', '.join(ids)}). Name one by --application-id."
+            f"FILE has {len(ids)} applications ({', '.join(ids)}). Choose one by --application-id."
         )
     for document in documents:
         if application_id in (None, document.application.id):
             return document
-    raise click.UsageError(f"FILE holds no application {application_id}, but {', '.join(ids)}.")
+    raise click.UsageError(f"FILE has no application {application_id}. It has {', '.join(ids)}.")

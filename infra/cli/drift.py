@@ -1,7 +1,7 @@
-"""`headwater drift`: is the cluster still as declared?"""
+"""`headwater drift`: report the differences between documents and a cluster."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from infra.cli import cluster
 from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument, output_option, project_option
-from infra.model.problems import Problem, ProblemsError, errors
-from infra.model.record import SetupRecord
-from infra.model.topology import TopologyDocument
-from infra.observe import KafkaClusterReader
+from infra.cli.stack_context import StackContext, StackOptions, load_context
+from infra.model.problems import ProblemsError, errors
 
 if TYPE_CHECKING:
     from infra.planner.drift import Drift
@@ -30,14 +27,13 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read the recorded set-ups and the switches from this Pulumi stack: lost topics are then told from "
-    "new ones.",
+    help="Read setup records and switches of this Pulumi stack, to distinguish lost topics from new ones.",
 )
 @project_option
 @click.option(
     "--stack-state",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="Read the set-ups from what `pulumi stack export` wrote instead; - is standard input.",
+    help="Read the setup records from the output of `pulumi stack export` instead; - is standard input.",
 )
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @output_option
@@ -54,10 +50,11 @@ def drift(
     form: str,
     output: Path | None,
 ) -> None:
-    """Tell whether a cluster still is as declared.
+    """Report the differences between documents and a cluster.
 
-    Documents, the cluster and, if named, the recorded set-ups are compared; nothing is changed. Exit code 0:
-    no drift, 2: drift, 3: the plan has other errors, so that not everything was compared, 1: could not look.
+    Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
+    no drift; 1: documents or cluster could not be read; 2: drift; 3: the plan has other errors, so the
+    comparison is not complete.
 
     \b
     Examples:
@@ -66,14 +63,15 @@ def drift(
       headwater drift topologies/ --stack-state state.json --format html --output drift.html
     """
     if stack is not None and stack_state is not None:
-        raise click.UsageError("--stack and --stack-state both name the recorded set-ups: give one of them.")
+        raise click.UsageError("--stack and --stack-state cannot be combined.")
+    options = StackOptions(name=stack, project=project, state=stack_state)
     try:
-        loaded, reader = cluster.opened(files, bootstrap_server, command_config)
-        told = _told(loaded.documents, stack, project, stack_state)
-        found = _drift(told, reader)
+        inputs = load_context(files, bootstrap_server, command_config, options, with_policies=False)
+        found = _drift(inputs)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
-    print_problems((*loaded.problems, *(each for each in told.problems if each not in found.problems)))
+    others = (problem for problem in inputs.stack_problems if problem not in found.problems)
+    print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():
         _print(found)
     else:
@@ -81,46 +79,12 @@ def drift(
     context.exit(_exit_code(found))
 
 
-@attrs.frozen
-class _Told:
-    """What is compared with the cluster: a stack changes documents by its switches."""
+def _drift(inputs: StackContext) -> "Drift":
+    compiled, snapshot = inputs.compile()
+    from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
 
-    documents: Sequence[TopologyDocument]
-    records: Mapping[str, SetupRecord] | None = None
-    problems: tuple[Problem, ...] = ()
-
-
-def _told(
-    documents: Sequence[TopologyDocument], stack: str | None, project: Path, stack_state: Path | None
-) -> _Told:
-    if stack is None and stack_state is None:
-        return _Told(documents)
-    # They load a lot.
-    from infra.apply.setup_switches import switched  # noqa: PLC0415
-    from infra.cli.stack import configured, exported_setups, recorded_setups  # noqa: PLC0415
-
-    if stack_state is not None:
-        text = sys.stdin.read() if str(stack_state) == "-" else _text(stack_state)
-        return _Told(documents, exported_setups(text, str(stack_state)))
-    config = configured(str(stack), project)
-    switched_documents = switched(documents, config, are_all=False)
-    return _Told(switched_documents, recorded_setups(str(stack), project), tuple(config.problems))
-
-
-def _drift(told: _Told, reader: KafkaClusterReader) -> "Drift":
-    compiled, snapshot = cluster.compiled(told.documents, told.records or {}, reader)
-    from infra.planner.drift import find_drift  # noqa: PLC0415 - loads a lot, too
-
-    found = find_drift(compiled, snapshot, told.records)
-    return attrs.evolve(found, problems=(*errors(told.problems), *found.problems))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
-        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None
+    found = find_drift(compiled, snapshot, inputs.records)
+    return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 
 
 def _exit_code(found: "Drift") -> ExitCode:
@@ -130,7 +94,7 @@ def _exit_code(found: "Drift") -> ExitCode:
 
 
 def _print(found: "Drift") -> None:
-    from rich.console import Console  # noqa: PLC0415 - each form loads what it needs
+    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
 
     from infra.report.drift.text import drift_rich  # noqa: PLC0415
 
@@ -138,7 +102,7 @@ def _print(found: "Drift") -> None:
 
 
 def _rendered(form: str, found: "Drift") -> str:
-    # Each form loads what it needs and no more.
+    # Each format imports only what it needs.
     match form:
         case "json":
             from infra.report.drift.to_json import drift_json  # noqa: PLC0415

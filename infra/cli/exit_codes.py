@@ -1,10 +1,10 @@
-"""What the exit codes of `headwater` mean. Each has one meaning, whatever the command."""
+"""The exit codes of `headwater`. Each code has the same meaning for all commands."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The README shows these as a table; a test holds the two together."""
+    """The README lists these in a table; a test compares the two."""
 
     DONE = 0
     PROBLEMS = 1
@@ -20,12 +20,12 @@ class ExitCode(IntEnum):
 
 
 _MEANINGS = {
-    ExitCode.DONE: "done; nothing is wrong (warnings may have been shown)",
-    ExitCode.PROBLEMS: "problems in the documents, or something could not be read or reached",
+    ExitCode.DONE: "success (warnings may have been printed)",
+    ExitCode.PROBLEMS: "problems in the documents, or a file or cluster could not be read",
     ExitCode.DRIFT: "the cluster differs from what is declared (`drift`)",
-    ExitCode.REFUSED: "the plan is refused: nothing would be changed (`plan`), "
-    "not everything was compared (`drift`)",
-    ExitCode.USAGE: "the command line is wrong",
+    ExitCode.REFUSED: "the plan is refused and nothing would be changed (`plan`), "
+    "or the comparison is not complete (`drift`)",
+    ExitCode.USAGE: "invalid command line",
     ExitCode.BUG: "an error in Headwater itself",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }

@@ -91,7 +91,7 @@ def import_(
     vouched: Sequence[str],
     force: bool,
 ) -> None:
-    """Make documents from running applications.
+    """Create documents from running applications.
 
     The text of `Topology#describe()` does not say everything: explicit partition counts, retention of
     windowed stores, stores without changelog. What is missing and needed is asked for by name (exit code 1,

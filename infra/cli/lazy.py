@@ -1,4 +1,4 @@
-"""A group that imports a command's module only when the command is called: `--help` answers at once."""
+"""A click group that imports the module of a command only when it is called, so that `--help` is fast."""
 
 import importlib
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ import click
 
 @attrs.frozen
 class Lazy:
-    """A command that is found as `attribute` of `module`; `help` is the first sentence of its own help.
+    """A command that is `attribute` of `module`; `help` is the first sentence of the command's help.
 
-    One that `is_brief` ends before garbage matters: of thousands of topics, a third of the time would go into
-    looking for cycles.
+    A command that `is_brief` runs without garbage collection: with thousands of topics, the search for cycles
+    would take a third of its time.
     """
 
     module: str
@@ -29,7 +29,7 @@ class Lazy:
 
 
 class LazyGroup(click.Group):
-    """A group whose `commands` are `Lazy` ones, by name in the order in which they are listed."""
+    """A group of `Lazy` commands; `lazy` is name → command, in the order of the help."""
 
     def __init__(self, name: str | None = None, *, lazy: Mapping[str, Lazy], **options: Any) -> None:  # noqa: ANN401
         super().__init__(name, **options)
@@ -51,11 +51,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command when there is none of that name."""
+        """Suggest a similar name if there is no such command."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches  # noqa: PLC0415 - only after a typing error
+            from difflib import get_close_matches  # noqa: PLC0415 - only after a typo
 
             if near := get_close_matches(args[0], self.lazy, n=1):
                 raise click.UsageError(

@@ -1,4 +1,4 @@
-"""`headwater local`: a real Kafka broker on this machine, for trying things out."""
+"""`headwater local`: a Kafka broker on this machine, for experiments."""
 
 import json
 import os
@@ -15,21 +15,29 @@ from toolchain.broker.tools import TOOLS, command
 
 @click.group()
 def local() -> None:
-    """Start, stop and look at a Kafka broker on this machine.
+    """Start, stop and inspect a Kafka broker on this machine.
 
-    It listens on the loopback interface only and keeps its topics until `down --delete-data`.
+    The broker listens only on the loopback interface. It keeps its topics until `down --delete-data`.
     """
 
 
 @local.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=broker.DEFAULT_PORT, show_default=True, help="0: any."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=broker.DEFAULT_PORT,
+    show_default=True,
+    help="0: any free port.",
 )
 @click.option(
-    "--heap-mb", type=click.IntRange(min=128), default=256, show_default=True, help="Memory of its JVM."
+    "--heap-mb",
+    type=click.IntRange(min=128),
+    default=256,
+    show_default=True,
+    help="Heap size of its JVM, in MB.",
 )
 def up(port: int, heap_mb: int) -> None:
-    """Start the broker, or find it running.
+    """Start the broker, if it is not running.
 
     \b
     Examples:
@@ -37,14 +45,14 @@ def up(port: int, heap_mb: int) -> None:
       headwater local up --port 19092
     """
     settings = Settings(heap_mb=heap_mb, sustained_load=True)
-    with _told():
+    with _toolchain_errors():
         started = broker.up(ensure_kafka(), port=port, settings=settings)
     click.echo(_summary(started))
     click.echo("Stop it: headwater local down")
 
 
 @local.command()
-@click.option("--delete-data", is_flag=True, help="Forget its topics and their records too.")
+@click.option("--delete-data", is_flag=True, help="Also delete its topics and records.")
 def down(*, delete_data: bool) -> None:
     """Stop the broker.
 
@@ -53,7 +61,7 @@ def down(*, delete_data: bool) -> None:
       headwater local down
       headwater local down --delete-data
     """
-    with _told():
+    with _toolchain_errors():
         was_running = broker.down(delete_data=delete_data)
     click.echo("The local broker is stopped." if was_running else "No local broker was running.")
     if delete_data:
@@ -64,9 +72,9 @@ def down(*, delete_data: bool) -> None:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(context: click.Context, form: str) -> None:
-    """Tell whether the broker runs.
+    """Show whether the broker is running.
 
-    Exit code 0: it can be used; 1: it cannot.
+    Exit code 0: it is ready; 1: it is not.
 
     \b
     Examples:
@@ -88,10 +96,10 @@ def status(context: click.Context, form: str) -> None:
 @click.argument("tool", type=click.Choice(list(TOOLS)), metavar="TOOL")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]...")
 def kafka(tool: str, arguments: tuple[str, ...]) -> None:
-    """Run a program of Kafka's on the broker, with the options that Kafka documents.
+    """Run one of Kafka's command line tools on the broker, with its own options.
 
     TOOL is topics (`kafka-topics.sh`), configs, acls, console-producer, console-consumer, consumer-groups,
-    streams-groups, groups, get-offsets or delete-records; each tells its options by --help.
+    streams-groups, groups, get-offsets or delete-records. Each one lists its options with --help.
 
     \b
     Examples:
@@ -103,13 +111,13 @@ def kafka(tool: str, arguments: tuple[str, ...]) -> None:
     running = broker.status()
     if running is None:
         raise click.ClickException(_absence())
-    with _told():
+    with _toolchain_errors():
         line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
-    os.execv(line[0], list(map(str, line)))  # noqa: S606 - Ctrl-C and the exit code are the program's own
+    os.execv(line[0], list(map(str, line)))  # noqa: S606 - so that Ctrl-C and the exit code are those of the tool
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _toolchain_errors() -> Iterator[None]:
     try:
         yield
     except ToolchainError as error:
@@ -127,10 +135,11 @@ def _summary(running: broker.LocalBroker) -> str:
 def _absence() -> str:
     if lost := broker.lost():
         return (
-            f"No local broker runs. The last one ({lost.bootstrap_servers}, process {lost.pid}) ended without"
-            f" `headwater local down`.\n  Its log: {lost.log}\n  Start it again: headwater local up"
+            f"No local broker is running. The last one ({lost.bootstrap_servers}, process {lost.pid}) "
+            "stopped without `headwater local down`.\n"
+            f"  Its log: {lost.log}\n  Start it again: headwater local up"
         )
-    return "No local broker runs.\n  Start one: headwater local up"
+    return "No local broker is running.\n  Start one: headwater local up"
 
 
 def _facts(running: broker.LocalBroker | None, *, ready: bool) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The `headwater` command: its list of commands, and what becomes of errors."""
+"""The `headwater` command: the list of subcommands, and error handling."""
 
 import errno
 import gc
@@ -21,30 +21,32 @@ _COMMANDS: Mapping[str, Lazy] = {
         "infra.cli.compile", "compile_", "Show the internal topics that documents need.", is_brief=True
     ),
     "plan": Lazy("infra.cli.plan", "plan", "Show what `pulumi up` would do to a cluster.", is_brief=True),
-    "drift": Lazy("infra.cli.drift", "drift", "Tell whether a cluster still is as declared.", is_brief=True),
+    "drift": Lazy(
+        "infra.cli.drift", "drift", "Report the differences between documents and a cluster.", is_brief=True
+    ),
     "plan-comment": Lazy(
         "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
     ),
-    "publish": Lazy("infra.cli.publish", "publish", "Put a report on GitHub or GitLab, once."),
-    "acls": Lazy(
-        "infra.cli.acls", "acls", "Show the least rights that applications need, or Headwater itself."
+    "publish": Lazy(
+        "infra.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."
     ),
+    "acls": Lazy("infra.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
-    "import": Lazy("infra.cli.import_", "import_", "Make documents from running applications."),
+    "import": Lazy("infra.cli.import_", "import_", "Create documents from running applications."),
     "run": Lazy("infra.cli.run", "run", "Run the application of a document on Spark."),
     "status": Lazy("infra.cli.status", "status", "Show what a running application tells of itself."),
     "agent": Lazy("infra.cli.agent", "agent", "Expand internal topics while applications run."),
-    "local": Lazy("infra.cli.local", "local", "Start, stop and look at a Kafka broker on this machine."),
-    "demo": Lazy("infra.cli.demo.command", "demo", "Tell the whole story on a real Kafka broker."),
+    "local": Lazy("infra.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
+    "demo": Lazy("infra.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),
 }
 _ON = ("1", "true", "yes", "on")
 
 
 class _Headwater(LazyGroup):
-    """Turns every error into a short text on standard error and an exit code; shows no traceback unasked."""
+    """Prints errors as a short text and sets the exit code; prints a traceback only with `--debug`."""
 
     def __call__(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
-        """Run as the process's only command: a brief one does without garbage collection, also at its end."""
+        """Run as the only command of the process; a brief one runs without garbage collection."""
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
         if command not in self.lazy or not self.lazy[command].is_brief:
             return self.main(*args, **extra)
@@ -60,18 +62,18 @@ class _Headwater(LazyGroup):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
-        **extra: Any,  # noqa: ANN401 - likewise
-    ) -> Any:  # noqa: ANN401 - likewise
-        """Run and exit as `click.Command.main` does, with the exit codes of `ExitCode`."""
+        **extra: Any,  # noqa: ANN401 - same
+    ) -> Any:  # noqa: ANN401 - same
+        """Run and exit like `click.Command.main`, with the exit codes of `ExitCode`."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
-        except Exception as error:  # noqa: BLE001 - the one place where every error ends
-            code = _told(error, sys.argv[1:] if args is None else args)
+        except Exception as error:  # noqa: BLE001 - the last handler of all errors
+            code = _report(error, sys.argv[1:] if args is None else args)
         except KeyboardInterrupt:
-            code = _told(click.Abort(), ())
+            code = _report(click.Abort(), ())
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -86,7 +88,7 @@ class _Headwater(LazyGroup):
 )
 @click.pass_context
 def main(context: click.Context, *, debug: bool) -> None:
-    """Kafka topics of stream-processing topologies, declared. Partition counts follow the source topics.
+    """Manage the internal Kafka topics of stream-processing topologies as declared in documents.
 
     \b
     Examples:
@@ -100,8 +102,8 @@ def main(context: click.Context, *, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-def _told(error: Exception, arguments: Sequence[str]) -> int:
-    """Tell the person what is wrong and return the exit code."""
+def _report(error: Exception, arguments: Sequence[str]) -> int:
+    """Print the error and return the exit code."""
     code: int = ExitCode.BUG
     match error:
         case click.UsageError():
@@ -129,13 +131,13 @@ def _told(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def _unexpected(error: Exception) -> str:
-    import traceback  # noqa: PLC0415 - likewise
+    import traceback  # noqa: PLC0415 - same
 
     last = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"Error in Headwater itself: {type(error).__name__}: {error}\n"
         f"  in {last.name}, {Path(last.filename).name}:{last.lineno}\n"
-        "  Run it again as `headwater --debug ...` and report what it prints, if you can with the document."
+        "  Run it again as `headwater --debug ...` and report the output, with the document if possible."
     )
 
 
@@ -144,5 +146,5 @@ def _is_debugging(arguments: Sequence[str], environment: Mapping[str, str]) -> b
 
 
 def _discard_output() -> None:
-    """Nobody reads on: what is still buffered must not fail again when the interpreter ends."""
+    """Discard the buffered output: its reader is gone, and the interpreter would fail again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

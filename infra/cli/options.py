@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ output_option = click.option(
 )
 
 
-cluster_options = command_line.cluster_options("The cluster to read; nothing is changed on it.")
+cluster_options = command_line.cluster_options("The cluster to read. It is not changed.")
 
 project_option = click.option(
     "--project",
@@ -34,7 +34,7 @@ policies_option = click.option(
     "policy_files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Judge by the policies of this file, too; may be repeated.",
+    help="Also check the policies of this file. May be repeated.",
 )
 
 
@@ -48,7 +48,7 @@ class Count(click.ParamType["tuple[str, int]", object]):
     ) -> tuple[str, int]:
         name, _, number = str(value).rpartition("=")
         if not name or not (number.isascii() and number.isdigit()) or int(number) < 1:
-            self.fail(f"{value!r} is not of the form {self.name}, N being 1 or more.", param, ctx)
+            self.fail(f"{value!r} is not of the form {self.name}, where N is 1 or more.", param, ctx)
         return name, int(number)
 
 
@@ -67,7 +67,7 @@ class Setting(click.ParamType["tuple[str, str]", object]):
 
 
 class StoreDetails(click.ParamType["tuple[str, Mapping[str, Any]]", object]):
-    """`NAME=KIND,OPTION=VALUE,...`; what is allowed is for the schema of documents to say."""
+    """`NAME=KIND,OPTION=VALUE,...`; the document schema defines kinds and options."""
 
     name = "NAME=KIND,..."
 

@@ -1,4 +1,4 @@
-"""`headwater plan-comment`: what a reviewer of a pull request reads."""
+"""`headwater plan-comment`: write a pull request comment from a preview."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +19,15 @@ Value = TypeVar("Value")
 @click.option(
     "--drift",
     type=click.File(encoding="utf-8"),
-    help="What `headwater drift --format json` wrote: adds what had drifted before, and the graphs.",
+    help="The output of `headwater drift --format json`: adds the drift before the change, and graphs.",
 )
 @output_option
 def plan_comment(*, preview: Any, drift: Any, output: Path | None) -> None:  # noqa: ANN401 - open files of click
     """Write a pull request comment from a preview.
 
-    PREVIEW is what `pulumi preview --json` printed; - or nothing is standard input. The comment begins with a
-    hidden marker: a pipeline that finds it in an older comment replaces that one. No cluster and no stack
-    is asked. Exit code 0 also for a preview that was refused, which the comment then says.
+    PREVIEW is the output of `pulumi preview --json`; the default - is standard input. The comment begins with
+    a hidden marker, by which `headwater publish` finds and replaces an older comment. Connects to no cluster
+    and reads no stack. Exit code 0 also if the preview was refused; the comment reports that.
 
     \b
     Examples:
@@ -44,5 +44,5 @@ def _read(file: Any, read: Callable[[str], Value], command: str) -> Value:  # no
         return read(file.read())
     except ValueError as error:
         raise click.ClickException(
-            f"{file.name} is not what `{command}` prints ({error}).\n  Write it anew: {command} > FILE"
+            f"{file.name} is not the output of `{command}` ({error}).\n  Create it again: {command} > FILE"
         ) from None

@@ -1,4 +1,4 @@
-"""Policies on the command line: read from files, judged offline where no plan does it."""
+"""Policies of the command line: reading the files, and checking documents against them offline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,38 +16,42 @@ from infra.spec.policies import load_policies
 
 
 def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
-    """Return the policies; raises `ProblemsExit` when a file is not sound."""
+    """Return the policies of the files.
+
+    Raises:
+        ProblemsExit: A file has errors.
+    """
     loaded = load_policies(files)
     if exit_for(loaded.problems):
         raise ProblemsExit(ProblemsError(loaded.problems))
     return loaded.policies
 
 
-def judged(
+def violations(
     documents: Sequence[TopologyDocument],
     compiled: Sequence[CompiledApplication],
     partitions: Mapping[str, int],
     policies: Sequence[Policy],
 ) -> Iterator[Problem]:
-    """What declared applications break, as far as it shows without a cluster.
+    """Yield the violations that can be found without a cluster.
 
-    Where source topics have no known count, internal topics have none either, but names and settings.
+    If the counts of source topics are not known, only names and settings of internal topics are checked.
     """
     if not policies:
         return
     assumed = {name: 1 for each in compiled for name in each.missing_sources} | dict(partitions)
-    supposed = compile_documents(documents, assumed)
-    for own, other in zip(compiled, supposed, strict=True):
+    with_assumed = compile_documents(documents, assumed)
+    for own, other in zip(compiled, with_assumed, strict=True):
         if own.application.lifecycle is not Lifecycle.RELEASED:
             is_counted = not own.missing_sources
             subject = declared(own if is_counted else other, counts_are_known=is_counted)
             yield from judge_application(subject, policies)
 
 
-def with_judgments(
+def with_problems(
     compiled: Sequence[CompiledApplication], problems: Sequence[Problem]
 ) -> tuple[CompiledApplication, ...]:
-    """The applications, each with its own of the problems."""
+    """Return the applications, each with its problems of `problems` added."""
     return tuple(
         attrs.evolve(
             each,

@@ -1,4 +1,4 @@
-"""`headwater publish`: a report becomes a comment or an issue, once."""
+"""`headwater publish`: publish a report as a comment or an issue, and update it."""
 
 import os
 import re
@@ -18,15 +18,19 @@ _MARKER = re.compile(r"<!-- .+ -->")
     "--merge-request",
     type=click.IntRange(1),
     metavar="NUMBER",
-    help="Make it a comment there, in place of an older one with the same marker in its first line.",
+    help="Publish as a comment there; replaces the comment with the same marker in its first line.",
 )
-@click.option("--issue", metavar="TITLE", help="Make it an issue, or the new text of an open one.")
-@click.option("--close", is_flag=True, help="Close open issues of that title instead, with this last text.")
+@click.option(
+    "--issue",
+    metavar="TITLE",
+    help="Publish as an issue; replaces the text of an open issue with this title.",
+)
+@click.option("--close", is_flag=True, help="Replace the text of open issues with this title and close them.")
 def publish(*, file: Path, pull_request: int | None, issue: str | None, close: bool) -> None:
-    """Put a report on GitHub or GitLab, once.
+    """Publish a report as a comment or issue on GitHub or GitLab.
 
-    FILE is Markdown. A second run replaces what the first one wrote. Address and repository come from the
-    variables of a pipeline; the token from GITHUB_TOKEN or GITLAB_TOKEN. No cluster is asked.
+    FILE is Markdown. A second run replaces the text of the first. The address and the repository are read
+    from the variables of the pipeline, the token from GITHUB_TOKEN or GITLAB_TOKEN. Connects to no cluster.
 
     \b
     Examples:
@@ -34,9 +38,9 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
       headwater publish drift.md --issue "Kafka topics of production drifted"
     """
     if (pull_request is None) == (issue is None):
-        raise click.UsageError("Name one place: --pull-request NUMBER or --issue TITLE.")
+        raise click.UsageError("Exactly one of --pull-request NUMBER and --issue TITLE is required.")
     if close and issue is None:
-        raise click.UsageError("--close needs --issue TITLE.")
+        raise click.UsageError("--close requires --issue TITLE.")
     text = file.read_text(encoding="utf-8")
     try:
         forge = Forge.from_environment(os.environ)
@@ -53,8 +57,8 @@ def _comment(forge: Forge, pull_request: int, text: str) -> str:
     marker = text.partition("\n")[0]
     if not _MARKER.fullmatch(marker):
         raise ForgeError(
-            "The file does not begin with a marker, by which its comment would be found again.\n"
-            "  Write it by `headwater plan-comment`."
+            "The file does not begin with a marker, so its comment could not be found again.\n"
+            "  Create it with `headwater plan-comment`."
         )
     board = forge.comments(pull_request)
 

@@ -1,4 +1,4 @@
-"""A folder with a Pulumi project, and the Pulumi command run in it."""
+"""A folder with a Pulumi project, and the Pulumi CLI that runs in it."""
 
 import subprocess
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from toolchain import PulumiToolchain
 
 @attrs.frozen
 class Finished:
-    """How a command ended, and what it wrote on both of its outputs, in order."""
+    """The exit code of a command, and its standard output and error in order."""
 
     code: int
     text: str
@@ -19,9 +19,10 @@ class Finished:
 
 @attrs.frozen
 class PulumiProject:
-    """`variables` go on top of the toolchain's: at least the backend and the passphrase.
+    """A project folder with its environment.
 
-    `base` are the variables below the toolchain's, None = those of this process.
+    `variables` override the toolchain's and contain at least the backend and the passphrase. The toolchain's
+    override `base`, which is the environment of this process if None.
     """
 
     folder: Path
@@ -29,14 +30,14 @@ class PulumiProject:
     variables: Mapping[str, str] = attrs.field(factory=dict)
     base: Mapping[str, str] | None = None
     home: Path | None = None
-    """The CLI's own notes (selected stacks, credentials); None: where the toolchain keeps them."""
+    """The folder of the CLI's own files (selected stack, credentials); None: the toolchain's folder."""
 
     @property
     def environment(self) -> dict[str, str]:
         return {**self.toolchain.environment(self.base, home=self.home), **self.variables}
 
     def run(self, *arguments: str) -> Finished:
-        """Run `pulumi` to its end, without colors and without questions."""
+        """Run `pulumi` without colors and prompts, and wait for it."""
         finished = subprocess.run(
             [self.toolchain.cli, *arguments, "--non-interactive", "--color", "never"],
             cwd=self.folder,

@@ -1,4 +1,4 @@
-"""What a Pulumi stack has recorded and what it is told, read by the Pulumi command."""
+"""The setup records and settings of a Pulumi stack, read with the Pulumi CLI."""
 
 import json
 import subprocess
@@ -17,18 +17,26 @@ _NAMESPACE = "headwater:"
 
 
 def recorded_setups(stack: str, project: Path) -> Mapping[str, SetupRecord]:
-    """Return application id → record; raises `click.ClickException` when Pulumi cannot show the state."""
+    """Return application id → setup record.
+
+    Raises:
+        click.ClickException: Pulumi cannot show the state.
+    """
     return exported_setups(_shown(project, stack, "state", "stack", "export"), f"stack {stack}")
 
 
 def configured(stack: str, project: Path) -> StackConfig:
-    """Return the stack's settings, secrets left out; raises `click.ClickException` like `recorded_setups`."""
+    """Return the stack's settings without the values of secrets.
+
+    Raises:
+        click.ClickException: Pulumi cannot show the settings.
+    """
     shown = json.loads(_shown(project, stack, "settings", "config", "--json"))
-    told = {
+    settings = {
         key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
     }
-    secrets = {key for key, setting in told.items() if setting.get("secret")}
-    values = {key: setting.get("value", "") for key, setting in told.items()}
+    secrets = {key for key, setting in settings.items() if setting.get("secret")}
+    values = {key: setting.get("value", "") for key, setting in settings.items()}
     return stack_config(values, secrets=secrets, file=f"Pulumi.{stack.rpartition('/')[2]}.yaml")
 
 
@@ -40,7 +48,7 @@ def _shown(project: Path, stack: str, what: str, *arguments: str) -> str:
     answer = subprocess.run(
         [pulumi.cli, *arguments, "--stack", stack],
         cwd=project,
-        # The user is logged in there, not in a home of ours.
+        # The login of the user, not that of the toolchain.
         env={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -50,17 +58,21 @@ def _shown(project: Path, stack: str, what: str, *arguments: str) -> str:
     if answer.returncode:
         raise click.ClickException(
             f"Pulumi cannot show the {what} of stack {stack}:\n  {answer.stderr.strip()}\n"
-            "  Name the folder of Pulumi.yaml by --project, and log in to the stack's backend: pulumi login"
+            "  Set --project to the folder of Pulumi.yaml, and log in to the stack's backend: pulumi login"
         )
     return answer.stdout
 
 
 def exported_setups(text: str, origin: str) -> Mapping[str, SetupRecord]:
-    """Read what `pulumi stack export` printed; raises `click.ClickException` that names `origin`."""
+    """Return application id → setup record, from the output of `pulumi stack export`.
+
+    Raises:
+        click.ClickException: `text` is not an exported state; the message names `origin`.
+    """
     try:
         resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
         return StackState.of({resource["urn"]: resource for resource in resources}).records
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise click.ClickException(
-            f"{origin} is no exported state of a stack.\n  Write one: pulumi stack export --file state.json"
+            f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
         ) from error

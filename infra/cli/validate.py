@@ -1,4 +1,4 @@
-"""`headwater validate`: are these documents sound?"""
+"""`headwater validate`: check topology documents offline."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import click
 
 from infra.cli.console import exit_for, print_json, print_problems
 from infra.cli.options import files_argument, policies_option
-from infra.cli.policies import judged, read_policies
+from infra.cli.policies import read_policies, violations
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.policies import Policy
@@ -28,9 +28,9 @@ def validate(
 ) -> None:
     """Check topology documents, offline.
 
-    FILES are files, folders (all *.yaml, *.yml, *.json below) or patterns. Checked are syntax, schema, the
-    rules of Kafka Streams for topologies, that the documents fit each other, and your own policies, as far as
-    they can be judged without a cluster. Exit code 0: sound, 1: not.
+    FILES are files, folders (all *.yaml, *.yml, *.json below) or patterns. Checks the syntax, the schema, the
+    rules of Kafka Streams for topologies, conflicts between documents, and your own policies where they do
+    not depend on a cluster. Exit code 0: valid, 1: not valid.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def validate(
     loaded = load_documents(files)
     problems = tuple(_problems(loaded, policies))
     if form == "json":
-        from infra.report import problem_json  # noqa: PLC0415 - the text form does without
+        from infra.report import problem_json  # noqa: PLC0415 - not needed for text
 
         print_json(
             {
@@ -53,7 +53,7 @@ def validate(
     else:
         print_problems(problems)
         if not exit_for(problems):
-            click.echo(_praise(loaded))
+            click.echo(_success(loaded))
     context.exit(exit_for(problems))
 
 
@@ -62,20 +62,20 @@ def _problems(loaded: Documents, policies: Sequence[Policy]) -> Iterator[Problem
     compiled = compile_documents(loaded.documents, {})
     for each in compiled:
         yield from _offline(each)
-    yield from judged(loaded.documents, compiled, {}, policies)
+    yield from violations(loaded.documents, compiled, {}, policies)
 
 
 def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
-    """Leave out what is wrong only because no counts of source topics are known here."""
-    is_waiting = bool(compiled.missing_sources or compiled.source_patterns)
+    """Yield the problems that do not depend on the unknown counts of source topics."""
+    has_unknown_counts = bool(compiled.missing_sources or compiled.source_patterns)
     for problem in compiled.problems:
-        if not (is_waiting and problem.code in _NEED_A_CLUSTER):
+        if not (has_unknown_counts and problem.code in _NEED_A_CLUSTER):
             yield problem
     declared = compiled.application.acls
     if declared is not None:
         yield from incomplete_needs(compiled, declared)
 
 
-def _praise(loaded: Documents) -> str:
+def _success(loaded: Documents) -> str:
     ids = [document.application.id for document in loaded.documents]
-    return f"{len(ids)} application{'s are' if len(ids) != 1 else ' is'} sound: {', '.join(ids)}"
+    return f"{len(ids)} application{'s are' if len(ids) != 1 else ' is'} valid: {', '.join(ids)}"

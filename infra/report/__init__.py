@@ -1,6 +1,6 @@
-"""Renders what the other parts decided, problems, plans, compiled applications, as text, JSON and pictures.
+"""Reports of problems, plans, drifts and compiled applications, as text, JSON, Markdown, HTML and pictures.
 
-Belongs here: wording, tables, layouts. Reads no file but its own templates, decides nothing.
+Only rendering belongs here. It reads no files but its own templates.
 """
 
 from infra.report.compile_json import compile_json, problem_json

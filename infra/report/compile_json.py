@@ -1,4 +1,4 @@
-"""Compiled applications as JSON, for programs."""
+"""Compiled applications and problems as JSON."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,15 +8,15 @@ from infra.model.problems import Location, Problem
 
 
 def compile_json(compiled: Sequence[CompiledApplication], problems: Iterable[Problem] = ()) -> dict[str, Any]:
-    """Return `{"applications": [...]}`; `problems` of documents that could not be compiled come beside it."""
+    """Return `{"applications": [...]}`, and `problems` of documents that could not be compiled."""
     document: dict[str, Any] = {"applications": [_application(application) for application in compiled]}
-    if loose := [problem_json(problem) for problem in problems]:
-        document["problems"] = loose
+    if others := [problem_json(problem) for problem in problems]:
+        document["problems"] = others
     return document
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """Return a problem with every field, null where it says nothing."""
+    """Return a problem with all fields; fields without a value are null."""
     return {
         "code": problem.code.value,
         "severity": problem.severity.value,
@@ -69,7 +69,7 @@ def _topic(topic: InternalTopic) -> dict[str, Any]:
 
 
 def location_json(location: Location | None) -> dict[str, Any] | None:
-    """Return where something stands, None when that is not known."""
+    """Return file, line, column and JSON pointer of a location, None if it is not known."""
     if location is None:
         return None
     return {

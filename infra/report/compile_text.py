@@ -1,4 +1,4 @@
-"""Compiled applications as tables for a terminal: one for each sub-topology."""
+"""Compiled applications as text: a table of internal topics for each sub-topology."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from rich.text import Text
 
 from infra.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
 from infra.planner.wording import counted
-from infra.report.parallelism import parallelism
+from infra.report.graph import parallelism
 from infra.report.printable import printable
 
 _KIND_COLORS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
@@ -16,7 +16,7 @@ _HEAD = ("internal topic", "kind", "partitions", "config")
 
 
 def compile_text(compiled: Sequence[CompiledApplication]) -> str:
-    """Return plain lines; problems come apart from them."""
+    """Return plain lines, without the problems."""
     return "".join(f"{line.plain.rstrip()}\n" for line in _lines(compiled))
 
 
@@ -67,7 +67,7 @@ def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator
 
 
 def _observed(compiled: CompiledApplication) -> Iterator[Text]:
-    yield Text.assemble("  ", ("sub-topologies not known", "bold"), "  topics as they were observed")
+    yield Text.assemble("  ", ("sub-topologies not known", "bold"), "  topics as observed on the cluster")
     if compiled.external_sources:
         yield Text.assemble("    ", ("reads  ", "dim"), printable(", ".join(compiled.external_sources)))
     if compiled.internal_topics:

@@ -1,4 +1,4 @@
-"""The graph of topologies in Graphviz's language."""
+"""The graph of topologies in the DOT language of Graphviz."""
 
 from collections.abc import Iterator
 

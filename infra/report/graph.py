@@ -1,4 +1,4 @@
-"""What the pictures of a topology show: topics, sub-topologies, and which reads and writes which."""
+"""The graph that all pictures of a topology show: topics, sub-topologies, and what reads and writes them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
@@ -7,11 +7,10 @@ import attrs
 
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from infra.planner.wording import counted
-from infra.report.parallelism import parallelism
 
 
 class Role(Enum):
-    """What a topic is to the applications drawn."""
+    """The role of a topic in the applications drawn."""
 
     SOURCE = "source"
     PATTERN = "pattern"
@@ -23,7 +22,7 @@ class Role(Enum):
 
 @attrs.frozen
 class TopicBox:
-    """A topic: `label` is its name without the application id, `partitions` None = not known."""
+    """A topic; `label` is its name without the application id, `partitions` is None if not known."""
 
     name: str
     label: str
@@ -37,7 +36,7 @@ class TopicBox:
 
 @attrs.frozen
 class StoreBox:
-    """A store with its changelog topic. None: not logged, or restored from a source topic."""
+    """A store; `changelog` is None if it has no changelog topic or is restored from a source topic."""
 
     name: str
     changelog: TopicBox | None
@@ -56,7 +55,7 @@ class PartBox:
     writes: tuple[str, ...]
     is_global: bool
     is_known: bool = True
-    """False: it stands for all sub-topologies of an application that was only observed."""
+    """False for the one box that represents an observed application, whose sub-topologies are not known."""
 
     @property
     def title(self) -> str:
@@ -67,14 +66,21 @@ class PartBox:
 
 @attrs.frozen
 class Graph:
-    """`topics` by name; changelog topics stand in the stores of `parts`. A pattern counts as a topic."""
+    """`topics` by name; changelog topics are in the stores of `parts`. A source pattern counts as a topic."""
 
     parts: tuple[PartBox, ...]
     topics: Mapping[str, TopicBox]
 
 
+def parallelism(part: SubTopology) -> str:
+    """Return the number of tasks in words; without sources of known size it is unknown, not 0."""
+    if part.is_global:
+        return "on every instance"
+    return counted(part.tasks, "task") if part.tasks else "number of tasks not known"
+
+
 def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> Graph:
-    """Return the graph of the applications together; `partitions` are known counts of others' topics."""
+    """Return one graph of all applications; `partitions` are known counts of topics that they do not own."""
     internal = {topic.name: topic for application in compiled for topic in application.internal_topics}
     known = {**partitions, **{s.topic: s.partitions for c in compiled for s in c.sinks if s.partitions}}
     parts = tuple(part for application in compiled for part in _parts(application, internal))
@@ -106,7 +112,7 @@ def _parts(application: CompiledApplication, internal: Mapping[str, InternalTopi
 
 def _observed(application: CompiledApplication) -> PartBox:
     id_, topics = application.application.id, application.internal_topics
-    between = tuple(topic.name for topic in topics if topic.kind is not TopicKind.CHANGELOG)
+    others = tuple(topic.name for topic in topics if topic.kind is not TopicKind.CHANGELOG)
     return PartBox(
         application=id_,
         id=0,
@@ -117,8 +123,8 @@ def _observed(application: CompiledApplication) -> PartBox:
             for t in topics
             if t.kind is TopicKind.CHANGELOG
         ),
-        reads=(*application.external_sources, *between),
-        writes=between,
+        reads=(*application.external_sources, *others),
+        writes=others,
         is_global=False,
         is_known=False,
     )
@@ -145,7 +151,7 @@ def _stores(
 ) -> Iterator[StoreBox]:
     owned = {internal[name].node: name for name in part.changelog_topics if name in internal}
     for store in part.stores:
-        # A changelog whose count is not known is none of `internal`.
+        # A changelog whose count is not known is not in `internal`.
         name = owned.get(store, f"{application_id}-{store}-changelog")
         partitions = internal[name].partitions if name in internal else None
         box = TopicBox(name, _label(name, application_id), Role.CHANGELOG, partitions)

@@ -1,4 +1,4 @@
-"""The graph of topologies in Mermaid's language, which forges draw in comments and documents."""
+"""The graph of topologies in Mermaid's language, which GitHub and GitLab render in comments and documents."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ _STYLES = {
 
 
 def mermaid(graph: Graph) -> str:
-    """Return a `flowchart`; ids are numbered, because names may hold what Mermaid reads as syntax."""
+    """Return a `flowchart`; ids are numbers, because names may contain characters of Mermaid's syntax."""
     return "\n".join(["flowchart LR", *(f"  {line}" for line in _body(graph)), ""])
 
 
@@ -61,7 +61,7 @@ def _class(role: Role) -> str:
 
 
 def _quoted(*lines: str) -> str:
-    """Quote a label; Mermaid's entities have a `#` where HTML's have an ampersand."""
+    """Quote a label; entities begin with `#` in Mermaid, not with `&` as in HTML."""
     escaped = (_escaped(printable(line)) for line in lines if line)
     return '"' + "<br/>".join(escaped) + '"'
 

@@ -1,4 +1,4 @@
-"""A plan as text: the summary first, then what happens to which topic, application by application."""
+"""A plan as text: a summary line, then the changes of each application's topics and ACLs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _KIND_WIDTH = max(len(kind.value) for kind in ActionKind)
 
 
 def plan_text(plan: Plan) -> str:
-    """Return the plan as plain lines; topics that stay as they are show only if there is something to say."""
+    """Return the plan as plain lines; unchanged topics are listed only if they have a drift or a note."""
     return plan_rich(plan).plain
 
 
@@ -46,16 +46,16 @@ def plan_rich(plan: Plan) -> Text:
 
 
 def summary(plan: Plan) -> str:
-    """Return one line: what the plan does in numbers, and whether it may."""
+    """Return one line: the numbers of changes, and whether the plan is refused."""
     counts = Counter(action.kind for action in plan.actions)
     added = sum(action.added_partitions for action in plan.actions)
     kept = counts.pop(ActionKind.KEEP, 0)
-    said = [f"{counts[kind]:,} to {kind.value}" for kind in ActionKind if counts[kind]]
+    parts = [f"{counts[kind]:,} to {kind.value}" for kind in ActionKind if counts[kind]]
     if added:
-        said.append(f"{counted(added, 'partition')} to add")
-    said += _acl_counts(plan)
-    said.append(f"{kept:,} unchanged")
-    text = f"Plan for {counted(len(plan.applications), 'application')}: {', '.join(said)}."
+        parts.append(f"{counted(added, 'partition')} to add")
+    parts += _acl_counts(plan)
+    parts.append(f"{kept:,} unchanged")
+    text = f"Plan for {counted(len(plan.applications), 'application')}: {', '.join(parts)}."
     if not plan.is_applicable:
         text += f" Refused: {counted(len(errors(plan.problems)), 'error')}, nothing is changed."
     return text
@@ -66,17 +66,17 @@ def _application(application: ApplicationPlan) -> Iterator[Text]:
     yield Text.assemble(
         (printable(application.application_id), "bold"), f": {printable(notes)}" if notes else ""
     )
-    shown = [action for action in application.actions if _is_worth_a_line(action)]
+    shown = [action for action in application.actions if _is_listed(action)]
     width = max((len(action.name) for action in shown), default=0)
     for action in shown:
         yield from _action(action, width)
-    if untouched := len(application.actions) - len(shown):
-        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(untouched, 'topic')}")
+    if unchanged := len(application.actions) - len(shown):
+        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(unchanged, 'topic')}")
     changing = [action for action in application.acls if action.is_change]
     for acl_action in changing:
         yield _acl(acl_action)
-    if held := len(application.acls) - len(changing):
-        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(held, 'ACL')}")
+    if kept := len(application.acls) - len(changing):
+        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(kept, 'ACL')}")
 
 
 def _acl_counts(plan: Plan) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _acl(action: AclAction) -> Text:
     return Text.assemble("  ", kind, f"  ACL {printable(action.acl.text)}{reason}")
 
 
-def _is_worth_a_line(action: TopicAction) -> bool:
+def _is_listed(action: TopicAction) -> bool:
     return action.kind is not ActionKind.KEEP or bool(action.drift) or bool(action.note)
 
 
@@ -132,9 +132,9 @@ def _change(change: ConfigChange) -> str:
 
 def _difference(change: ConfigChange) -> str:
     if change.wanted is None:
-        return printable(f"{change.key}={change.live} is set on the topic and not declared; it stays")
+        return printable(f"{change.key}={change.live} is set on the topic but not declared; it is kept")
     return printable(
-        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.wanted}; it stays"
+        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.wanted}; it is kept"
     )
 
 

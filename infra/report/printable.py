@@ -1,8 +1,8 @@
-"""Text from documents and clusters may hold anything; printed, it must not move a cursor or hide a line."""
+"""Escaping for terminals: text from documents and clusters must not send control characters."""
 
 
 def printable(text: str) -> str:
-    """Return `text` with spaces for line breaks and tabs, and escapes for what a terminal would obey."""
+    """Return `text` on one line: line breaks and tabs become spaces, other control characters escapes."""
     if text.isprintable():
         return text
     return "".join(_shown(character) for character in text)

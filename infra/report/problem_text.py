@@ -1,4 +1,4 @@
-"""What an operator reads of problems: headline, place, expected and found, why it matters, how to fix it."""
+"""Problems as text: headline, location, expected and found values, why it matters, how to fix it."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cy
 
 
 def problem_text(problem: Problem, width: int = WIDTH) -> str:
-    """Return one problem as plain lines of at most `width` characters, words longer than that apart."""
+    """Return one problem as plain lines of at most `width` characters; longer words are not broken."""
     return problem_rich(problem, width).plain
 
 
@@ -28,7 +28,7 @@ def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
 def entry_rich(
     severity: Severity, code: str, summary: str, details: Iterable[tuple[str, str]], width: int = WIDTH
 ) -> Text:
-    """Return a headline and, below it, `details`: labels and texts."""
+    """Return a headline and, below it, `details`: pairs of label and text."""
     label = f"{severity.value}[{code}]"
     first, *rest = _wrapped(f"{label} {summary}", width, "  ")
     lines = [Text.assemble((label, f"bold {_COLORS[severity]}"), (first[len(label) :], "bold"))]
@@ -42,7 +42,7 @@ def entry_rich(
 
 
 def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
-    """Return all problems, those of no application first, then by application, and how many there are."""
+    """Return all problems and their number: first those without an application, then by application."""
     return problems_rich(problems, width).plain
 
 
@@ -58,15 +58,15 @@ def problems_rich(problems: Iterable[Problem], width: int = WIDTH) -> Text:
 
 
 def problem_count(problems: Sequence[Problem]) -> str:
-    """Return `2 errors, 1 warning`."""
+    """Return the number of problems of each severity: `2 errors, 1 warning`."""
     numbers = {severity: sum(p.severity is severity for p in problems) for severity in Severity}
     nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
-    said = [counted(number, nouns[severity]) for severity, number in numbers.items() if number]
-    return ", ".join(said) or "no problems"
+    counts = [counted(number, nouns[severity]) for severity, number in numbers.items() if number]
+    return ", ".join(counts) or "no problems"
 
 
 def _details(problem: Problem) -> Iterator[tuple[str, str]]:
-    """Label and text of what there is to say below the headline; names that it holds are not repeated."""
+    """Yield label and text of each detail; a topic or node that the headline names is not repeated."""
     if problem.location is not None:
         pointer = f" ({problem.location.pointer})" if problem.location.pointer else ""
         yield "at", f"{problem.location}{pointer}"
@@ -84,7 +84,7 @@ def _details(problem: Problem) -> Iterator[tuple[str, str]]:
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    """Names and commands stay whole, so that they can be searched for and copied."""
+    """Wrap without breaking names and commands, so that users can search for them and copy them."""
     return textwrap.wrap(
         printable(text),
         width,

@@ -1,4 +1,4 @@
-"""A running application as a table that a person watches."""
+"""The status of a running application as a table for a terminal."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ _DIGITS = 4
 
 
 def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
-    """Show the section `runtime` of a client's status."""
+    """Return the table of the section `runtime` of a client's status."""
     title = Text.assemble((printable(status["application"]), "bold"), "  ", _state(status["state"]))
     failures = [
         Text(f"sub-topology {part['id']}: {printable(part['failure'].splitlines()[0])}", style="red")
@@ -40,7 +40,7 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
 
 
 class _Subtopologies:
-    """A line each. What one reads stands at the line's end, or below the table where that is too narrow."""
+    """One line for each sub-topology. The topics it reads are in the last column, or below a narrow table."""
 
     def __init__(self, parts: Sequence[Mapping[str, Any]]) -> None:
         self._parts = parts
@@ -89,7 +89,7 @@ def _reads(part: Mapping[str, Any]) -> str:
 
 
 def count_text(number: float) -> str:
-    """Return a count exactly below a million, else its four leading digits: at most seven characters."""
+    """Return a count: exact below a million, else its four leading digits. At most seven characters."""
     if round(number) < _EXACT_BELOW:
         return f"{number:,.0f}"
     leading, power = f"{number:.{_DIGITS - 1}e}".split("e")
@@ -98,7 +98,7 @@ def count_text(number: float) -> str:
 
 
 def size_text(size: float) -> str:
-    """Return a number of bytes with the unit that leaves one to four digits."""
+    """Return a number of bytes in the binary unit that leaves one to four digits."""
     for unit in _BYTES[:-1]:
         if size < _KIBI:
             return f"{size:,.0f} {unit}"

@@ -1,4 +1,4 @@
-"""The templates of this package: everything that is put into them is escaped."""
+"""The Jinja templates of this package; all values are escaped."""
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
@@ -6,7 +6,7 @@ from infra.report.printable import printable
 
 
 def template(name: str) -> Template:
-    """Return a template whose filters are `px`, a coordinate, and `printable`, a text from outside."""
+    """Return a template with the filters `px` (format a coordinate) and `printable` (escape controls)."""
     environment = Environment(
         loader=PackageLoader("infra.report"), autoescape=True, undefined=StrictUndefined
     )

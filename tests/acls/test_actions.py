@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.apply.acl_registration import with_acls
-from infra.apply.registration import AclResource, register
+from infra.apply.registration import AclResource, register, with_acls
 from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
 from infra.model.acls import Acl, AclDeclaration, LiveAcls, Operation, ResourceKind, Right
 from infra.model.cluster import ClusterSnapshot

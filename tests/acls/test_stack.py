@@ -109,7 +109,7 @@ def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str
     assert shop.granted() == wanted
     shop.is_clean()
     destroyed = shop.stack.run("destroy", "--yes", "--skip-preview", "--run-program")
-    assert "this ACL is not revoked: the documents need it" in destroyed.text, str(destroyed)
+    assert "this ACL is not revoked: the documents require it" in destroyed.text, str(destroyed)
     assert shop.granted() == wanted
     shop.secured.set_acls(shop.user, [existing])
     assert "6 ACLs to restore" in shop.up().text

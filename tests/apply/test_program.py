@@ -173,7 +173,7 @@ def test_a_preview_looks_nothing_up(stack: Stack) -> None:
 def test_a_problem_ends_the_program_before_a_resource_is_registered(stack: Stack) -> None:
     stack.cluster.delete("orders")
     run = stack.run(clusterId="another", maxNewTopic="1")
-    assert run.error == "nothing was changed: 3 problems, told above"
+    assert run.error == "nothing was changed: 3 problems, listed above"
     assert {request.type for request in run.monitor.requests} == {"pulumi:pulumi:Stack"}
     told = [message for level, message in run.log if level == logging.ERROR]
     assert [message.split("]")[0] for message in told] == [

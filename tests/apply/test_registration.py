@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.apply.registration import Registration, register, register_grown
+from infra.apply.registration import Registration, register, register_expanded
 from infra.apply.stack_state import StackState, TopicInState
 from infra.model.cluster import LiveTopic
 from infra.planner import ActionKind, ConfigChange, TopicAction
@@ -105,16 +105,16 @@ def test_growth_of_a_topic_of_other_replicas_is_a_repair() -> None:
 def test_growth_that_has_happened_meanwhile_is_left_to_the_state(partitions: int) -> None:
     growing = action(ActionKind.EXPAND, 6, live=live(4))
     state = StackState(topics={NAME: TopicInState(4, RIGHT)})
-    assert register([growing], state).topics[0].grows
-    again = register_grown(growing, partitions, state)
+    assert register([growing], state).topics[0].expands
+    again = register_expanded(growing, partitions, state)
     assert again.topics[0].ignored == ALL
-    assert not again.topics[0].grows
+    assert not again.topics[0].expands
     assert again.repairs == ()
 
 
 def test_settings_of_a_topic_that_has_grown_meanwhile_are_a_repair() -> None:
     both = action(ActionKind.EXPAND, 6, live=live(4, WRONG), changes=(CHANGE,))
-    again = register_grown(both, 6, StackState(topics={NAME: TopicInState(4, WRONG)}))
+    again = register_expanded(both, 6, StackState(topics={NAME: TopicInState(4, WRONG)}))
     assert again.topics[0].ignored == ALL
     [repair] = again.repairs
     assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})

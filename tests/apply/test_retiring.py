@@ -6,7 +6,7 @@ import attrs
 import pulumi
 import pytest
 
-from infra.apply.messages import tell_plan
+from infra.apply.messages import log_plan
 from infra.model.topology import Lifecycle
 from infra.planner import ActionKind, Plan
 from infra.report import plan_text
@@ -49,7 +49,7 @@ def test_the_preview_lists_them_to_the_last(
     messages: list[str] = []
     monkeypatch.setattr(pulumi.log, "info", messages.append)
     plan = steps()[step]
-    tell_plan(plan, plan.applications[0], ())
+    log_plan(plan, plan.applications[0], ())
     (message,) = messages
     assert title in message
     assert listed(message, kind) == NAMES

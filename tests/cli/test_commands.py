@@ -20,7 +20,7 @@ _DOCS = _TESTS.parent / "docs"
 def test_sound_documents(headwater: Headwater) -> None:
     done = headwater("validate", *_STORY)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
-    assert done.stdout == "3 applications are sound: fulfilment, order-enrichment, revenue-by-category\n"
+    assert done.stdout == "3 applications are valid: fulfilment, order-enrichment, revenue-by-category\n"
 
 
 def test_a_typing_error_is_placed_and_the_nearest_spelling_named(

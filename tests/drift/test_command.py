@@ -180,7 +180,7 @@ def test_a_state_that_is_none(text: str, tmp_path: Path) -> None:
         *("--stack-state", str(tmp_path / "state.json")),
     )
     assert done.exit_code == ExitCode.PROBLEMS
-    assert "is no exported state of a stack" in done.stderr
+    assert "is not an exported stack state" in done.stderr
 
 
 def test_two_names_for_the_record_are_one_too_many(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(scene:
 
 def test_every_drifted_topic_of_the_topology_is_marked() -> None:
     text = drift_page(scenes.meddled(), AT)
-    for note in ("9 ≠ 4", "anew", "other settings", "6 instead of 12"):
+    for note in ("9 ≠ 4", "re-created", "different settings", "6 instead of 12"):
         assert f">{note}</text>" in text
 
 

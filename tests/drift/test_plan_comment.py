@@ -74,7 +74,7 @@ def test_no_changes() -> None:
 def test_what_pulumi_does_not_see_is_in_the_summary() -> None:
     plan = "Plan for 1 application: 1 to recreate, 2 to rectify, 0 unchanged.\n\nshop\n  recreate  a\n"
     text = plan_comment(read_preview(_document([_step("shop", "a")], ("info", plan))))
-    assert "1 to create, ⚠️ 1 of them anew after a loss, 2 to rectify" in text.splitlines()[1]
+    assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to rectify" in text.splitlines()[1]
 
 
 def test_without_the_plan_in_words_there_is_a_table() -> None:
@@ -158,7 +158,7 @@ def test_the_command_reads_a_file_or_standard_input(tmp_path: Path) -> None:
 def test_what_is_no_preview_is_told(text: str) -> None:
     done = _run(input=text)
     assert done.exit_code == ExitCode.PROBLEMS
-    assert "is not what `pulumi preview --json` prints" in done.stderr
+    assert "is not the output of `pulumi preview --json`" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "applications": 1}'])
@@ -167,4 +167,4 @@ def test_what_is_no_drift_is_told(text: str, tmp_path: Path) -> None:
     file.write_text(text)
     done = _run(str(PREVIEWS / "create.json"), "--drift", str(file))
     assert done.exit_code == ExitCode.PROBLEMS
-    assert "is not what `headwater drift --format json` prints" in done.stderr
+    assert "is not the output of `headwater drift --format json`" in done.stderr

@@ -25,7 +25,7 @@ def test_pulumi_commands_that_delete_or_replace_are_refused(world: World) -> Non
     # Even without its protection, and with the state's consent, the topic stays.
     world.stack.succeed("state", "unprotect", "--yes", urn)
     outcome = world.stack.run("destroy", "--yes", "--skip-preview", "--run-program", "--target", urn)
-    assert "is not deleted: Headwater deletes topics of retired applications only" in outcome.text, str(
+    assert "is not deleted: Headwater deletes only topics of retired applications" in outcome.text, str(
         outcome
     )
     assert world.facts() == before

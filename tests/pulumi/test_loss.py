@@ -39,7 +39,7 @@ def test_a_deleted_topic_is_created_again_with_a_warning_when_setup_is_automatic
     world.cluster.delete(world.changelog)
     # Pulumi's state still holds the topic: on its own Pulumi would see nothing to do.
     preview = world.stack.preview("--diff")
-    assert f'{world.changelog}: "create again with 4 partitions"' in preview.text, str(preview)
+    assert f'{world.changelog}: "re-create with 4 partitions"' in preview.text, str(preview)
     up = world.up()
     assert "warning[MissingInternalTopics]" in up.text, str(up)
     world.settles_at(4, 4)

@@ -22,7 +22,7 @@ _WIDTH_OF_FILES = 120
 )
 @click.pass_context
 def demo(context: click.Context, keep: Path | None) -> None:
-    """Tell the whole story on a real Kafka broker.
+    """Demonstrate Headwater on a real Kafka broker.
 
     Starts a broker of its own, runs the real Pulumi engine on the three example documents, meddles with the
     topics, runs one of the topologies on Spark, shows what happens, and stops all that it started. Takes one

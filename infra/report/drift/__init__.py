@@ -1,4 +1,4 @@
-"""Renders a `Drift` as text, JSON, Markdown, JUnit XML and a page for people.
+"""Reports of a `Drift`: text, JSON, Markdown, JUnit XML and an HTML page.
 
-Belongs here: wording and layouts of drift reports. What differs is found by `infra.planner.drift`.
+`infra.planner.drift` finds the differences; the modules here render them.
 """

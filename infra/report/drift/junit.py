@@ -1,4 +1,4 @@
-"""A drift as JUnit XML: a suite for each application, a case for each topic, failed where it differs."""
+"""A drift as JUnit XML: a suite for each application, a case for each topic, failed if it differs."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ class _Case:
 
     @property
     def text(self) -> str:
-        """All findings: JUnit takes one failure a case."""
+        """All findings in one text, because a JUnit case has one failure."""
         return "\n\n".join(
             f"{finding.what}\nexpected: {finding.expected}\nfound: {finding.found}\n"
             f"why: {finding.why}\nfix: {finding.fix}"
@@ -48,7 +48,7 @@ def drift_junit(drift: Drift) -> str:
 
 
 def _cases(part: ApplicationDrift) -> Iterator[_Case]:
-    """Yield a case for each topic, declared or found, and one for what concerns the application."""
+    """Yield a case for each topic, declared or found, and one for findings about the whole application."""
     findings: defaultdict[str | None, list[Finding]] = defaultdict(list)
     for finding in part.findings:
         findings[finding.topic].append(finding)

@@ -1,11 +1,10 @@
-"""A drift as Markdown, for issues, chats and step summaries."""
+"""A drift as Markdown, for issues, chats and job summaries."""
 
 from collections.abc import Iterator
 
 from infra.model.problems import Severity
 from infra.planner.drift import ApplicationDrift, Drift
-from infra.report.drift.groups import Group, groups
-from infra.report.drift.summary import standing, summary
+from infra.report.drift.summary import Group, application_summary, groups, summary
 from infra.report.markdown import block, code, prose
 from infra.report.problem_text import problem_text
 
@@ -13,25 +12,25 @@ SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"
 
 
 def drift_markdown(drift: Drift) -> str:
-    """Return a document: a line that sums up, then a section for each application."""
+    """Return a document: a summary line, then a section for each application."""
     parts = [f"**{prose(summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
     for application in drift.applications:
         parts += application_markdown(application)
     if drift.problems:
-        parts.append("### What could not be compared\n")
+        parts.append("### Not compared\n")
         parts += [block(problem_text(problem)) for problem in drift.problems]
     return "\n".join(parts)
 
 
 def application_markdown(part: ApplicationDrift) -> Iterator[str]:
     """Yield the section of one application."""
-    yield f"### {code(part.id)}: {standing(part)}\n"
+    yield f"### {code(part.id)}: {application_summary(part)}\n"
     for group in groups(part.findings):
         yield from group_markdown(group)
 
 
 def group_markdown(group: Group) -> Iterator[str]:
-    """Yield what one group of findings says."""
+    """Yield the headline and the table of one group of findings."""
     yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {prose(group.summary)}\n"
     yield "| topic | expected | found |\n|---|---|---|"
     for finding in group.findings:

@@ -1,28 +1,48 @@
-"""A drift as one HTML page: nothing is loaded from elsewhere, nothing is scripted, everything is escaped."""
+"""A drift as one HTML page: no external resources, no scripts, all text escaped."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import attrs
 
 from infra.model.problems import Problem, Severity
-from infra.planner.drift import ApplicationDrift, Drift
-from infra.report.drift.groups import Group, groups
-from infra.report.drift.marks import Mark, marks
-from infra.report.drift.summary import SEVERITY_NOUNS, standing
+from infra.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
+from infra.report.drift.summary import SEVERITY_NOUNS, Group, application_summary, groups
 from infra.report.graph import graph
 from infra.report.layout import Layout, layout
 from infra.report.printable import printable
 from infra.report.templating import template
 
 _MOST_PARTS = 150
-"""Sub-topologies of a picture that people still make out something in."""
+"""The most sub-topologies that a picture shows legibly."""
+_MARK_TEXTS = {
+    FindingKind.RENUMBERED: ("renumbered", "renumbered"),
+    FindingKind.MISSING: ("missing", "missing"),
+    FindingKind.RECREATED: ("re-created", "re-created"),
+    FindingKind.REPLICATION_FACTOR: ("different replication", "replicas"),
+    FindingKind.CONFIG: ("different settings", "settings"),
+    FindingKind.ORPHANED: ("not declared", "orphan"),
+}
+_SEVERITIES = list(Severity)
+
+
+@attrs.frozen
+class Mark:
+    """What a picture shows at a topic that differs.
+
+    `css` is a class, `note` and `short` say what differs, `anchor` is the id of the card with the details.
+    """
+
+    css: str
+    note: str
+    short: str
+    anchor: str
 
 
 @attrs.frozen
 class Card:
-    """A group of findings with the place that pictures link to."""
+    """A group of findings and the anchor that pictures link to."""
 
     group: Group
     anchor: str
@@ -38,23 +58,23 @@ class Card:
 
 @attrs.frozen
 class Section:
-    """One application; `picture` is None when it would show too much to show anything."""
+    """One application; `picture` is None if it would show too many sub-topologies."""
 
     part: ApplicationDrift
     anchor: str
-    standing: str
+    summary: str
     cards: Sequence[Card]
     picture: Layout | None
     marks: Mapping[str, Mark]
 
     @property
     def level(self) -> str:
-        """That of the worst finding."""
+        """The severity of the most severe finding, or `ok`."""
         return self.cards[0].level if self.cards else "ok"
 
 
 def drift_page(drift: Drift, at: datetime | None = None) -> str:
-    """Return the HTML text; `at` is when the cluster was read."""
+    """Return the HTML text; `at` is the time at which the cluster was read."""
     sections = sorted(_sections(drift), key=lambda section: _LEVELS.index(section.level))
     findings = tuple(drift.findings)
     counts = [
@@ -81,28 +101,44 @@ _LEVELS = ("error", "warning", "info", "ok")
 
 def _sections(drift: Drift) -> Iterator[Section]:
     for number, part in enumerate(drift.applications):
-        cards = tuple(Card(group, f"a{number}-{place}") for place, group in enumerate(groups(part.findings)))
+        cards = tuple(Card(group, f"a{number}-{index}") for index, group in enumerate(groups(part.findings)))
         is_shown = len(part.compiled.subtopologies) <= _MOST_PARTS
         yield Section(
             part=part,
             anchor=f"a{number}",
-            standing=standing(part),
+            summary=application_summary(part),
             cards=cards,
             picture=layout(part.id, graph([part.compiled], drift.partitions)) if is_shown else None,
-            marks=marks((card.anchor, finding) for card in cards for finding in card.group.findings),
+            marks=_marks((card.anchor, finding) for card in cards for finding in card.group.findings),
         )
 
 
+def _marks(findings: Iterable[tuple[str, Finding]]) -> Mapping[str, Mark]:
+    """Return topic → the mark of its most severe finding; `findings` come with the anchors of their cards."""
+    found: dict[str, Mark] = {}
+    for anchor, finding in sorted(findings, key=lambda pair: _SEVERITIES.index(pair[1].severity)):
+        if finding.topic is not None:
+            note, short = _MARK_TEXTS.get(finding.kind) or _counts(finding)
+            mark = Mark(f"drift-{finding.severity.value}", note, short, anchor)
+            found.setdefault(finding.topic, mark)
+    return found
+
+
+def _counts(finding: Finding) -> tuple[str, str]:
+    live, declared = finding.found.partition(" ")[0], finding.expected.partition(" ")[0]
+    return f"{live} instead of {declared}", f"{live} ≠ {declared}"
+
+
 def _words(text: str) -> list[tuple[bool, str]]:
-    """Split a sentence into what is code, between backticks, and what is not."""
+    """Split a sentence at its backticks: pairs of whether the part is code, and its text."""
     return [(number % 2 == 1, part) for number, part in enumerate(re.split(r"`([^`]*)`", printable(text)))]
 
 
 def _details(problem: Problem) -> list[tuple[str, str]]:
-    said = (
+    details = (
         ("topic", problem.topic),
         ("declared", problem.expected),
         ("found", problem.found),
         ("where", str(problem.location) if problem.location else None),
     )
-    return [(label, text) for label, text in said if text]
+    return [(label, text) for label, text in details if text]

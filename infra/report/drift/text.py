@@ -1,18 +1,17 @@
-"""A drift as text for a terminal: what differs, why it matters and how to fix it."""
+"""A drift as text for a terminal."""
 
 from collections.abc import Iterator
 
 from rich.text import Text
 
 from infra.planner.drift import ApplicationDrift, Drift
-from infra.report.drift.groups import Group, groups
-from infra.report.drift.summary import standing, summary
+from infra.report.drift.summary import Group, application_summary, groups, summary
 from infra.report.printable import printable
 from infra.report.problem_text import entry_rich, problems_rich
 
 
 def drift_text(drift: Drift) -> str:
-    """Return plain lines."""
+    """Return the drift as plain lines."""
     return drift_rich(drift).plain
 
 
@@ -27,7 +26,7 @@ def drift_rich(drift: Drift) -> Text:
 
 
 def _application(part: ApplicationDrift) -> Iterator[Text]:
-    yield Text.assemble((printable(part.id), "bold underline"), f"  {standing(part)}")
+    yield Text.assemble((printable(part.id), "bold underline"), f"  {application_summary(part)}")
     for group in groups(part.findings):
         yield entry_rich(group.severity, group.kind, group.summary, tuple(_details(group)))
 

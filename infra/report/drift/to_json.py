@@ -1,4 +1,4 @@
-"""A drift for programs, in the form of `topology_schemas/drift.v1.schema.json`."""
+"""A drift as JSON that follows `topology_schemas/drift.v1.schema.json`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from infra.report.mermaid import mermaid
 
 
 def drift_json(drift: Drift) -> dict[str, Any]:
-    """Return the document; `mermaid` is the graph of each application in that language."""
+    """Return the document; `mermaid` holds the Mermaid graph of each application."""
     return {
         "version": 1,
         "clusterId": drift.cluster_id,

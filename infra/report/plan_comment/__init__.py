@@ -1,6 +1,6 @@
-"""The comment on a pull request: what a preview does to which topics, and what had drifted before.
+"""The pull request comment: the changes of a preview, and the drift before it.
 
-Belongs here: reading what `pulumi preview --json` and `headwater drift --format json` print, the Markdown.
+Its input is the output of `pulumi preview --json` and `headwater drift --format json`.
 """
 
 from infra.report.plan_comment.comment import plan_comment

@@ -1,4 +1,4 @@
-"""The Markdown of the comment: the summary first, details to unfold, never longer than a forge takes."""
+"""The Markdown of the comment: a summary, then collapsed details, within the length limit of the forges."""
 
 import re
 from collections import Counter
@@ -6,26 +6,26 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from infra.planner import ActionKind
 from infra.planner.wording import counted
-from infra.report.drift.groups import groups
 from infra.report.drift.markdown import group_markdown
-from infra.report.drift.summary import weights
+from infra.report.drift.summary import groups, weights
 from infra.report.markdown import block, code, inline_html, prose
 from infra.report.plan_comment.preview import Preview, Step
 from infra.report.plan_comment.reported_drift import ReportedDrift
 
 LIMIT = 65_536
-"""Characters that GitHub takes; GitLab takes more."""
+"""The maximum length of a comment on GitHub, in characters; GitLab allows more."""
 _MOST_EDGES, _LONGEST_GRAPH = 400, 40_000  # Mermaid draws at most 500 edges and reads 50,000 characters
 _DONE = {"create": "create", "import": "adopt", "delete": "delete", "replace": "replace"}
 _UNCOUNTED = ("create-replacement", "delete-replaced", "refresh", "read")
 _ROWS = (None, None, 20, 0)
-"""How many lines, rows and messages each level shows; the first level has graphs, too."""
+"""The most lines, rows and messages at each level of detail; the first level has graphs, too."""
 
 
 @attrs.frozen
 class Section:
-    """Markdown in several lengths, longest first; each is whole in itself."""
+    """Markdown at several levels of detail, the longest first; each is complete Markdown."""
 
     variants: tuple[str, ...]
 
@@ -33,7 +33,8 @@ class Section:
 def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: int = LIMIT) -> str:
     """Return the comment, at most `limit` characters.
 
-    It begins with a hidden marker, the same for every comment on a stack, by which an older one is found.
+    Its first line is a hidden marker that is the same for all comments about a stack: `headwater publish`
+    finds the comment to replace by it.
     """
     head = "\n".join([marker(preview), f"### {_headline(preview)}\n"])
     sections = [*_messages(preview), *_applications(preview, drift), *_drift(drift)]
@@ -46,17 +47,17 @@ def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: in
 
 
 def marker(preview: Preview) -> str:
-    """Return the HTML comment that tells the comments of a stack from all others."""
+    """Return the HTML comment that marks the comments about a stack."""
     stack = re.sub(r"[^\w./-]|-(?=-)|-$", "_", preview.stack)
     return f"<!-- headwater plan-comment {stack} -->"
 
 
 def _cut(head: str, texts: Sequence[str], limit: int) -> str:
-    """Leave sections out from the end."""
-    room, kept = limit - len(head) - 120, []
+    """Drop sections at the end until the text fits."""
+    remaining, kept = limit - len(head) - 120, []
     for text in texts:
-        room -= len(text) + 1
-        if room < 0:
+        remaining -= len(text) + 1
+        if remaining < 0:
             break
         kept.append(text)
     more = f"*{counted(len(texts) - len(kept), 'more section')}: see `pulumi preview`.*\n"
@@ -64,13 +65,16 @@ def _cut(head: str, texts: Sequence[str], limit: int) -> str:
 
 
 def _headline(preview: Preview) -> str:
-    others = ((preview.recreated, "⚠️ {} of them anew after a loss"), (preview.rectified, "{} to rectify"))
+    others = (
+        (preview.recreated, "⚠️ {} of them re-created after a loss"),
+        (preview.rectified, f"{{}} to {ActionKind.RECTIFY.value}"),
+    )
     acls = ((preview.granted_acls, "{} to grant"), (preview.revoked_acls, "{} to revoke"))
-    said = [_counts(preview.steps), *(text.format(number) for number, text in others if number)]
-    said += [text.format(counted(number, "ACL")) for number, text in acls if number]
+    counts = [_counts(preview.steps), *(text.format(number) for number, text in others if number)]
+    counts += [text.format(counted(number, "ACL")) for number, text in acls if number]
     if preview.errors:
         return f"🔴 Kafka topics: refused, {counted(len(preview.errors), 'error')}; nothing will be changed"
-    changes = ", ".join(text for text in said if text)
+    changes = ", ".join(text for text in counts if text)
     return f"🟢 Kafka topics: {changes}" if changes else "⚪ Kafka topics: no changes"
 
 
@@ -79,13 +83,13 @@ def _counts(steps: Sequence[Step]) -> str:
     growing = [step for step in steps if step.added_partitions]
     adopted = {step.topic for step in steps if step.op == "import"}
     changed = {step.topic for step in steps if step.op == "update" and not step.added_partitions} - adopted
-    said = [f"{ops[op]:,} to {word}" for op, word in _DONE.items() if ops[op]]
+    counts = [f"{ops[op]:,} to {word}" for op, word in _DONE.items() if ops[op]]
     if growing:
         added = counted(sum(step.added_partitions for step in growing), "partition")
-        said.append(f"{len(growing):,} to expand ({added} more)")
+        counts.append(f"{len(growing):,} to expand ({added} more)")
     if changed:
-        said.append(f"{len(changed):,} to change")
-    return ", ".join(said)
+        counts.append(f"{len(changed):,} to change")
+    return ", ".join(counts)
 
 
 def _messages(preview: Preview) -> Iterator[Section]:
@@ -108,7 +112,7 @@ def _clipped(message: str) -> str:
 
 
 def _applications(preview: Preview, drift: ReportedDrift | None) -> Iterator[Section]:
-    """A section for each application that changes."""
+    """Yield a section for each application with changes."""
     changing: dict[str, list[Step]] = {id_: [] for id_ in preview.texts}
     for step in preview.steps:
         changing.setdefault(step.application, []).append(step)
@@ -125,7 +129,7 @@ def _applications(preview: Preview, drift: ReportedDrift | None) -> Iterator[Sec
 
 
 def _lines(text: str, rows: int | None) -> str:
-    """Return the plan of an application, its name apart, in Headwater's own words."""
+    """Return the text of an application's plan, without its name."""
     lines = text.splitlines()
     if rows == 0:
         return ""
@@ -166,7 +170,7 @@ def _drift(drift: ReportedDrift | None) -> Iterator[Section]:
     if not findings and not drift.problems:
         yield Section((f"No drift: {counted(drift.topics, 'topic')} compared before this change.\n",))
         return
-    title = f"Drift before this change: {weights(findings) or 'not everything was compared'}"
+    title = f"Drift before this change: {weights(findings) or 'the comparison is not complete'}"
     summaries = [f"- {code(finding.topic or finding.application)}: {finding.kind}" for finding in findings]
     problems = "".join(f"{prose(problem)}\n\n" for problem in drift.problems)
     full = "\n".join(line for group in groups(findings) for line in group_markdown(group))

@@ -1,4 +1,4 @@
-"""What `pulumi preview --json` printed: the topics that change, and what Headwater said."""
+"""The output of `pulumi preview --json`: the topics that change, and Headwater's messages."""
 
 import json
 import re
@@ -8,19 +8,20 @@ from typing import Any
 import attrs
 
 from infra.model.problems import Severity
+from infra.planner import ActionKind
 
 _TOPIC = "kafka:index/topic:Topic"
 _ACL = "kafka:index/acl:Acl"
 _GRANTING, _REVOKING = ("create", "import"), ("delete",)
 _SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
 _ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
-"""How a program that was refused ends, after everything that matters was said."""
+"""The last messages of a refused program; they only count the problems logged before them."""
 _PLAN_HEAD = re.compile(r"Plan for 1 application: .*\n\n(?P<application>[^\n:]+)")
 
 
 @attrs.frozen
 class Step:
-    """What happens to one topic: `op` as Pulumi names it, counts of partitions where they are known."""
+    """The operation of Pulumi on one topic, `op`; partition counts are None if not known."""
 
     topic: str
     application: str
@@ -30,15 +31,15 @@ class Step:
 
     @property
     def added_partitions(self) -> int:
-        """Partitions that a topic gets which exists."""
+        """The number of partitions added to a topic that exists."""
         return max(0, (self.after or 0) - self.before) if self.op == "update" and self.before else 0
 
 
 @attrs.frozen
 class Preview:
-    """`stack` is `project/stack`. `texts` is application id → its plan in Headwater's words.
+    """`stack` is `project/stack`. `texts` is application id → the text of its plan.
 
-    Pulumi sees neither that a topic which it creates was `recreated`, nor settings `rectified` beside it.
+    `recreated` and `rectified` are read from Headwater's messages, because Pulumi does not know them.
     """
 
     stack: str
@@ -53,7 +54,11 @@ class Preview:
 
 
 def read_preview(text: str) -> Preview:
-    """Read the JSON, be it with other lines in front; raises `ValueError` if it is none of a preview."""
+    """Read the JSON; other lines may precede it.
+
+    Raises:
+        ValueError: The text is not the output of a preview.
+    """
     start = re.search(r"^\{", text, re.MULTILINE)
     if start is None:
         raise ValueError("no JSON object")
@@ -62,23 +67,23 @@ def read_preview(text: str) -> Preview:
         raise ValueError("neither steps nor diagnostics")
     steps = document.get("steps") or []
     try:
-        said = [
+        messages = [
             (str(each.get("severity", "")), _plain(str(each.get("message", ""))))
             for each in document.get("diagnostics") or ()
         ]
-        heads = [message.partition("\n")[0] for _, message in said if _PLAN_HEAD.match(message)]
+        heads = [message.partition("\n")[0] for _, message in messages if _PLAN_HEAD.match(message)]
         return Preview(
             stack=_stack(steps),
             steps=tuple(_steps(steps)),
-            errors=_of(said, Severity.ERROR),
-            warnings=_of(said, Severity.WARNING),
+            errors=_of(messages, Severity.ERROR),
+            warnings=_of(messages, Severity.WARNING),
             texts={
                 found["application"]: message.partition("\n\n")[2]
-                for severity, message in said
+                for severity, message in messages
                 if severity not in _SEVERITIES and (found := _PLAN_HEAD.match(message))
             },
-            recreated=_number(heads, "recreate"),
-            rectified=_number(heads, "rectify"),
+            recreated=_number(heads, ActionKind.RECREATE.value),
+            rectified=_number(heads, ActionKind.RECTIFY.value),
             granted_acls=_acls(steps, _GRANTING),
             revoked_acls=_acls(steps, _REVOKING),
         )
@@ -109,12 +114,12 @@ def _kind(urn: str) -> str:
     return _parts(urn)[2].rpartition("$")[2]
 
 
-def _of(said: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
-    """Return the messages of a severity, each once, without what says only that there are some."""
-    messages = (
-        text for name, text in said if _SEVERITIES.get(name) is severity and not text.startswith(_ENDINGS)
+def _of(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
+    """Return the messages of a severity, each once, without those of `_ENDINGS`."""
+    texts = (
+        text for name, text in messages if _SEVERITIES.get(name) is severity and not text.startswith(_ENDINGS)
     )
-    return tuple(dict.fromkeys(messages))
+    return tuple(dict.fromkeys(texts))
 
 
 def _number(heads: Sequence[str], kind: str) -> int:

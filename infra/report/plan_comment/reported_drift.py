@@ -1,4 +1,4 @@
-"""What `headwater drift --format json` printed."""
+"""The output of `headwater drift --format json`."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from infra.planner.drift import Finding, FindingKind
 
 @attrs.frozen
 class ReportedDrift:
-    """`findings` and `graphs` (in Mermaid's language) by application id; `problems` are sentences."""
+    """`findings` and `graphs` (Mermaid texts) by application id; `problems` are their summaries."""
 
     findings: Mapping[str, tuple[Finding, ...]]
     graphs: Mapping[str, str]
@@ -21,7 +21,11 @@ class ReportedDrift:
 
 
 def read_drift(text: str) -> ReportedDrift:
-    """Read the JSON; raises `ValueError` if it is no report of a drift."""
+    """Read the JSON.
+
+    Raises:
+        ValueError: The text is not a drift report of version 1.
+    """
     try:
         document = json.loads(text)
         if document["version"] != 1:

@@ -1,0 +1,136 @@
+"""The inputs of `plan` and `drift`: documents, the cluster, and records and settings of a Pulumi stack."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import Problem, ProblemsError, errors
+from infra.model.record import SetupRecord
+from infra.model.topology import TopologyDocument
+from infra.observe import KafkaClusterReader, snapshot_request
+from infra.observe.command_line import connection
+from infra.observe.visibility import check_visible
+
+if TYPE_CHECKING:
+    from infra.model.policies import Policy
+    from infra.spec import Documents
+
+
+@attrs.frozen(kw_only=True)
+class StackOptions:
+    """The stack that the command line names: its name, or an exported state file, or neither."""
+
+    name: str | None = None
+    project: Path = Path()
+    state: Path | None = None
+
+
+@attrs.frozen(kw_only=True)
+class StackContext:
+    """The documents, changed by the switches of the stack, and everything they are compared with.
+
+    `records` is None if no stack is named. `document_problems` are warnings, `stack_problems` may be errors.
+    """
+
+    documents: Sequence[TopologyDocument]
+    reader: KafkaClusterReader
+    document_problems: tuple[Problem, ...]
+    records: Mapping[str, SetupRecord] | None = None
+    policies: "tuple[Policy, ...]" = ()
+    cluster_id: str | None = None
+    stack_problems: tuple[Problem, ...] = ()
+
+    def compile(self) -> tuple[tuple[CompiledApplication, ...], ClusterSnapshot]:
+        """Compile the documents for the cluster while the cluster answers the remaining requests.
+
+        Raises:
+            ProblemsError: The cluster could not be read.
+        """
+        request = snapshot_request(self.documents, self.records or {})
+        reading = self.reader.ask(attrs.evolve(request, with_ids=bool(self.records)))
+        from infra.compiler import compile_documents  # noqa: PLC0415 - imported while the cluster answers
+
+        compiled = compile_documents(self.documents, reading.partitions)
+        snapshot = reading.snapshot()
+        if snapshot.partitions != reading.partitions:  # a topic became visible in between
+            compiled = compile_documents(self.documents, snapshot.partitions)
+        check_visible(self.reader, snapshot, compiled)
+        return compiled, snapshot
+
+
+def load_context(
+    files: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    stack: StackOptions,
+    *,
+    with_policies: bool,
+) -> StackContext:
+    """Load the documents and what the stack adds, while the cluster answers the first request.
+
+    The cluster is the one that the command line names, otherwise that of the environment. `with_policies`
+    also reads the stack's limits and policy files.
+
+    Raises:
+        ProblemsError: Documents or connection settings have errors; it has the problems of both.
+        click.ClickException: Pulumi cannot show the stack, or the exported state is not readable.
+    """
+    reader, connection_problems = _open_reader(bootstrap_server, command_config)
+    from infra.spec import load_documents  # noqa: PLC0415 - imported while the cluster answers
+
+    loaded = load_documents(files)
+    if reader is None or errors(loaded.problems):
+        raise ProblemsError([*loaded.problems, *connection_problems])
+    return _with_stack(loaded, reader, stack, with_policies=with_policies)
+
+
+def _open_reader(
+    bootstrap_server: str | None, command_config: Path | None
+) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
+    try:
+        reader = KafkaClusterReader(connection(bootstrap_server, command_config))
+    except ProblemsError as error:
+        return None, error.problems
+    reader.open()
+    return reader, ()
+
+
+def _with_stack(
+    loaded: "Documents", reader: KafkaClusterReader, stack: StackOptions, *, with_policies: bool
+) -> StackContext:
+    context = StackContext(documents=loaded.documents, reader=reader, document_problems=loaded.problems)
+    if stack.name is None and stack.state is None:
+        return context
+    # Imported only for a stack, because they import Pulumi's toolchain.
+    from infra.apply.settings import plan_policy, with_switches  # noqa: PLC0415
+    from infra.cli.stack import configured, exported_setups, recorded_setups  # noqa: PLC0415
+
+    if stack.state is not None:
+        text = sys.stdin.read() if str(stack.state) == "-" else _state_text(stack.state)
+        return attrs.evolve(context, records=exported_setups(text, str(stack.state)))
+    name = str(stack.name)
+    config = configured(name, stack.project)
+    policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
+    documents = with_switches(loaded.documents, config, are_all=False)
+    return attrs.evolve(
+        context,
+        documents=documents,
+        records=recorded_setups(name, stack.project),
+        policies=policy.policies if policy else (),
+        cluster_id=policy.cluster_id if policy else None,
+        stack_problems=(*config.problems, *policy_problems),
+    )
+
+
+def _state_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None

@@ -1,0 +1,140 @@
+"""Rights as text, as JSON, and as `kafka-acls.sh` commands that grant them."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import attrs
+
+from infra.model.acls import ANY_NAME, Pattern, ResourceKind, Right
+from infra.model.problems import Problem
+from infra.planner.acls import Need
+from infra.planner.wording import counted
+from infra.report.compile_json import problem_json
+from infra.report.printable import printable
+
+_OPTIONS = {
+    ResourceKind.TOPIC: "--topic",
+    ResourceKind.GROUP: "--group",
+    ResourceKind.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceKind.CLUSTER: "--cluster",
+}
+_KIND_NAMES = {
+    ResourceKind.TOPIC: "topic",
+    ResourceKind.GROUP: "group",
+    ResourceKind.TRANSACTIONAL_ID: "transactional id",
+    ResourceKind.CLUSTER: "cluster",
+}
+
+
+@attrs.frozen
+class Grants:
+    """The rights that an application (`holder` is its id) or Headwater needs for `purpose`.
+
+    `principals` is empty while no principal is named.
+    """
+
+    holder: str
+    purpose: str
+    principals: tuple[str, ...]
+    hosts: tuple[str, ...]
+    needs: tuple[Need, ...]
+
+    @property
+    def by_resource(self) -> Iterator[Sequence[Need]]:
+        """Yield the needs of each resource together."""
+        for _, group in groupby(self.needs, key=lambda need: _resource(need.right)):
+            yield tuple(group)
+
+
+def acls_text(grants: Iterable[Grants]) -> str:
+    """Return a section for each holder: the principals, then a line for each resource."""
+    return "\n\n".join("\n".join(_lines(part)) for part in grants)
+
+
+def acls_json(grants: Iterable[Grants], problems: Sequence[Problem] = ()) -> dict[str, Any]:
+    """Return `{"grants": [{"holder", "purpose", "principals", "hosts", "rights": […]}], "problems": […]}`."""
+    return {
+        "grants": [
+            {
+                "holder": part.holder,
+                "purpose": part.purpose,
+                "principals": list(part.principals),
+                "hosts": list(part.hosts),
+                "rights": [_right(need) for need in part.needs],
+            }
+            for part in grants
+        ],
+        "problems": [problem_json(problem) for problem in problems],
+    }
+
+
+def acls_commands(grants: Iterable[Grants], server: str) -> str:
+    """Return a shell script: one `kafka-acls.sh` command for each resource, on the cluster at `server`."""
+    lines = ["#!/bin/sh", "set -eu", ""]
+    for part in grants:
+        lines += [f"# {re.sub(r'[^ -~]', '?', f'{part.holder}, {part.purpose}')}"]
+        lines += _commands(part, server)
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _resource(right: Right) -> tuple[str, str, str]:
+    return right.kind, right.name, right.pattern
+
+
+def _lines(grants: Grants) -> Iterator[str]:
+    yield printable(f"{grants.holder}, {grants.purpose}: {_principals(grants)}")
+    rows = [_row(needs) for needs in grants.by_resource]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    for kind, name, operations, reason in rows:
+        cells = (f"{text:{width}}" for text, width in zip((kind, name, operations), widths, strict=True))
+        yield printable(f"  {'  '.join(cells)}  {reason}")
+
+
+def _row(needs: Sequence[Need]) -> tuple[str, str, str, str]:
+    right = needs[0].right
+    reasons = dict.fromkeys(need.reason for need in needs)
+    operations = ", ".join(need.right.operation for need in needs)
+    name = right.name + (ANY_NAME if right.pattern is Pattern.PREFIXED else "")
+    return _KIND_NAMES[right.kind], name, operations, "; ".join(reasons)
+
+
+def _principals(grants: Grants) -> str:
+    number = counted(len(grants.needs), "right")
+    if not grants.principals:
+        return f"{number}, no principal named"
+    hosts = f" from {', '.join(grants.hosts)}" if _hosts(grants) else ""
+    return f"{number} for {', '.join(grants.principals)}{hosts}"
+
+
+def _hosts(grants: Grants) -> Sequence[str]:
+    return () if grants.hosts == (ANY_NAME,) else grants.hosts
+
+
+def _right(need: Need) -> dict[str, str]:
+    return {
+        "resourceType": need.right.kind.value,
+        "resourceName": need.right.name,
+        "patternType": need.right.pattern.value,
+        "operation": need.right.operation.value,
+        "reason": need.reason,
+    }
+
+
+def _commands(grants: Grants, server: str) -> Iterator[str]:
+    for needs in grants.by_resource:
+        words = ["kafka-acls.sh", "--bootstrap-server", server, "--add"]
+        words += [word for name in grants.principals for word in ("--allow-principal", name)]
+        words += [word for host in _hosts(grants) for word in ("--allow-host", host)]
+        words += [word for need in needs for word in ("--operation", need.right.operation.value)]
+        yield shlex.join([*words, *_resource_options(needs[0].right)])
+
+
+def _resource_options(right: Right) -> Sequence[str]:
+    if right.kind is ResourceKind.CLUSTER:
+        return [_OPTIONS[right.kind]]
+    pattern = ["--resource-pattern-type", "prefixed"] if right.pattern is Pattern.PREFIXED else []
+    return [_OPTIONS[right.kind], right.name, *pattern]
