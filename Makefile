@@ -9,6 +9,9 @@ LOCK   := requirements/dev.txt
 STAMP  := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
+# Tests start hundreds of Python processes; without bytecode files each of them compiles the project again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +36,8 @@ demo: toolchain ## the whole story on a real Kafka broker
 
 .PHONY: test
 test: toolchain ## every test but the soak ones
-	$(PYTEST) -m "not soak" --numprocesses auto --dist loadscope
+	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
+	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
 .PHONY: check
 check: $(STAMP) ## format, lint, types, boundaries, quick tests

@@ -13,6 +13,7 @@ import trustme
 from hypothesis import settings
 
 from tests.oracle.kafka_streams import KafkaStreams
+from tests.scheduling import LongestFirst
 from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings, local
 from toolchain.broker.guard import Guard
@@ -87,7 +88,13 @@ def golden() -> Callable[[Path, str], None]:
     return check
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFirst | None:
+    return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    # Read by every start of Spark, also in subprocesses: short runs do not pay for a second compiler.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     if _is_worker():
         return
     config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKER)

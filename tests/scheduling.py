@@ -1,0 +1,66 @@
+"""Which worker of a test run gets which tests, and when: long ones first, Spark's tests in two sessions."""
+
+from typing import Any
+
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # xdist ships no types
+
+# A session takes a gigabyte and ten seconds to start, so these modules share two of them.
+_SPARK_SESSIONS = (
+    ("tests/runtime/spark/test_recorded_cases.py", "tests/runtime/spark/test_user_classes.py"),
+    (
+        "tests/runtime/spark/test_random_topologies.py",
+        "tests/runtime/spark/test_kip_878_test_plan.py",
+        "tests/runtime/spark/test_topics_while_running.py",
+        "tests/runtime/spark/test_application.py",
+        "tests/runtime/spark/test_back_ends.py",
+        "tests/runtime/spark/test_benchmark_sides.py",
+        "tests/runtime/spark/test_exchange.py",
+        "tests/runtime/spark/test_orphans.py",
+        "tests/runtime/spark/test_task_function.py",
+        "tests/runtime/expressions/test_against_spark.py",
+    ),
+)
+_SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths}
+
+# Each of their tests takes long and shares nothing with the others, so any worker may run it.
+_SEPARATE_TESTS = (
+    "tests/runtime/spark/test_faults.py",
+    "tests/runtime/spark/test_as_programs.py",
+)
+
+_LONG = (
+    *(f"Spark session {number}" for number in range(len(_SPARK_SESSIONS))),
+    *_SEPARATE_TESTS,
+    "tests/agent/",
+    "tests/pulumi/",
+    "tests/acls/",
+    "tests/cli/",
+    "tests/toolchain/",
+    "tests/observe/",
+    "tests/oracle/",
+    "tests/compiler/",
+)
+"""Scopes whose work takes minutes, the longest first."""
+
+
+class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is untyped
+    """Assign whole modules, so that their fixtures are set up once, and single tests of long modules."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return nodeid if path in _SEPARATE_TESTS else _SESSION_OF.get(path, path)
+
+    def _assign_work_unit(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController, untyped
+        longest = min(self.workqueue, key=lambda scope: (_rank(scope), -len(self.workqueue[scope])))
+        self.workqueue.move_to_end(longest, last=False)
+        super()._assign_work_unit(node)
+
+    def _reschedule(self, node: Any) -> None:  # noqa: ANN401 - as above
+        """Send the next scope for the last test only: what waits behind a long test cannot be moved."""
+        if not node.shutting_down and self.workqueue and self._pending_of(self.assigned_work[node]) > 1:
+            return
+        super()._reschedule(node)
+
+
+def _rank(scope: str) -> int:
+    return next((rank for rank, start in enumerate(_LONG) if scope.startswith(start)), len(_LONG))
