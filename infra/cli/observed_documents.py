@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from infra.compiler.observed import default_config, questions
+from infra.compiler.observed import default_config, open_questions
 from infra.model.cluster import LiveTopic
 from infra.model.nodes import TopicKind
 from infra.model.observed import ObservedTopology
@@ -99,7 +99,7 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     for doubt in found.doubts:
         yield f"Doubt: {doubt}"
     observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
-    for question in questions(Application(found.id, _NOWHERE), observed):
+    for question in open_questions(Application(found.id, _NOWHERE), observed):
         yield f"Missing: {question.summary} {question.fix}"
 
 

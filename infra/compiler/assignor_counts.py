@@ -1,9 +1,10 @@
-"""PURE. Partition counts of repartition topics, by the assignor (facts 4.2) and by common sense.
+"""Counts of repartition topics as the group leader's assignor decides them (facts 4.2).
 
-The assignor goes through the sub-topologies again and again, in the order of a Java hash set of objects whose
-hash depends on the application id, and takes for each undecided topic the largest count known *at that
-moment*. So counts may depend on that order. `emulated` gives what Kafka Streams will make, `settled` what
-comes out if every topic waits for its inputs.
+`RepartitionTopics#setup` iterates over the sub-topologies until it makes no progress, in the order of a
+`HashSet` of `TopicsInfo` objects whose hash codes depend on the application id. It gives each undecided topic
+the largest count that is known *at that moment*, so counts may depend on that order. `count_by_assignor`
+returns what Kafka Streams creates; `count_in_dependency_order` returns the counts if each topic waits for all
+its inputs.
 """
 
 import heapq
@@ -29,10 +30,10 @@ _DELETE = {"cleanup.policy": "delete"}
 
 
 @attrs.frozen
-class Wiring:
+class TopicGraph:
     """Who reads and who writes which topic, by sub-topology id.
 
-    `known` holds the counts of external topics and explicit ones, `absent` the external sources without a
+    `known` holds the counts of external topics and explicit ones, `missing` the external sources without a
     count. `writers` has the repartition topics only; `writes` those of them that have no explicit count.
     """
 
@@ -41,10 +42,10 @@ class Wiring:
     writers: Mapping[str, tuple[int, ...]]
     writes: Mapping[int, tuple[str, ...]]
     known: Mapping[str, int]
-    absent: frozenset[str]
+    missing: frozenset[str]
 
     @classmethod
-    def of(cls, groups: Sequence[TopicGroup], external: Mapping[str, int]) -> "Wiring":
+    def of(cls, groups: Sequence[TopicGroup], external: Mapping[str, int]) -> "TopicGraph":
         """`groups` as compiled, `external` topic → count of the cluster's topics."""
         counting = tuple(group for group in groups if group.sources and not group.is_global)
         internal = {topic: details for group in counting for topic, details in group.repartition.items()}
@@ -68,7 +69,7 @@ class Wiring:
                 for group in counting
             },
             known=known,
-            absent=frozenset(outside - known.keys()),
+            missing=frozenset(outside - known.keys()),
         )
 
 
@@ -80,7 +81,7 @@ def assignor_order(groups: Sequence[TopicGroup]) -> tuple[TopicGroup, ...]:
     return tuple(by_id[id_] for id_ in hash_order(once, codes.__getitem__))
 
 
-def emulated(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
+def count_by_assignor(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> dict[str, int]:
     """Counts of all external and repartition topics that the assignor decides when it iterates in `order`.
 
     Instead of repeating whole passes, a queue of (pass, position) holds the undecided topics of which
@@ -91,48 +92,48 @@ def emulated(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
     position = {topic: index for index, topic in enumerate(sequence)}
     peak: dict[int, int] = {}
     queue: list[tuple[int, int]] = []
-    waiting = {topic for topic in sequence if topic not in wiring.known}
+    waiting = {topic for topic in sequence if topic not in topic_graph.known}
 
     def decide(topic: str, count: int, turn: int, here: int) -> None:
         counts[topic] = count
-        for group in wiring.readers.get(topic, ()):
+        for group in topic_graph.readers.get(topic, ()):
             if group not in peak:
-                for written in waiting.intersection(wiring.writes[group]):
+                for written in waiting.intersection(topic_graph.writes[group]):
                     waiting.discard(written)
                     heapq.heappush(queue, (turn + (position[written] <= here), position[written]))
             peak[group] = max(count, peak.get(group, 0))
 
-    for topic, count in wiring.known.items():
+    for topic, count in topic_graph.known.items():
         decide(topic, count, 0, -1)
     while queue:
         turn, here = heapq.heappop(queue)
         topic = sequence[here]
-        decide(topic, max(peak[group] for group in wiring.writers[topic] if group in peak), turn, here)
+        decide(topic, max(peak[group] for group in topic_graph.writers[topic] if group in peak), turn, here)
     return counts
 
 
-def settled(wiring: Wiring) -> dict[str, int]:
+def count_in_dependency_order(topic_graph: TopicGraph) -> dict[str, int]:
     """Counts if each topic waits until all that its writers read is decided.
 
-    Topics in a loop or behind an absent source stay out.
+    Topics in a loop or behind an missing source stay out.
     """
     counts: dict[str, int] = {}
-    undecided_sources = {group.id: len(group.sources) for group in wiring.groups}
-    undecided_writers = {topic: len(groups) for topic, groups in wiring.writers.items()}
+    undecided_sources = {group.id: len(group.sources) for group in topic_graph.groups}
+    undecided_writers = {topic: len(groups) for topic, groups in topic_graph.writers.items()}
     peak: dict[int, int] = {}
-    ready = deque(wiring.known.items())
+    ready = deque(topic_graph.known.items())
     while ready:
         topic, count = ready.popleft()
         counts[topic] = count
-        for group in wiring.readers.get(topic, ()):
+        for group in topic_graph.readers.get(topic, ()):
             peak[group] = max(count, peak.get(group, 0))
             undecided_sources[group] -= 1
             if undecided_sources[group]:
                 continue
-            for written in wiring.writes[group]:
+            for written in topic_graph.writes[group]:
                 undecided_writers[written] -= 1
                 if not undecided_writers[written]:
-                    ready.append((written, max(peak[writer] for writer in wiring.writers[written])))
+                    ready.append((written, max(peak[writer] for writer in topic_graph.writers[written])))
     return counts
 
 

@@ -52,7 +52,7 @@ class _Kinds:
 def backend(nodes: Sequence[Node], application: Application) -> Backend:
     """Return the back end of a sub-topology's nodes, in declaration order."""
     is_plain = not any(key in application.config for key in _TASKS_ONLY)
-    return Backend.NATIVE if is_plain and _is_chain(nodes) and _means_the_same(nodes) else Backend.TASKS
+    return Backend.NATIVE if is_plain and _is_chain(nodes) and _same_in_spark_sql(nodes) else Backend.TASKS
 
 
 def _is_chain(nodes: Sequence[Node]) -> bool:
@@ -63,7 +63,7 @@ def _is_chain(nodes: Sequence[Node]) -> bool:
     return parents == names[:-1]
 
 
-def _means_the_same(nodes: Sequence[Node]) -> bool:
+def _same_in_spark_sql(nodes: Sequence[Node]) -> bool:
     source, *between, sink = nodes
     kinds = _read(source)
     for node in between:

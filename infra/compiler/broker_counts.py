@@ -6,7 +6,7 @@ depend on the application id; co-partitioning is always enforced.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from infra.compiler.assignor_counts import Wiring
+from infra.compiler.assignor_counts import TopicGraph
 from infra.compiler.java.collections import string_set_order
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import NodeTopology
@@ -19,14 +19,14 @@ def broker_order(groups: Iterable[TopicGroup]) -> tuple[TopicGroup, ...]:
     return tuple(by_id[id_] for id_ in string_set_order(sorted(by_id)))
 
 
-def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, int]:
+def count_by_broker(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> dict[str, int]:
     """Counts of all topics read: an undecided one takes the largest count known to its *first* writer."""
-    counts = dict(wiring.known)
+    counts = dict(topic_graph.known)
     peak = {
         group.id: max((counts[source] for source in group.sources if source in counts), default=0)
         for group in order
     }
-    pending = [group.id for group in order if wiring.writes[group.id]]
+    pending = [group.id for group in order if topic_graph.writes[group.id]]
     progress = True
     while pending and progress:
         progress, waiting = False, []
@@ -34,17 +34,17 @@ def decided_by_broker(wiring: Wiring, order: Sequence[TopicGroup]) -> dict[str, 
             if not peak[group]:
                 waiting.append(group)
                 continue
-            for topic in sorted(wiring.writes[group]):
+            for topic in sorted(topic_graph.writes[group]):
                 if topic not in counts:
                     progress = True
                     counts[topic] = peak[group]
-                    for reader in wiring.readers.get(topic, ()):
+                    for reader in topic_graph.readers.get(topic, ()):
                         peak[reader] = max(peak[reader], peak[group])
         pending = waiting
     return counts
 
 
-def refused_by_client(
+def client_errors(
     topology: NodeTopology, groups: Iterable[TopicGroup], copartitioned: Iterable[frozenset[str]]
 ) -> tuple[Problem, ...]:
     """What the client refuses before it joins: patterns, named topologies, scattered co-partition groups."""
@@ -61,29 +61,31 @@ def refused_by_client(
     return tuple(problems)
 
 
-def fixed_counts_clash(
-    copartitioned: Iterable[frozenset[str]], wiring: Wiring
+def explicit_counts_conflict(
+    copartitioned: Iterable[frozenset[str]], topic_graph: TopicGraph
 ) -> tuple[int | None, tuple[Problem, ...]]:
     """The broker's known fault: it holds a group of repartition topics only against *all* explicit counts.
 
     Returns the count that such groups take (None: nothing is explicit) and the refusal if the explicit counts
     differ.
     """
-    fixed = {topic: wiring.known[topic] for topic in sorted(wiring.writers) if topic in wiring.known}
+    fixed = {
+        topic: topic_graph.known[topic] for topic in sorted(topic_graph.writers) if topic in topic_graph.known
+    }
     if not fixed:
         return None, ()
-    affected = sorted(min(group) for group in copartitioned if group and group <= wiring.writers.keys())
+    affected = sorted(min(group) for group in copartitioned if group and group <= topic_graph.writers.keys())
     if affected and len(set(fixed.values())) > 1:
-        return None, (_fixed_anywhere(affected[0], fixed),)
+        return None, (_explicit_counts_differ(affected[0], fixed),)
     return next(iter(fixed.values())), ()
 
 
-def outgrown_changelogs(
+def undersized_source_changelogs(
     groups: Iterable[TopicGroup], counts: Mapping[str, int], tasks: Mapping[int, int]
 ) -> tuple[Problem, ...]:
     """Source topics that serve as changelog (`reuse.ktable.source.topics`), too small for its tasks."""
     return tuple(
-        _outgrown(topic, counts[topic], tasks[group.id])
+        _undersized(topic, counts[topic], tasks[group.id])
         for group in groups
         if group.id in tasks
         for topic, store in sorted(group.changelogs.items())
@@ -133,7 +135,7 @@ def _scattered(group: frozenset[str]) -> Problem:
     )
 
 
-def _outgrown(topic: str, count: int, tasks: int) -> Problem:
+def _undersized(topic: str, count: int, tasks: int) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(
@@ -152,7 +154,7 @@ def _outgrown(topic: str, count: int, tasks: int) -> Problem:
     )
 
 
-def _fixed_anywhere(topic: str, fixed: Mapping[str, int]) -> Problem:
+def _explicit_counts_differ(topic: str, fixed: Mapping[str, int]) -> Problem:
     counts = ", ".join(f"{name}={count}" for name, count in fixed.items())
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from infra.compiler.assignor_counts import Wiring
+from infra.compiler.assignor_counts import TopicGraph
 from infra.compiler.streams_config import StreamsConfig
 from infra.compiler.topic_groups import Naming, Sources, TopicGroup
 from infra.model.nodes import NodeTopology, RepartitionTopic
@@ -12,7 +12,7 @@ from infra.model.problems import Problem
 from infra.model.topology import Application, Sink
 
 NO_SOURCES = Sources({})
-NO_WIRING = Wiring.of((), {})
+EMPTY_TOPIC_GRAPH = TopicGraph.of((), {})
 
 
 @attrs.frozen
@@ -32,7 +32,7 @@ class Compilation:
     sources: Sources = NO_SOURCES
     groups: tuple[TopicGroup, ...] = ()
     copartitioned: tuple[frozenset[str], ...] = ()
-    wiring: Wiring = NO_WIRING
+    topic_graph: TopicGraph = EMPTY_TOPIC_GRAPH
     counts: Mapping[str, int] = attrs.field(factory=dict)
     tasks: Mapping[int, int] = attrs.field(factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -41,7 +41,9 @@ class Compilation:
     def repartition(self) -> Mapping[str, RepartitionTopic]:
         """Full name → details of the repartition topics that are read."""
         return {
-            topic: details for group in self.wiring.groups for topic, details in group.repartition.items()
+            topic: details
+            for group in self.topic_graph.groups
+            for topic, details in group.repartition.items()
         }
 
     def with_problems(self, problems: Iterable[Problem]) -> "Compilation":

@@ -62,7 +62,7 @@ def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
 
 
 @attrs.frozen
-class Coerced:
+class EnforcedCounts:
     """Counts after enforcement, with what could not be made equal."""
 
     counts: Mapping[str, int]
@@ -74,13 +74,13 @@ def enforce(
     counts: Mapping[str, int],
     repartition: Mapping[str, RepartitionTopic],
     *,
-    first_fixed: int | None = None,
-) -> Coerced:
+    explicit_count: int | None = None,
+) -> EnforcedCounts:
     """Set the repartition topics of each group, in order, to one count.
 
     It is that of the group's external topics, else the fixed one, else the largest.
 
-    Groups with an undecided member are left alone. With `first_fixed` (the streams protocol's known fault)
+    Groups with an undecided member are left alone. With `explicit_count` (the streams protocol's known fault)
     groups of repartition topics only take this count instead, whether it is theirs or not.
     """
     decided = dict(counts)
@@ -99,21 +99,23 @@ def enforce(
                 problems.append(not_copartitioned(external))
                 continue
             wanted = next(iter(external.values()))
-        elif first_fixed is not None:
-            wanted = first_fixed
+        elif explicit_count is not None:
+            wanted = explicit_count
         elif fixed:
             if len(set(fixed.values())) > 1:
                 # all of them explicit: the build refuses that already
-                problems += [] if len(fixed) == len(group) else [_fixed_differ(fixed, repartition)]
+                problems += [] if len(fixed) == len(group) else [_explicit_counts_differ(fixed, repartition)]
                 continue
             wanted = next(iter(fixed.values()))
         else:
             wanted = max((decided[topic] for topic in group), default=0)
         problems += [
-            _fixed_refused(t, c, wanted, external, repartition) for t, c in fixed.items() if c != wanted
+            _explicit_count_mismatch(t, c, wanted, external, repartition)
+            for t, c in fixed.items()
+            if c != wanted
         ]
         decided.update((topic, wanted) for topic in group if topic in repartition and topic not in fixed)
-    return Coerced(decided, tuple(problems))
+    return EnforcedCounts(decided, tuple(problems))
 
 
 def not_copartitioned(external: Mapping[str, int]) -> Problem:
@@ -168,7 +170,7 @@ def listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{topic}={count}" for topic, count in counts.items())
 
 
-def _fixed_differ(fixed: Mapping[str, int], repartition: Mapping[str, RepartitionTopic]) -> Problem:
+def _explicit_counts_differ(fixed: Mapping[str, int], repartition: Mapping[str, RepartitionTopic]) -> Problem:
     first = next(iter(fixed))
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
@@ -189,7 +191,7 @@ def _fixed_differ(fixed: Mapping[str, int], repartition: Mapping[str, Repartitio
     )
 
 
-def _fixed_refused(
+def _explicit_count_mismatch(
     topic: str,
     count: int,
     wanted: int,

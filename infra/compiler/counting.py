@@ -4,17 +4,22 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from infra.compiler.assignor_counts import Wiring, assignor_order, emulated, settled
+from infra.compiler.assignor_counts import (
+    TopicGraph,
+    assignor_order,
+    count_by_assignor,
+    count_in_dependency_order,
+)
 from infra.compiler.broker_counts import (
     broker_order,
-    decided_by_broker,
-    fixed_counts_clash,
-    outgrown_changelogs,
-    refused_by_client,
+    client_errors,
+    count_by_broker,
+    explicit_counts_conflict,
     status_text,
+    undersized_source_changelogs,
 )
 from infra.compiler.compilation import Compilation, tasks_of
-from infra.compiler.copartitioning import Coerced, enforce, unchecked
+from infra.compiler.copartitioning import EnforcedCounts, enforce, unchecked
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
@@ -28,52 +33,66 @@ def count_partitions(compilation: Compilation) -> Compilation:
 
     While a source is missing Kafka Streams decides nothing; what does not depend on it is still counted here.
     """
-    wiring = Wiring.of(compilation.groups, compilation.partitions)
-    compilation = attrs.evolve(compilation, wiring=wiring)
+    topic_graph = TopicGraph.of(compilation.groups, compilation.partitions)
+    compilation = attrs.evolve(compilation, topic_graph=topic_graph)
     if compilation.application.protocol is Protocol.STREAMS:
-        coerced = _by_broker(compilation)
+        enforced = _by_broker(compilation)
     else:
-        coerced = _by_assignor(compilation)
-    tasks = tasks_of(wiring.groups, coerced.counts)
-    return attrs.evolve(compilation, counts=coerced.counts, tasks=tasks).with_problems(coerced.problems)
+        enforced = _by_assignor(compilation)
+    tasks = tasks_of(topic_graph.groups, enforced.counts)
+    return attrs.evolve(compilation, counts=enforced.counts, tasks=tasks).with_problems(enforced.problems)
 
 
-def _by_assignor(compilation: Compilation) -> Coerced:
-    wiring = compilation.wiring
-    if wiring.absent:
-        return enforce(compilation.copartitioned, settled(wiring), compilation.repartition)
-    if not wiring.writers:
-        not_checked = unchecked(compilation.copartitioned, wiring.known)
-        return Coerced(wiring.known, not_checked)
-    order = assignor_order(wiring.groups)
-    coerced = _in_order(compilation, order)
-    others = [_in_order(compilation, other).counts for other in _other_orders(wiring)]
+def _by_assignor(compilation: Compilation) -> EnforcedCounts:
+    topic_graph = compilation.topic_graph
+    if topic_graph.missing:
+        return enforce(
+            compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
+        )
+    if not topic_graph.writers:
+        not_checked = unchecked(compilation.copartitioned, topic_graph.known)
+        return EnforcedCounts(topic_graph.known, not_checked)
+    order = assignor_order(topic_graph.groups)
+    enforced = _in_order(compilation, order)
+    others = [_in_order(compilation, other).counts for other in _other_orders(topic_graph)]
     if not others:
-        return coerced
-    patient = enforce(compilation.copartitioned, settled(wiring), compilation.repartition).counts
+        return enforced
+    in_dependency_order = enforce(
+        compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
+    ).counts
     return attrs.evolve(
-        coerced, problems=(*coerced.problems, *_dependent(compilation, coerced.counts, [patient, *others]))
+        enforced,
+        problems=(
+            *enforced.problems,
+            *_depends_on_application_id(compilation, enforced.counts, [in_dependency_order, *others]),
+        ),
     )
 
 
-def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> Coerced:
-    return enforce(compilation.copartitioned, emulated(compilation.wiring, order), compilation.repartition)
+def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> EnforcedCounts:
+    return enforce(
+        compilation.copartitioned, count_by_assignor(compilation.topic_graph, order), compilation.repartition
+    )
 
 
-def _other_orders(wiring: Wiring) -> list[tuple[TopicGroup, ...]]:
+def _other_orders(topic_graph: TopicGraph) -> list[tuple[TopicGroup, ...]]:
     """Orders that other application ids may lead to; none if no order can matter.
 
     The order matters only to a topic whose writers read, between them, something undecided and something
     else.
     """
-    undecided = wiring.writers.keys() - wiring.known.keys()
-    read = {group.id: len(group.sources) for group in wiring.groups}
-    waits = {group.id: not undecided.isdisjoint(group.sources) for group in wiring.groups}
-    writers = [wiring.writers[topic] for topic in undecided]
+    undecided = topic_graph.writers.keys() - topic_graph.known.keys()
+    read = {group.id: len(group.sources) for group in topic_graph.groups}
+    waits = {group.id: not undecided.isdisjoint(group.sources) for group in topic_graph.groups}
+    writers = [topic_graph.writers[topic] for topic in undecided]
     if not any(sum(read[one] for one in ids) > 1 and any(waits[one] for one in ids) for ids in writers):
         return []
-    tries = max(1, min(_MOST_ORDERS_TRIED, _MOST_TOPICS_TRIED // len(wiring.readers)))
-    return [wiring.groups, wiring.groups[::-1], *(_shuffled(wiring.groups, step) for step in range(1, tries))]
+    tries = max(1, min(_MOST_ORDERS_TRIED, _MOST_TOPICS_TRIED // len(topic_graph.readers)))
+    return [
+        topic_graph.groups,
+        topic_graph.groups[::-1],
+        *(_shuffled(topic_graph.groups, step) for step in range(1, tries)),
+    ]
 
 
 def _shuffled(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]:
@@ -81,7 +100,7 @@ def _shuffled(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]
     return tuple(sorted(groups, key=lambda group: (group.id * 7919 * step) % 104_729))
 
 
-def _dependent(
+def _depends_on_application_id(
     compilation: Compilation, made: Mapping[str, int], others: Sequence[Mapping[str, int]]
 ) -> tuple[Problem, ...]:
     problems = []
@@ -114,13 +133,19 @@ def _dependent(
     return tuple(problems)
 
 
-def _by_broker(compilation: Compilation) -> Coerced:
-    wiring = compilation.wiring
-    refusals = refused_by_client(compilation.topology, wiring.groups, compilation.copartitioned)
-    first_fixed, clash = fixed_counts_clash(compilation.copartitioned, wiring)
-    order = broker_order(wiring.groups)
-    counts = settled(wiring) if wiring.absent else decided_by_broker(wiring, order)
-    coerced = enforce(compilation.copartitioned, counts, compilation.repartition, first_fixed=first_fixed)
-    answered = [attrs.evolve(problem, why=status_text(problem.code)) for problem in coerced.problems]
-    outgrown = outgrown_changelogs(wiring.groups, coerced.counts, tasks_of(wiring.groups, coerced.counts))
-    return Coerced(coerced.counts, (*refusals, *clash, *answered, *outgrown))
+def _by_broker(compilation: Compilation) -> EnforcedCounts:
+    topic_graph = compilation.topic_graph
+    refusals = client_errors(compilation.topology, topic_graph.groups, compilation.copartitioned)
+    explicit_count, clash = explicit_counts_conflict(compilation.copartitioned, topic_graph)
+    order = broker_order(topic_graph.groups)
+    counts = (
+        count_in_dependency_order(topic_graph) if topic_graph.missing else count_by_broker(topic_graph, order)
+    )
+    enforced = enforce(
+        compilation.copartitioned, counts, compilation.repartition, explicit_count=explicit_count
+    )
+    answered = [attrs.evolve(problem, why=status_text(problem.code)) for problem in enforced.problems]
+    outgrown = undersized_source_changelogs(
+        topic_graph.groups, enforced.counts, tasks_of(topic_graph.groups, enforced.counts)
+    )
+    return EnforcedCounts(enforced.counts, (*refusals, *clash, *answered, *outgrown))

@@ -53,7 +53,7 @@ _MOST_CHARACTERS = 2_000
 _MOST_LEVELS = 30
 
 
-class _ForTasksError(Exception):
+class _UnsupportedError(Exception):
     pass
 
 
@@ -66,7 +66,7 @@ def kind_of(text: str, key: Kind, value: Kind) -> Kind | None:
         reader = _Reader(_tokens(text), {**_RECORD, "key": key, "value": value})
         kind = reader.condition()
         reader.expect("end", "")
-    except _ForTasksError:
+    except _UnsupportedError:
         return None
     return kind
 
@@ -81,7 +81,7 @@ def _tokens(text: str) -> list[_Token]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
-            raise _ForTasksError
+            raise _UnsupportedError
         kind, word = match.lastgroup, match[match.lastgroup]
         if kind == "word":
             is_keyword = word.lower() in _WORDS
@@ -108,19 +108,19 @@ class _Reader:
 
     def expect(self, kind: str, word: str) -> None:
         if not self.take(kind, word):
-            raise _ForTasksError
+            raise _UnsupportedError
 
     def next(self) -> _Token:
         token = self.tokens[self.at]
         if token[0] == "end":
-            raise _ForTasksError
+            raise _UnsupportedError
         self.at += 1
         return token
 
     def condition(self) -> Kind:
         self.level += 1
         if self.level > _MOST_LEVELS:
-            raise _ForTasksError
+            raise _UnsupportedError
         kind = self._conjunction()
         while self.take("keyword", "or"):
             kind = _both(_F, kind, self._conjunction())
@@ -156,7 +156,7 @@ class _Reader:
             self.expect("keyword", "and")
             return _comparable(left, self._joined())
         if negated:
-            raise _ForTasksError
+            raise _UnsupportedError
         return left
 
     def _in(self, left: Kind) -> Kind:
@@ -167,7 +167,7 @@ class _Reader:
 
     def _like(self, left: Kind) -> Kind:
         if left is not _T or self.next()[0] != "text":
-            raise _ForTasksError
+            raise _UnsupportedError
         return _F
 
     def _joined(self) -> Kind:
@@ -181,7 +181,7 @@ class _Reader:
         while self.take("sign", "%"):
             divisor, word = self.next()
             if kind is not _W or divisor != "whole" or int(word) == 0:
-                raise _ForTasksError
+                raise _UnsupportedError
         return kind
 
     def _primary(self) -> Kind:
@@ -190,7 +190,7 @@ class _Reader:
             return _T
         if kind == "whole" or (kind, word) == ("sign", "-"):
             if kind == "sign" and self.next()[0] != "whole":
-                raise _ForTasksError
+                raise _UnsupportedError
             return _W
         if (kind, word) == ("sign", "("):
             inner = self.condition()
@@ -200,13 +200,13 @@ class _Reader:
             return self._keyword(word)
         if kind == "name":
             return self._call(word) if self.take("sign", "(") else self._name(word)
-        raise _ForTasksError
+        raise _UnsupportedError
 
     def _keyword(self, word: str) -> Kind:
         if word in {"true", "false"}:
             return _F
         if word != "case":
-            raise _ForTasksError
+            raise _UnsupportedError
         kinds = []
         while self.take("keyword", "when"):
             _both(_F, self.condition())
@@ -219,7 +219,7 @@ class _Reader:
 
     def _name(self, word: str) -> Kind:
         if word not in self.names:
-            raise _ForTasksError
+            raise _UnsupportedError
         return self.names[word]
 
     def _call(self, name: str) -> Kind:
@@ -231,7 +231,7 @@ class _Reader:
             return _both(_T, *kinds) if name == "concat" else _one_of(kinds)
         if name == "if":
             if len(kinds) != 3 or kinds[0] is not _F:  # noqa: PLR2004 - condition, then, else
-                raise _ForTasksError
+                raise _UnsupportedError
             return _one_of(kinds[1:])
         if name in {"isnull", "isnotnull"} and len(kinds) == 1:
             return _F
@@ -239,7 +239,7 @@ class _Reader:
             return _T
         wanted, result = _FUNCTIONS.get(name, ((), None))
         if result is None or tuple(kinds) != wanted:
-            raise _ForTasksError
+            raise _UnsupportedError
         return result
 
     def _arguments(self) -> list[Kind]:
@@ -257,27 +257,27 @@ class _Reader:
         while self.take("sign", ","):
             self.take("sign", "-")
             if self.next()[0] != "whole":
-                raise _ForTasksError
+                raise _UnsupportedError
             numbers += 1
         self.expect("sign", ")")
         if numbers not in counts:
-            raise _ForTasksError
+            raise _UnsupportedError
         return _T
 
 
 def _both(wanted: Kind, *kinds: Kind) -> Kind:
     if any(kind is not wanted for kind in kinds):
-        raise _ForTasksError
+        raise _UnsupportedError
     return wanted
 
 
 def _one_of(kinds: list[Kind]) -> Kind:
     if len(set(kinds)) != 1:
-        raise _ForTasksError
+        raise _UnsupportedError
     return kinds[0]
 
 
 def _comparable(left: Kind, right: Kind) -> Kind:
     if left is not right or left not in {_T, _W}:
-        raise _ForTasksError
+        raise _UnsupportedError
     return _F

@@ -42,7 +42,7 @@ def compile_observed(document: TopologyDocument, partitions: Mapping[str, int]) 
             attrs.evolve(problem, application=application.id)
             for problem in (
                 *config.problems,
-                *questions(application, observed, is_growing=config.autoscaling),
+                *open_questions(application, observed, is_growing=config.autoscaling),
                 *(_missing(topic, observed.locations.get(topic, observed.at)) for topic in missing),
                 *_changed(observed, partitions),
                 *_without_effect(application),
@@ -58,7 +58,7 @@ def default_config(kind: TopicKind) -> Mapping[str, str]:
     return changelog_config(_PLAIN_STORE, {}, 0) if kind is TopicKind.CHANGELOG else repartition_config({})
 
 
-def questions(
+def open_questions(
     application: Application, observed: ObservedTopology, *, is_growing: bool = False
 ) -> Iterator[Problem]:
     """What the document leaves open, a hint each; with autoscaling a warning that no count can follow."""

@@ -12,8 +12,8 @@ from infra.compiler.described import complete
 from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
 from infra.compiler.managed_sinks import sink_counts
-from infra.compiler.observed import compile_observed, questions
-from infra.compiler.source_problems import check_sources, located, missing_topics
+from infra.compiler.observed import compile_observed, open_questions
+from infra.compiler.source_problems import check_sources, missing_topics, with_locations
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
@@ -57,7 +57,7 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
     That of an application which was only observed is empty, its problems the open questions.
     """
     if document.observed is not None:
-        return NodeTopology((), problems=tuple(questions(document.application, document.observed)))
+        return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
     config = StreamsConfig.of(document.application)
     if document.described is not None:
         return complete(document.described, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
@@ -84,7 +84,7 @@ def compile_nodes(
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
     external = {
-        topic for group in compilation.wiring.groups for topic in group.sources
+        topic for group in compilation.topic_graph.groups for topic in group.sources
     } - compilation.repartition.keys()
     return CompiledApplication(
         application=application,
@@ -98,7 +98,7 @@ def compile_nodes(
         ),
         copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
         sinks=sinks,
-        problems=located((*compilation.problems, *sink_problems), compilation),
+        problems=with_locations((*compilation.problems, *sink_problems), compilation),
         extractor_sinks=tuple(
             node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
         ),

@@ -15,17 +15,17 @@ from infra.model.topology import Protocol
 def check_sources(compilation: Compilation) -> Compilation:
     """A problem for each missing source; if there is none, for each repartition topic without a count."""
     problems = _empty(compilation) + _missing(compilation) + _missing_global(compilation)
-    if not compilation.wiring.absent:
+    if not compilation.topic_graph.missing:
         problems += _undecidable(compilation)
     return compilation.with_problems(problems)
 
 
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
     """Topics that are read, by tasks or whole, and have no partition count; sorted."""
-    return tuple(sorted(compilation.wiring.absent | set(_absent_global(compilation))))
+    return tuple(sorted(compilation.topic_graph.missing | set(_absent_global(compilation))))
 
 
-def located(problems: Iterable[Problem], compilation: Compilation) -> tuple[Problem, ...]:
+def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tuple[Problem, ...]:
     """Each problem once, with the application; without a place it gets that of the topic's source."""
     readers = _readers(compilation)
     application = compilation.application
@@ -69,7 +69,9 @@ def _missing(compilation: Compilation) -> list[Problem]:
         else "Every instance throws MissingSourceTopicException; no internal topic is created."
     )
     readers = _readers(compilation)
-    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(compilation.wiring.absent)]
+    return [
+        _missing_topic(topic, readers.get(topic), why) for topic in sorted(compilation.topic_graph.missing)
+    ]
 
 
 def _missing_global(compilation: Compilation) -> list[Problem]:

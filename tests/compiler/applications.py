@@ -38,7 +38,7 @@ def topic(application: CompiledApplication, name: str) -> InternalTopic:
     return next(t for t in application.internal_topics if t.name == f"{application.application.id}-{name}")
 
 
-def told(application: CompiledApplication) -> tuple[Problem, ...]:
+def problems_without_lints(application: CompiledApplication) -> tuple[Problem, ...]:
     """The problems without the lints of the DSL, which have tests of their own."""
     return tuple(problem for problem in application.problems if problem.code not in _LINTS)
 

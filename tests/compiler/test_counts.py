@@ -7,7 +7,7 @@ from infra.compiler import build_nodes
 from infra.compiler.pipeline import compile_nodes
 from infra.model.nodes import RepartitionTopic
 from infra.model.problems import ProblemCode, Severity
-from tests.compiler.applications import codes, compiled, counts, document, told, topic
+from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints, topic
 
 MERGED = """
 application: {id: APP}
@@ -43,7 +43,7 @@ def test_an_explicit_count_of_zero_is_refused() -> None:
     nodes = build_nodes(document(text))
     zero = attrs.evolve(nodes, repartition_topics=(RepartitionTopic("r-repartition", partitions=0),))
     application = compile_nodes(document(text), zero, {"a": 3})
-    problem = told(application)[0]
+    problem = problems_without_lints(application)[0]
     assert (problem.code, problem.topic) == (ProblemCode.UNDECIDABLE_PARTITIONS, "app-r-repartition")
     assert (problem.expected, problem.found) == ("at least 1", "0")
 
@@ -78,26 +78,26 @@ def test_copartitioned_repartition_topics_are_coerced(
     assert {found["s-this-join-store-changelog"], found["s-other-join-store-changelog"]} == set(
         expected.values()
     )
-    assert told(application) == ()
+    assert problems_without_lints(application) == ()
 
 
 def test_an_explicit_count_against_an_external_topic_is_refused() -> None:
     application = compiled(join(EXPLICIT % ("a", 4, "a"), ""), {"a": 3, "b": 5})
-    problem = told(application)[0]
+    problem = problems_without_lints(application)[0]
     assert (problem.code, problem.topic) == (ProblemCode.CONFLICTING_PARTITIONS, "app-a-wide-repartition")
     assert (problem.expected, problem.found) == ("5", "4")
 
 
 def test_explicit_counts_that_differ_are_refused_when_the_topology_is_built() -> None:
     application = compiled(join(EXPLICIT % ("a", 4, "a"), EXPLICIT % ("b", 3, "b")), {"a": 3, "b": 3})
-    assert codes(told(application)) == [ProblemCode.CONFLICTING_PARTITIONS]
-    assert told(application)[0].found == "a-wide-repartition=4, b-wide-repartition=3"
+    assert codes(problems_without_lints(application)) == [ProblemCode.CONFLICTING_PARTITIONS]
+    assert problems_without_lints(application)[0].found == "a-wide-repartition=4, b-wide-repartition=3"
 
 
 def test_without_a_repartition_topic_nothing_is_checked() -> None:
     application = compiled(join("", ""), {"a": 3, "b": 5})
     assert counts(application) == {"s-this-join-store-changelog": 5, "s-other-join-store-changelog": 5}
-    assert [(p.code, p.severity) for p in told(application)] == [
+    assert [(p.code, p.severity) for p in problems_without_lints(application)] == [
         (ProblemCode.UNCHECKED_COPARTITIONING, Severity.WARNING)
     ]
 
@@ -105,8 +105,8 @@ def test_without_a_repartition_topic_nothing_is_checked() -> None:
 def test_any_repartition_topic_anywhere_makes_the_check_run() -> None:
     elsewhere = "\n  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: out}"
     application = compiled(join("", "") + elsewhere, {"a": 3, "b": 5, "c": 1})
-    assert codes(told(application)) == [ProblemCode.NOT_COPARTITIONED]
-    assert told(application)[0].found == "a=3, b=5"
+    assert codes(problems_without_lints(application)) == [ProblemCode.NOT_COPARTITIONED]
+    assert problems_without_lints(application)[0].found == "a=3, b=5"
 
 
 FOREIGN_KEY = """
@@ -130,7 +130,7 @@ def test_counts_may_depend_on_the_application_id() -> None:
     for letter in "abcdefghij":
         application = compiled(MERGED.replace("APP", f"app-{letter}"), {"a": 5, "b": 2})
         found[letter] = counts(application)["second-repartition"]
-        problem = told(application)[0]
+        problem = problems_without_lints(application)[0]
         assert problem.code is ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID
         assert problem.severity is Severity.WARNING
         assert problem.topic == f"app-{letter}-second-repartition"
@@ -143,7 +143,7 @@ def test_counts_that_no_order_changes_do_not_depend_on_the_application_id() -> N
     explicit = MERGED.replace("name: first,", "name: first, partitions: 5,")
     application = compiled(explicit, {"a": 5, "b": 2})
     assert counts(application)["second-repartition"] == 5
-    assert told(application) == ()
+    assert problems_without_lints(application) == ()
 
 
 def test_a_missing_source_is_told_and_the_rest_is_counted() -> None:
@@ -160,7 +160,7 @@ def test_a_missing_source_is_told_and_the_rest_is_counted() -> None:
     application = compiled(text, {"there": 3})
     assert counts(application) == {"by-repartition": 3, "counts-changelog": 3}
     assert application.missing_sources == ("missing", "nowhere")
-    assert [(p.code, p.topic) for p in told(application)] == [
+    assert [(p.code, p.topic) for p in problems_without_lints(application)] == [
         (ProblemCode.MISSING_SOURCE_TOPIC, "missing"),
         (ProblemCode.MISSING_SOURCE_TOPIC, "nowhere"),
     ]

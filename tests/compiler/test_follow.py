@@ -2,7 +2,7 @@
 
 from infra.compiler import compile_documents
 from infra.model.problems import ProblemCode
-from tests.compiler.applications import codes, compiled, counts, document, told
+from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints
 
 
 def copy(id_: str, source: str, sink: str, partitions: str = "follow") -> str:
@@ -29,7 +29,7 @@ def test_a_chain_of_applications_in_any_order() -> None:
     assert [application.application.id for application in compiled_] == ["three", "two", "one"]
     assert [application.sinks[0].partitions for application in compiled_] == [4, 4, 4]
     assert [counts(application) for application in compiled_] == [{"by-repartition": 4, "c-changelog": 4}] * 3
-    assert not any(told(application) for application in compiled_)
+    assert not any(problems_without_lints(application) for application in compiled_)
 
 
 def test_a_number_is_taken_before_the_topic_exists() -> None:
@@ -47,7 +47,9 @@ def test_a_topic_already_larger_is_read_as_it_is() -> None:
 def test_a_circle_of_applications_is_refused_in_each() -> None:
     documents = [document(copy("one", "b", "a")), document(copy("two", "a", "b"))]
     found = compile_documents(documents, {})
-    assert [codes(told(application)) for application in found] == [[ProblemCode.FOLLOW_CYCLE]] * 2
+    assert [codes(problems_without_lints(application)) for application in found] == [
+        [ProblemCode.FOLLOW_CYCLE]
+    ] * 2
     assert found[0].problems[0].found == "b → a → b"
 
 
@@ -56,7 +58,7 @@ def test_a_topic_that_follows_its_own_reader_is_refused() -> None:
     topics: {loop: {partitions: follow}}
     topology: [{stream: {topic: loop}}, {filter: {}}, {to: {topic: loop}}]
     """
-    assert codes(told(compiled(text))) == [ProblemCode.FOLLOW_CYCLE]
+    assert codes(problems_without_lints(compiled(text))) == [ProblemCode.FOLLOW_CYCLE]
 
 
 def test_reading_the_own_sink_in_another_subtopology_is_no_circle() -> None:
@@ -67,7 +69,7 @@ def test_reading_the_own_sink_in_another_subtopology_is_no_circle() -> None:
     """
     application = compiled(text, {"in": 3})
     assert counts(application) == {"c-changelog": 3}
-    assert told(application) == ()
+    assert problems_without_lints(application) == ()
 
 
 def test_a_pattern_reads_what_is_still_to_be_created() -> None:
@@ -83,12 +85,14 @@ def test_a_pattern_reads_what_is_still_to_be_created() -> None:
 def test_what_waits_for_another_application_says_so() -> None:
     documents = [document(copy("one", "missing", "first")), document(copy("two", "first", "second"))]
     first, second = compile_documents(documents, {})
-    assert codes(told(first)) == [ProblemCode.MISSING_SOURCE_TOPIC]
-    assert codes(told(second)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
-    assert told(second)[0].fix == "Solve the problems of one first."
+    assert codes(problems_without_lints(first)) == [ProblemCode.MISSING_SOURCE_TOPIC]
+    assert codes(problems_without_lints(second)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
+    assert problems_without_lints(second)[0].fix == "Solve the problems of one first."
 
 
 def test_a_sink_that_nothing_writes_is_refused() -> None:
     text = "topics: {out: {partitions: follow}}\ntopology: [{stream: {topic: in}}, {to: {topic: other}}]"
     application = compiled(text, {"in": 3})
-    assert [(p.code, p.topic) for p in told(application)] == [(ProblemCode.UNDECIDABLE_PARTITIONS, "out")]
+    assert [(p.code, p.topic) for p in problems_without_lints(application)] == [
+        (ProblemCode.UNDECIDABLE_PARTITIONS, "out")
+    ]

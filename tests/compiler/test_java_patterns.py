@@ -8,7 +8,7 @@ import pytest
 
 from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from infra.model.problems import ProblemCode
-from tests.compiler.applications import codes, compiled, counts, told
+from tests.compiler.applications import codes, compiled, counts, problems_without_lints
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "java_patterns.json").read_text())
 
@@ -70,14 +70,14 @@ def test_a_pattern_reads_all_that_it_matches() -> None:
     assert application.external_sources == ("src-a", "src-b")
     assert application.source_patterns == ("src-.*",)
     assert counts(application) == {"by-repartition": 5, "counts-changelog": 5}
-    assert told(application) == ()
+    assert problems_without_lints(application) == ()
 
 
 def test_a_pattern_that_matches_nothing_leaves_counts_undecided() -> None:
     application = compiled(PATTERN, {"other": 9})
     assert application.internal_topics == ()
-    assert codes(told(application)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
-    assert told(application)[0].topic == "app-by-repartition"
+    assert codes(problems_without_lints(application)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
+    assert problems_without_lints(application)[0].topic == "app-by-repartition"
 
 
 def test_a_pattern_that_matches_the_own_internal_topics_is_told() -> None:
@@ -85,8 +85,8 @@ def test_a_pattern_that_matches_the_own_internal_topics_is_told() -> None:
         "topology: [{stream: {pattern: 'in|app-.*'}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
     )
     application = compiled(text, {"in": 2, "app-by-repartition": 2})
-    assert ProblemCode.INVALID_TOPOLOGY in codes(told(application))
-    assert told(application)[0].topic == "app-by-repartition"
+    assert ProblemCode.INVALID_TOPOLOGY in codes(problems_without_lints(application))
+    assert problems_without_lints(application)[0].topic == "app-by-repartition"
 
 
 def test_a_topic_that_two_patterns_match_is_refused() -> None:
@@ -94,4 +94,6 @@ def test_a_topic_that_two_patterns_match_is_refused() -> None:
         "topology: [{stream: {pattern: 'a.*', as: a}}, {to: {topic: x}}, {stream: {pattern: '.*b', as: b}}]"
     )
     application = compiled(text, {"a1": 1, "ab": 1})
-    assert [(p.code, p.topic) for p in told(application)] == [(ProblemCode.INVALID_TOPOLOGY, "ab")]
+    assert [(p.code, p.topic) for p in problems_without_lints(application)] == [
+        (ProblemCode.INVALID_TOPOLOGY, "ab")
+    ]

@@ -3,7 +3,7 @@
 import pytest
 
 from infra.model.problems import ProblemCode, Severity, errors
-from tests.compiler.applications import codes, compiled, told, topic
+from tests.compiler.applications import codes, compiled, problems_without_lints, topic
 
 REPARTITION = {
     "cleanup.policy": "delete",
@@ -54,7 +54,7 @@ def test_windowed_changelogs(window: str, retention: str) -> None:
 )
 def test_a_sum_that_a_long_cannot_hold_is_refused(window: str) -> None:
     application = compiled(count(window), {"in": 1})
-    assert "IllegalArgumentException" in told(application)[0].why
+    assert "IllegalArgumentException" in problems_without_lints(application)[0].why
     assert not errors(compiled(count("session: {gap: 9223372036854775805, grace: 2}"), {"in": 1}).problems)
 
 
@@ -127,9 +127,9 @@ def test_a_reused_source_topic_is_no_internal_topic() -> None:
 def test_settings_that_kafka_streams_computes_itself_are_told() -> None:
     config = "topic.retention.ms: 90000000, topic.min.compaction.lag.ms: 5"
     computed = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
-    assert told(computed) == ()  # the very value that is computed, and no versioned store
+    assert problems_without_lints(computed) == ()  # the very value that is computed, and no versioned store
     other = compiled(count("tumbling: {size: 1h}", config="topic.retention.ms: 5"), {"in": 1})
-    (warning,) = told(other)
+    (warning,) = problems_without_lints(other)
     assert (warning.code, warning.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
     assert warning.found == "retention.ms 90000000 (counts)"
     assert topic(other, "counts-changelog").config["retention.ms"] == "90000000"
@@ -146,7 +146,7 @@ def test_names_that_kafka_refuses() -> None:
         f"topology: [{{stream: {{topic: in}}}}, {{repartition: {{name: {'n' * 240}}}}}, {{to: {{topic: o}}}}]"
     )
     application = compiled(text, {"in": 1})
-    assert codes(told(application)) == [ProblemCode.INVALID_NAME]
-    assert told(application)[0].found == "it has 256 characters"
+    assert codes(problems_without_lints(application)) == [ProblemCode.INVALID_NAME]
+    assert problems_without_lints(application)[0].found == "it has 256 characters"
     spaced = "topology: [{stream: {topic: in}}, {repartition: {name: a b}}, {to: {topic: o}}]"
-    assert ProblemCode.INVALID_NAME in codes(told(compiled(spaced, {"in": 1})))
+    assert ProblemCode.INVALID_NAME in codes(problems_without_lints(compiled(spaced, {"in": 1})))

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.compiler.assignor_counts import Wiring, assignor_order, emulated, settled
+from infra.compiler.assignor_counts import (
+    TopicGraph,
+    assignor_order,
+    count_by_assignor,
+    count_in_dependency_order,
+)
 from infra.compiler.copartitioning import copartition_groups, enforce
 from infra.compiler.described.completion import complete
 from infra.compiler.described.names import can_be_explicit
@@ -56,7 +61,7 @@ def _details(
             found = _detail(live, finding.effective_kind if told else finding.kind, config)
             if told is None:
                 details[finding.name] = found
-            elif finding.lacks:
+            elif finding.missing:
                 details[finding.name] = attrs.evolve(told, retention_ms=found.retention_ms)
     return details
 
@@ -109,21 +114,23 @@ def _with_counts(
     pinned = dict(described.repartition_partitions)
     while True:
         described = attrs.evolve(described, repartition_partitions=pinned)
-        wiring, derived = _derived(described, naming, snapshot)
+        topic_graph, derived = _derived(described, naming, snapshot)
         live = {
-            topic: snapshot.topics[topic].partitions for topic in wiring.writers if topic in snapshot.topics
+            topic: snapshot.topics[topic].partitions
+            for topic in topic_graph.writers
+            if topic in snapshot.topics
         }
         wrong = {topic for topic, count in live.items() if derived.get(topic) != count}
-        sources = {group.id: group.sources for group in wiring.groups}
+        sources = {group.id: group.sources for group in topic_graph.groups}
         first = {
             topic
             for topic in wrong
-            if not any(source in wrong for writer in wiring.writers[topic] for source in sources[writer])
+            if not any(source in wrong for writer in topic_graph.writers[topic] for source in sources[writer])
         }
         found = {
             topic.removeprefix(f"{naming.prefix}-"): live[topic]
             for topic in first
-            if topic not in wiring.known
+            if topic not in topic_graph.known
         }
         new = {topic: count for topic, count in sorted(found.items()) if can_be_explicit(topic)}
         if not new:
@@ -133,12 +140,18 @@ def _with_counts(
 
 def _derived(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
-) -> tuple[Wiring, Mapping[str, int]]:
+) -> tuple[TopicGraph, Mapping[str, int]]:
     topology = complete(described)
     naming = attrs.evolve(naming, internal={topic.name: topic for topic in topology.repartition_topics})
     sources = resolve_sources(topology, naming, snapshot.partitions)
     groups = topic_groups(topology, node_groups(topology), sources, naming)
-    wiring = Wiring.of(groups, snapshot.partitions)
-    counts = settled(wiring) if wiring.absent else emulated(wiring, assignor_order(wiring.groups))
-    repartition = {topic: details for group in wiring.groups for topic, details in group.repartition.items()}
-    return wiring, enforce(copartition_groups(topology, sources), counts, repartition).counts
+    topic_graph = TopicGraph.of(groups, snapshot.partitions)
+    counts = (
+        count_in_dependency_order(topic_graph)
+        if topic_graph.missing
+        else count_by_assignor(topic_graph, assignor_order(topic_graph.groups))
+    )
+    repartition = {
+        topic: details for group in topic_graph.groups for topic, details in group.repartition.items()
+    }
+    return topic_graph, enforce(copartition_groups(topology, sources), counts, repartition).counts

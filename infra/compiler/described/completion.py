@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from infra.compiler.described.joins import doubtful_groups, implied_groups
+from infra.compiler.described.joins import implied_groups, uncertain_groups
 from infra.compiler.described.names import FOREIGN_KEY_TOPIC, GENERATED, GENERATED_REPARTITION
 from infra.compiler.described.stores import KINDS, StoreFinding, find_stores
 from infra.compiler.described.structure import Structure
@@ -29,7 +29,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
     internal = internal_topics(structure)
     findings = find_stores(structure, described.stores, reuses_sources=reuses_sources)
     implied = implied_groups(structure, frozenset(internal))
-    told, unknown = _told_groups(described, structure)
+    told, unknown = _given_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
         *(topic.removesuffix("-repartition") for topic in internal),
@@ -50,18 +50,18 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
         generated_names=frozenset(name for name in names if GENERATED.fullmatch(name)),
         problems=(
             *described.nodes.problems,
-            *_asked(findings, described.at),
+            *_missing_details(findings, described.at),
             *_unknown_names(described, structure, internal),
             *unknown,
-            *doubtful_topics(structure),
-            *doubtful_groups(structure),
+            *uncertain_topics(structure),
+            *uncertain_groups(structure),
         ),
     )
 
 
-def _asked(findings: Iterable[StoreFinding], at: Location) -> Iterator[Problem]:
+def _missing_details(findings: Iterable[StoreFinding], at: Location) -> Iterator[Problem]:
     for finding in findings:
-        for detail in finding.lacks:
+        for detail in finding.missing:
             yield _missing_kind(finding, at) if detail == "kind" else _missing_retention(finding, at)
 
 
@@ -134,7 +134,7 @@ def _unknown(section: str, name: str, known: tuple[str, ...], at: Location) -> P
     )
 
 
-def _told_groups(
+def _given_groups(
     described: DescribedTopology, structure: Structure
 ) -> tuple[list[frozenset[str]], list[Problem]]:
     groups, problems = [], []
@@ -161,7 +161,7 @@ def internal_topics(structure: Structure) -> tuple[str, ...]:
     )
 
 
-def doubtful_topics(structure: Structure) -> Iterator[Problem]:
+def uncertain_topics(structure: Structure) -> Iterator[Problem]:
     """Topics taken for internal whose nodes are named as those of a user's topic would be, too."""
     for topic in internal_topics(structure):
         if not _is_certain(topic, structure):

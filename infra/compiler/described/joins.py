@@ -37,7 +37,7 @@ def implied_groups(structure: Structure, internal: frozenset[str]) -> tuple[froz
     return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
 
 
-def doubtful_groups(structure: Structure) -> Iterator[Problem]:
+def uncertain_groups(structure: Structure) -> Iterator[Problem]:
     """Stores that custom processors share over several branches: a join or not, the text does not say."""
     origins = structure.origins(frozenset())
     for store, users in structure.users.items():
@@ -74,7 +74,7 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
         for node in nodes
         if RESOLVER_NODE.fullmatch(node.name)
     }
-    origins = structure.origins(_forgetting(structure), beside)
+    origins = structure.origins(_nodes_without_sources(structure), beside)
     lost = _lost_tables(structure)
     upstream = {
         node.name: origins.of(() if node.name in lost else (*node.parents, *beside.get(node.name, ())))
@@ -95,7 +95,7 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
 class _Store:
     """What the users of a store say about it.
 
-    `fillers` keep their result in it, by name. `is_of_join`: of a stream-stream join; `is_looked_into`:
+    `fillers` keep their result in it, by name. `is_of_join`: of a stream-stream join; `is_read_by_joins`:
     of that or of a table, so that a processor on another branch is a join.
     """
 
@@ -104,7 +104,7 @@ class _Store:
     fillers: tuple[str, ...]
     suppressing: tuple[str, ...]
     is_of_join: bool
-    is_looked_into: bool
+    is_read_by_joins: bool
 
     @classmethod
     def of(cls, name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> "_Store":
@@ -115,7 +115,7 @@ class _Store:
             fillers=tuple(user.name for user in users if _fills(user, structure)),
             suppressing=tuple(user.name for user in users if is_suppress(user.name, user.stores)),
             is_of_join=windowed or JOIN_STORE.fullmatch(name) is not None,
-            is_looked_into=_is_table_or_join(name, users, structure),
+            is_read_by_joins=_is_table_or_join(name, users, structure),
         )
 
     def owners(self, looking: str) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Struc
     return [
         store
         for store in stores
-        if store.is_looked_into
+        if store.is_read_by_joins
         and not is_grace_buffer(node.name, store.name)
         and (not hidden or hidden.isdisjoint(store.users))
     ]
@@ -163,7 +163,7 @@ def _cogroups(
     A topic with a user's name may be an earlier `repartition()` as well: then nothing is looked through, for
     an application that runs meets whatever it enforces.
     """
-    origins = structure.origins(_forgetting(structure))
+    origins = structure.origins(_nodes_without_sources(structure))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
         if isinstance(node, ProcessorNode) and COGROUP_NODE.fullmatch(node.name):
@@ -181,7 +181,7 @@ def _cogroups(
         yield _order(nodes[0], position), frozenset(group)
 
 
-def _forgetting(structure: Structure) -> frozenset[str]:
+def _nodes_without_sources(structure: Structure) -> frozenset[str]:
     """Nodes whose result no longer knows its sources."""
     suppressing = {
         node.name

@@ -52,7 +52,7 @@ class StoreFinding:
         return told
 
     @property
-    def lacks(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         """`kind` or `retention`, if the changelog's config cannot do without."""
         if self.is_global or self.source_topic is not None:
             return ()

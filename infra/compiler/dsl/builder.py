@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 import attrs
 
-from infra.compiler.dsl.declarations import Declaration, WritesRepartition
+from infra.compiler.dsl.declarations import Declaration, RepartitionDeclaration
 from infra.compiler.dsl.graph import Graph, GraphNode
-from infra.compiler.dsl.handles import CogroupedStream, GroupedStream, GroupedTable, Refused, Stream
+from infra.compiler.dsl.handles import CogroupedStream, GroupedStream, GroupedTable, InvalidHandle, Stream
 from infra.compiler.dsl.naming import (
     Names,
-    fault_of_name,
     looks_generated,
+    name_error,
     repartition_topic,
 )
-from infra.compiler.dsl.problems import refused
+from infra.compiler.dsl.problems import topology_error
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.behaviors import RecordFormat
 from infra.model.nodes import RepartitionTopic
@@ -25,7 +25,7 @@ from infra.model.stores import Materialized
 
 
 @attrs.frozen
-class LostSource:
+class NonSource:
     """A name in a co-partition group that is no source: `instead` are the sources really read."""
 
     reason: str
@@ -57,7 +57,7 @@ class Builder:
 
     copartition_groups: list[set[str]] = attrs.field(factory=list)
     group_origins: list[Location | None] = attrs.field(factory=list)
-    lost_sources: dict[str, LostSource] = attrs.field(factory=dict)
+    non_sources: dict[str, NonSource] = attrs.field(factory=dict)
     foreign_key_topics: list[RepartitionTopic] = attrs.field(factory=list)
     unnamed: UnnamedResources = attrs.field(factory=UnnamedResources)
 
@@ -78,19 +78,19 @@ class Builder:
     renamed_sources: dict[str, str] = attrs.field(factory=dict)
     """Repartition source that the optimization took away → the one that took its place."""
 
-    def refuse(self, problem: Problem) -> Refused:
+    def reject(self, problem: Problem) -> InvalidHandle:
         self.problems.append(problem)
-        return Refused()
+        return InvalidHandle()
 
     # names
 
     def check_name(self, name: str | None, what: str) -> None:
         """`Named#validate`."""
-        fault = fault_of_name(name) if name is not None else None
+        fault = name_error(name) if name is not None else None
         if fault is not None:
             shown = f'"{name}"'
             self.problems.append(
-                refused(
+                topology_error(
                     f"The {what} {shown} is not a legal name: {fault}.",
                     code=ProblemCode.INVALID_NAME,
                     node=name,
@@ -108,8 +108,8 @@ class Builder:
         """The user's name with a suffix (checked again: it may be too long now), or a generated one."""
         if given is None:
             return self.names.processor(prefix)
-        self.names.burn()
-        if fault_of_name(given) is None:
+        self.names.skip_index()
+        if name_error(given) is None:
             self.check_name(given + suffix, "name")
         return given + suffix
 
@@ -161,7 +161,7 @@ class Builder:
         self.graph.attach(node, *parents)
         if node.changes_key:
             self.mergeable[node] = {}
-        elif isinstance(node.declares, WritesRepartition) and node.declares.mergeable:
+        elif isinstance(node.declares, RepartitionDeclaration) and node.declares.mergeable:
             if node.key_changer is not None and node.key_changer is node.changer:
                 self.mergeable[node.key_changer][node] = None
         elif node.is_merge:
@@ -189,7 +189,7 @@ class Builder:
             sink, null_key_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
         return GraphNode(
             source,
-            WritesRepartition(
+            RepartitionDeclaration(
                 topic,
                 sink,
                 source,
@@ -210,14 +210,14 @@ class Builder:
         self.group_origins.append(self.at)
         return frozenset(group)
 
-    def read_instead(self, name: str, shared: GraphNode) -> None:
+    def note_shared_repartition(self, name: str, shared: GraphNode) -> None:
         """A call that reads an earlier one's repartition still names the source that it would have had."""
         if name != shared.name:
-            self.lose(
+            self.note_non_source(
                 name,
                 f"{name} was never made: the call reads the repartition of an earlier one ({shared.name})",
                 {shared.name},
             )
 
-    def lose(self, name: str, reason: str, instead: Iterable[str]) -> None:
-        self.lost_sources.setdefault(name, LostSource(reason, frozenset(instead)))
+    def note_non_source(self, name: str, reason: str, instead: Iterable[str]) -> None:
+        self.non_sources.setdefault(name, NonSource(reason, frozenset(instead)))

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 from infra.compiler.dsl.handles import CALLS_ON, KIND, Handle, call_name
-from infra.compiler.dsl.problems import unfit
+from infra.compiler.dsl.problems import unsupported_call
 from infra.model.problems import Location, Problem
 from infra.model.topology import Step
 
@@ -15,7 +15,7 @@ _NO_CALLS = {
 
 
 def nothing_to_work_on(step: Step) -> Problem:
-    return unfit(
+    return unsupported_call(
         f"`{call_name(step.operator)}` has nothing to work on: no call stands before it.",
         expected="`from: <alias>`, or a call before it",
         found="the first step",
@@ -25,7 +25,7 @@ def nothing_to_work_on(step: Step) -> Problem:
 
 
 def follows_nothing(step: Step, call: str) -> Problem:
-    return unfit(
+    return unsupported_call(
         f"`{call_name(step.operator)}` follows `{call}`, which returns nothing.",
         expected="`from: <alias>` of an earlier result",
         found=f"the result of `{call}`",
@@ -35,7 +35,7 @@ def follows_nothing(step: Step, call: str) -> Problem:
 
 
 def alias_taken(alias: str, at: Location | None) -> Problem:
-    return unfit(
+    return unsupported_call(
         f"Two results are called {alias}.",
         expected="each `as` once",
         found=alias,
@@ -47,7 +47,7 @@ def alias_taken(alias: str, at: Location | None) -> Problem:
 def alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
     aliases = sorted(known)
     near = difflib.get_close_matches(name, aliases, n=1)
-    return unfit(
+    return unsupported_call(
         f"No result is called {name}.",
         expected=f"one of: {', '.join(aliases) or 'none'}",
         found=name,
@@ -62,7 +62,7 @@ def call_does_not_fit(step: Step, on: Handle) -> Problem:
     takers = f"{', '.join(most)} or {last}" if most else last
     offered = ", ".join(CALLS_ON[type(on)])
     subject = f"`{step.input}`" if step.input is not None else "the result before it"
-    return unfit(
+    return unsupported_call(
         f"`{call}` needs {takers}; {subject} is a {KIND[type(on)]}.",
         expected=takers,
         found=f"a {KIND[type(on)]}",
@@ -73,7 +73,7 @@ def call_does_not_fit(step: Step, on: Handle) -> Problem:
 
 def call_in_a_branch(step: Step) -> Problem:
     call = call_name(step.operator)
-    return unfit(
+    return unsupported_call(
         f"`{call}` is a call on the whole topology, not on a branch.",
         expected="calls of the DSL in `then`",
         found=call,

@@ -6,20 +6,20 @@ change them).
 
 import attrs
 
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.stores import Reserved, Store
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.stores import LazyStore, Store
 from infra.model.behaviors import DEFAULT_RECORD_FORMAT, Behavior, RecordFormat, SinkSettings, SourceSettings
 
 
 @attrs.frozen
-class WritesStore:
+class StoreDeclaration:
     """`addStateStore`: a store that processors refer to by name."""
 
     store: Store
 
 
 @attrs.frozen
-class WritesSource:
+class SourceDeclaration:
     """A stream source; sources of the same topics or the same pattern are merged before writing."""
 
     topics: tuple[str, ...] = ()
@@ -29,20 +29,20 @@ class WritesSource:
 
 
 @attrs.frozen
-class WritesTableSource:
+class TableSourceDeclaration:
     """`table` and `globalTable`: a source and the processor that fills the store, if that is needed."""
 
     topic: str
     source: str
     processor: str
-    reserved: Reserved
+    lazy_store: LazyStore
     is_global: bool = False
     reads: SourceSettings | None = None
-    changes: Changes | None = None
+    old_values: OldValues | None = None
 
 
 @attrs.frozen
-class WritesGlobalStore:
+class GlobalStoreDeclaration:
     """`addGlobalStore`."""
 
     topic: str
@@ -54,32 +54,32 @@ class WritesGlobalStore:
 
 
 @attrs.frozen
-class WritesProcessor:
+class ProcessorDeclaration:
     """A processor with the stores of its supplier, and the names of stores that it is connected to.
 
-    `reserved` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
-    `demands_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep
-    that long. `behavior` is completed while writing: with the reserved store, with what `changes` says.
+    `lazy_store` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
+    `required_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep
+    that long. `behavior` is completed while writing: with the lazy_store store, with what `changes` says.
     """
 
     name: str
     stores: tuple[Store, ...] = ()
     connected: tuple[str, ...] = ()
-    reserved: Reserved | None = None
-    demands_history_ms: int | None = None
+    lazy_store: LazyStore | None = None
+    required_history_ms: int | None = None
     behavior: Behavior | None = None
-    changes: Changes | None = None
+    old_values: OldValues | None = None
 
 
 @attrs.frozen
-class WritesSink:
+class SinkDeclaration:
     topic: str | None = None
     extractor: str | None = None
     writes: SinkSettings | None = None
 
 
 @attrs.frozen
-class WritesInternalSource:
+class InternalSourceDeclaration:
     """The source that reads a foreign-key join's internal topic."""
 
     topic: str
@@ -87,7 +87,7 @@ class WritesInternalSource:
 
 
 @attrs.frozen
-class WritesRepartition:
+class RepartitionDeclaration:
     """Filter, sink and source of a repartition topic; `filter` None = `KTable#groupBy`, which has none.
 
     `mergeable` = `merge.repartition.topics` may move it (never an explicit `repartition()`).
@@ -106,7 +106,7 @@ class WritesRepartition:
 
 
 @attrs.frozen
-class WritesStreamJoin:
+class StreamJoinDeclaration:
     """Both sides and the merge of a stream-stream join; the windowed nodes are graph nodes of their own."""
 
     this_windowed: str
@@ -122,7 +122,7 @@ class WritesStreamJoin:
 
 
 @attrs.frozen
-class WritesSelfJoin:
+class SelfJoinDeclaration:
     """What `single.store.self.join` makes of a stream-stream join."""
 
     windowed: str
@@ -132,7 +132,7 @@ class WritesSelfJoin:
 
 
 @attrs.frozen
-class WritesTableJoin:
+class TableJoinDeclaration:
     """The two sides and the merge of a table-table join; `this`/`other` are the joined tables' processors."""
 
     this: str
@@ -145,19 +145,19 @@ class WritesTableJoin:
     store: Store | None = None
     this_behavior: Behavior | None = None
     other_behavior: Behavior | None = None
-    changes: Changes | None = None
+    old_values: OldValues | None = None
 
 
 Declaration = (
-    WritesStore
-    | WritesSource
-    | WritesTableSource
-    | WritesGlobalStore
-    | WritesProcessor
-    | WritesSink
-    | WritesInternalSource
-    | WritesRepartition
-    | WritesStreamJoin
-    | WritesSelfJoin
-    | WritesTableJoin
+    StoreDeclaration
+    | SourceDeclaration
+    | TableSourceDeclaration
+    | GlobalStoreDeclaration
+    | ProcessorDeclaration
+    | SinkDeclaration
+    | InternalSourceDeclaration
+    | RepartitionDeclaration
+    | StreamJoinDeclaration
+    | SelfJoinDeclaration
+    | TableJoinDeclaration
 )

@@ -6,7 +6,15 @@ from infra.compiler.dsl import call_problems as problems
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls import CALLS, CALLS_WITH_OTHER, STARTS
 from infra.compiler.dsl.calls.streams import split
-from infra.compiler.dsl.handles import CALLS_ON, NAME_IS_FREE, Handle, Nothing, Refused, Stream, call_name
+from infra.compiler.dsl.handles import (
+    CALLS_ON,
+    UNCHECKED_NAMES,
+    Handle,
+    InvalidHandle,
+    Nothing,
+    Stream,
+    call_name,
+)
 from infra.compiler.dsl.processor_api import is_processor_api
 from infra.model import operators as op
 from infra.model.operators import Operator
@@ -33,18 +41,18 @@ class Document:
     def _call(self, step: Step, current: Handle | None) -> Handle:
         operator = step.operator
         if is_processor_api(operator):
-            return self._builder.refuse(problems.call_in_a_branch(step))
+            return self._builder.reject(problems.call_in_a_branch(step))
         self._check_names(operator)
         start = STARTS.get(type(operator))
         if start is not None:
             return start(self._builder, operator)
         on = self._input(step, current)
-        if not isinstance(on, Refused) and call_name(operator) not in CALLS_ON[type(on)]:
-            on = self._builder.refuse(problems.call_does_not_fit(step, on))
+        if not isinstance(on, InvalidHandle) and call_name(operator) not in CALLS_ON[type(on)]:
+            on = self._builder.reject(problems.call_does_not_fit(step, on))
         other = self._other(operator)
-        if isinstance(on, Refused) or isinstance(other, Refused):
+        if isinstance(on, InvalidHandle) or isinstance(other, InvalidHandle):
             self._refuse_branches(operator)
-            return Refused()
+            return InvalidHandle()
         if isinstance(operator, op.Split) and isinstance(on, Stream):
             return split(self._builder, on, operator, self._branch)
         key = type(operator), type(on)
@@ -66,12 +74,12 @@ class Document:
                 for step in branch.then:
                     self._refuse_branches(step.operator)
                     if step.alias is not None:
-                        self._handles.setdefault(step.alias, Refused())
+                        self._handles.setdefault(step.alias, InvalidHandle())
                 if branch.alias is not None:
-                    self._handles.setdefault(branch.alias, Refused())
+                    self._handles.setdefault(branch.alias, InvalidHandle())
 
     def _check_names(self, operator: Operator) -> None:
-        if not isinstance(operator, NAME_IS_FREE):
+        if not isinstance(operator, UNCHECKED_NAMES):
             self._builder.check_name(getattr(operator, "name", None), "name")
         materialized = getattr(operator, "materialized", None)
         if isinstance(materialized, Materialized) and materialized.supplier is None:
@@ -81,16 +89,16 @@ class Document:
 
     def _remember(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
-            self._builder.refuse(problems.alias_taken(alias, self._builder.at))
+            self._builder.reject(problems.alias_taken(alias, self._builder.at))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
     def _input(self, step: Step, current: Handle | None) -> Handle:
         handle = current if step.input is None else self._named(step.input)
         if handle is None:
-            return self._builder.refuse(problems.nothing_to_work_on(step))
+            return self._builder.reject(problems.nothing_to_work_on(step))
         if isinstance(handle, Nothing):
-            return self._builder.refuse(problems.follows_nothing(step, handle.call))
+            return self._builder.reject(problems.follows_nothing(step, handle.call))
         return handle
 
     def _other(self, operator: Operator) -> Handle | None:
@@ -100,4 +108,4 @@ class Document:
     def _named(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
-        return self._builder.refuse(problems.alias_unknown(name, self._handles, self._builder.at))
+        return self._builder.reject(problems.alias_unknown(name, self._handles, self._builder.at))

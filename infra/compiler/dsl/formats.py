@@ -19,36 +19,36 @@ LONG = Format("long")
 _WINDOWED = re.compile(r"(?P<kind>time|session)-windowed(?::(?P<size>\d+))?(?::(?P<inner>[A-Za-z].*))?")
 
 
-def told(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
+def with_serdes(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
     """`before`, with what `serdes` says instead."""
     if serdes is None:
         return before
     return RecordFormat(_named(serdes.key, before.key), _named(serdes.value, before.value))
 
 
-def told_by_store(before: RecordFormat, materialized: Materialized | None) -> RecordFormat:
-    return told(before, materialized.serdes if materialized is not None else None)
+def with_store_serdes(before: RecordFormat, materialized: Materialized | None) -> RecordFormat:
+    return with_serdes(before, materialized.serdes if materialized is not None else None)
 
 
-def rekeyed(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
+def with_new_key(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
     """The result of a call that gives a new key."""
-    return told(RecordFormat(plain(before.key), before.value), serdes)
+    return with_serdes(RecordFormat(without_window(before.key), before.value), serdes)
 
 
-def plain(key: Format | None) -> Format | None:
+def without_window(key: Format | None) -> Format | None:
     """The format of the key inside a windowed one."""
     if key is None or key.window is None:
         return key
     return Format(key.name) if key.name != DEFAULT_FORMAT else None
 
 
-def counted(before: RecordFormat) -> RecordFormat:
+def with_long_value(before: RecordFormat) -> RecordFormat:
     return attrs.evolve(before, value=LONG)
 
 
-def windowed(before: RecordFormat, window: Window) -> RecordFormat:
+def with_windowed_key(before: RecordFormat, window: Window) -> RecordFormat:
     """The result of a windowed aggregation."""
-    inner = plain(before.key)
+    inner = without_window(before.key)
     name = inner.name if inner is not None else DEFAULT_FORMAT
     kind: Literal["time", "session"] = "session" if isinstance(window, SessionWindow) else "time"
     return RecordFormat(Format(name, kind, size_of(window)), before.value)

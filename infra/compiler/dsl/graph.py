@@ -35,7 +35,7 @@ class GraphNode:
     grace_ms: int | None = None
 
     priority: int = -1
-    birth: int = -1
+    first_priority: int = -1
     parents: "dict[GraphNode, None]" = attrs.field(factory=dict)
     children: "dict[GraphNode, None]" = attrs.field(factory=dict)
     key_changer: "GraphNode | None" = None
@@ -77,8 +77,8 @@ class Graph:
             parent.add_child(node)
             node.priority = self._next
             self._next += 1
-        if node.birth < 0:
-            node.birth = node.priority
+        if node.first_priority < 0:
+            node.first_priority = node.priority
         node.key_changer = _search_up(node, _changes_key, attrgetter("key_changer"))
         node.changer = _search_up(node, _changes_key_or_value, attrgetter("changer"))
         node.window_grace_ms = _grace_of(node)

@@ -7,8 +7,8 @@ for instance the repartition node of a join is remembered by the `KStream` objec
 import attrs
 
 from infra.compiler.dsl.graph import GraphNode
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.stores import Reserved
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.stores import LazyStore
 from infra.model import operators as op
 from infra.model.behaviors import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
 from infra.model.operators import Operator
@@ -17,12 +17,16 @@ from infra.model.windows import Window
 
 @attrs.frozen(eq=False)
 class Stream:
-    """`KStream`. `sources` are those that co-partitioning will name; `rekeyed` = a repartition is due."""
+    """`KStream`.
+
+    `sources` are the source nodes that a co-partition group of the stream names (`subTopologySourceNodes`).
+    `repartition_required`: the key may have changed, so a join or an aggregation repartitions first.
+    """
 
     name: str
     sources: frozenset[str]
     node: GraphNode
-    rekeyed: bool = False
+    repartition_required: bool = False
     record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
@@ -33,7 +37,7 @@ class GroupedStream:
     name: str
     sources: frozenset[str]
     node: GraphNode
-    rekeyed: bool
+    repartition_required: bool
     group: str | None = None
     record: RecordFormat = DEFAULT_RECORD_FORMAT
 
@@ -71,20 +75,20 @@ class View:
 
     stores: tuple[str, ...]
     values: TableView
-    reserved: Reserved | None = None
+    lazy_store: LazyStore | None = None
 
     @classmethod
-    def of(cls, store: str, reserved: Reserved | None = None) -> "View":
-        return cls((store,), StoreView(store), reserved)
+    def of(cls, store: str, lazy_store: LazyStore | None = None) -> "View":
+        return cls((store,), StoreView(store), lazy_store)
 
     def through(self, values: TableView) -> "View":
         """The view of a table without a store, made from this one's."""
-        return View(self.stores, values, self.reserved)
+        return View(self.stores, values, self.lazy_store)
 
     def materialize(self) -> tuple[str, ...]:
         """Make sure that the stores exist and tell their names."""
-        if self.reserved is not None:
-            self.reserved.needed = True
+        if self.lazy_store is not None:
+            self.lazy_store.needed = True
         return self.stores
 
 
@@ -96,7 +100,7 @@ class Table:
     sources: frozenset[str]
     node: GraphNode
     view: View
-    changes: Changes
+    old_values: OldValues
     record: RecordFormat = DEFAULT_RECORD_FORMAT
 
 
@@ -131,7 +135,7 @@ class Nothing:
 
 
 @attrs.frozen(eq=False)
-class Refused:
+class InvalidHandle:
     """The result of a call that was refused: calls on it are passed over, the first problem says it all."""
 
 
@@ -146,7 +150,7 @@ Handle = (
     | GlobalTable
     | Branches
     | Nothing
-    | Refused
+    | InvalidHandle
 )
 
 KIND: dict[type, str] = {
@@ -210,7 +214,7 @@ _CALL_NAMES: dict[type, str] = {
     op.AddReadOnlyStateStore: "addReadOnlyStateStore",
     op.ConnectStores: "connectProcessorAndStateStores",
 }
-NAME_IS_FREE = (op.Repartition, op.Suppress, op.GroupByKey)
+UNCHECKED_NAMES = (op.Repartition, op.Suppress, op.GroupByKey)
 """Calls whose name Kafka Streams does not check."""
 
 

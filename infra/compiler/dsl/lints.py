@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.declarations import WritesRepartition
+from infra.compiler.dsl.declarations import RepartitionDeclaration
 from infra.compiler.dsl.graph import reachable
-from infra.compiler.dsl.problems import lint, refused
+from infra.compiler.dsl.problems import lint, topology_error
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 
@@ -22,7 +22,7 @@ def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> 
     )
     found = "; ".join(f"{what}: {_shortened(names)}" for what, names in lists if names)
     if builder.config.explicit_naming and unnamed:
-        yield refused(
+        yield topology_error(
             "Internal resources have no names of their own, and the application demands them.",
             code=ProblemCode.UNNAMED_RESOURCES,
             expected="a name for each (ensure.explicit.internal.resource.naming=true)",
@@ -56,19 +56,19 @@ def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def lost_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+def lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """Names in groups that are no sources vanish; what is really read is not held to the others then."""
     for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
         kept = _topics(topology, group)
-        behind = {name: _topics(topology, _really_read(builder, topology, name)) for name in sorted(group)}
+        behind = {name: _topics(topology, _actual_sources(builder, topology, name)) for name in sorted(group)}
         lost = [name for name, topics in behind.items() if topics - kept]
         missing = {topic for name in lost for topic in behind[name]} - kept
         if missing and len(missing | kept) > 1:
-            reasons = ", and ".join(builder.lost_sources[name].reason for name in lost)
+            reasons = ", and ".join(builder.non_sources[name].reason for name in lost)
             yield _lost(", ".join(lost), reasons, missing, kept, at)
 
 
-def _really_read(builder: Builder, topology: TopologyUnderConstruction, name: str) -> set[str]:
+def _actual_sources(builder: Builder, topology: TopologyUnderConstruction, name: str) -> set[str]:
     """The sources behind a name that is none, also through several such names; empty for a source."""
     found: set[str] = set()
     pending, seen = [name], {name}
@@ -77,8 +77,8 @@ def _really_read(builder: Builder, topology: TopologyUnderConstruction, name: st
         each = builder.renamed_sources.get(each, each)
         if topology.is_source(each):
             found.add(each)
-        elif each in builder.lost_sources:
-            behind = builder.lost_sources[each].instead - seen
+        elif each in builder.non_sources:
+            behind = builder.non_sources[each].instead - seen
             seen |= behind
             pending.extend(behind)
     return found - {name}
@@ -125,7 +125,7 @@ def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) ->
     """An explicit repartition filters null keys unless a join that takes them lies below (facts 2.2)."""
     for node in reachable(builder.graph.root):
         declares = node.declares
-        if isinstance(declares, WritesRepartition) and declares.explicit and not node.keeps_null_keys:
+        if isinstance(declares, RepartitionDeclaration) and declares.explicit and not node.keeps_null_keys:
             yield lint(
                 ProblemCode.NULL_KEYS_DROPPED,
                 f"`repartition` drops records without a key ({declares.topic}).",
@@ -143,7 +143,7 @@ def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) ->
 
 LINTS: tuple[Callable[[Builder, TopologyUnderConstruction], Iterator[Problem]], ...] = (
     unnamed_resources,
-    lost_members,
+    lost_group_members,
     cogroups_of_sources,
     dropped_null_keys,
 )

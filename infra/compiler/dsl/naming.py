@@ -28,7 +28,7 @@ class Names:
         """`newStoreName`."""
         return self.processor(prefix + "STATE-STORE-")
 
-    def burn(self) -> None:
+    def skip_index(self) -> None:
         """Pass over the index of a name that is generated and thrown away."""
         self._next += 1
 
@@ -36,7 +36,7 @@ class Names:
         """The user's name, which burns the index that the generated one would have had."""
         if given is None:
             return self.processor(prefix)
-        self.burn()
+        self.skip_index()
         return given
 
     def carries_index(self, name: str) -> bool:
@@ -44,7 +44,7 @@ class Names:
         return any(name[: index.end()] in self._generated for index in _INDEX.finditer(name))
 
 
-def fault_of_name(name: str) -> str | None:
+def name_error(name: str) -> str | None:
     """Why `Named` refuses a name, None when it accepts it."""
     if not name:
         return "it is empty"

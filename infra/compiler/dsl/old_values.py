@@ -6,29 +6,29 @@ store. Nothing here recurses: chains of tables may be long.
 
 import attrs
 
-from infra.compiler.dsl.stores import Reserved
+from infra.compiler.dsl.stores import LazyStore
 
 
 @attrs.define(eq=False)
-class Changes:
+class OldValues:
     """Of one table's node. `source` is the store without which nobody above knows old values."""
 
-    upstream: "tuple[Changes, ...]" = ()
-    source: Reserved | None = None
-    sends_old: bool = False
+    upstream: "tuple[OldValues, ...]" = ()
+    source: LazyStore | None = None
+    enabled: bool = False
 
     @classmethod
-    def derived(cls, upstream: "Changes") -> "Changes":
+    def derived(cls, upstream: "OldValues") -> "OldValues":
         """Of a table without a store of its own."""
         return cls((upstream,), upstream.source)
 
-    def send_old(self, *, only_if_kept: bool = False) -> None:
-        """Ask for old values; with `only_if_kept` only if nothing needs to be materialized for it."""
-        if only_if_kept and self.source is not None and not self.source.needed:
+    def enable(self, *, only_if_materialized: bool = False) -> None:
+        """Ask for old values; with `only_if_materialized` only if nothing needs to be materialized for it."""
+        if only_if_materialized and self.source is not None and not self.source.needed:
             return
         pending = [self]
         while pending:
-            changes = pending.pop()
-            if not changes.sends_old:
-                changes.sends_old = True
-                pending.extend(changes.upstream)
+            each = pending.pop()
+            if not each.enabled:
+                each.enabled = True
+                pending.extend(each.upstream)

@@ -7,7 +7,7 @@ STREAMS = "StreamsException"
 ARGUMENT = "IllegalArgumentException"
 
 
-def refused(
+def topology_error(
     summary: str,
     *,
     throws: str = TOPOLOGY,
@@ -34,7 +34,7 @@ def refused(
     )
 
 
-def unfit(
+def unsupported_call(
     summary: str,
     *,
     fix: str,

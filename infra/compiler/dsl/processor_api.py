@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infra.compiler.dsl.formats import told
-from infra.compiler.dsl.stores import Store, built_store, supplier_faults
+from infra.compiler.dsl.formats import with_serdes
+from infra.compiler.dsl.stores import Store, built_store, supplier_problems
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, RunProcessor, SinkSettings, SourceSettings
@@ -28,7 +28,7 @@ def add(topology: TopologyUnderConstruction, step: Step) -> None:
 
 
 def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Location) -> None:
-    reads = SourceSettings(told(RecordFormat(), call.serdes), call.offset_reset, call.timestamp)
+    reads = SourceSettings(with_serdes(RecordFormat(), call.serdes), call.offset_reset, call.timestamp)
     if call.topics.pattern is not None:
         topology.add_pattern_source(call.name, call.topics.pattern, at, reads)
     else:
@@ -43,7 +43,7 @@ def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, a
 
 
 def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
-    writes = SinkSettings(told(RecordFormat(), call.serdes), call.partitioner, call.extractor)
+    writes = SinkSettings(with_serdes(RecordFormat(), call.serdes), call.partitioner, call.extractor)
     topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor, writes=writes)
 
 
@@ -82,11 +82,11 @@ def _add_read_only_store(
 
 def _filled_from(call: op.AddGlobalStore | op.AddReadOnlyStateStore) -> RecordFormat:
     """A store is filled with what its topic holds: unless told, in the store's formats."""
-    return told(told(RecordFormat(), call.store.serdes), call.serdes)
+    return with_serdes(with_serdes(RecordFormat(), call.store.serdes), call.serdes)
 
 
 def _built(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:
-    topology.problems.extend(supplier_faults(builder.supplier, at))
+    topology.problems.extend(supplier_problems(builder.supplier, at))
     return built_store(builder)
 
 

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import attrs
 
-from infra.compiler.dsl.formats import size_of, told
-from infra.compiler.dsl.problems import ARGUMENT, refused
+from infra.compiler.dsl.formats import size_of, with_serdes
+from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.model.behaviors import RecordFormat, StoreSettings
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
@@ -49,7 +49,7 @@ class Store:
 
 
 @attrs.define(eq=False)
-class Reserved:
+class LazyStore:
     """A store that exists only if `needed`: a join, a grouping or a user's name says so (facts 2.3)."""
 
     store: Store
@@ -78,7 +78,7 @@ def key_value_store(name: str, materialized: Materialized | None, record: Record
         record,
         caching=caching,
         in_memory=in_memory,
-        forgets_time=_forgets_time(materialized, StoreKind.KEY_VALUE),
+        without_timestamps=_forgets_time(materialized, StoreKind.KEY_VALUE),
     )
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
@@ -108,7 +108,7 @@ def windowed_store(
         size_of(window),
         caching=_caching(materialized),
         in_memory=_in_memory(materialized),
-        forgets_time=_forgets_time(materialized, StoreKind.WINDOW),
+        without_timestamps=_forgets_time(materialized, StoreKind.WINDOW),
         ordered_by_key=not is_session and _is_supplied_on_disk(materialized),
     )
     return Store(
@@ -177,7 +177,7 @@ def _keeps_built(builder: StoreBuilder) -> StoreSettings:
     supplier = builder.supplier
     return StoreSettings(
         supplier.kind.value,
-        told(RecordFormat(), builder.serdes),
+        with_serdes(RecordFormat(), builder.serdes),
         supplier.retention_ms,
         supplier.window_size_ms,
         retain_duplicates=supplier.retain_duplicates,
@@ -186,7 +186,7 @@ def _keeps_built(builder: StoreBuilder) -> StoreSettings:
     )
 
 
-def supplier_faults(supplier: StoreSupplier, at: Location | None) -> Iterator[Problem]:
+def supplier_problems(supplier: StoreSupplier, at: Location | None) -> Iterator[Problem]:
     """The checks of the factory methods of `Stores`."""
     retention, size = supplier.retention_ms, supplier.window_size_ms
     if retention is not None and retention < 0:
@@ -203,7 +203,7 @@ def supplier_faults(supplier: StoreSupplier, at: Location | None) -> Iterator[Pr
 def _out_of_range(
     supplier: StoreSupplier, what: str, expected: str, found: str, at: Location | None
 ) -> Problem:
-    return refused(
+    return topology_error(
         f"The `{what}` of store {supplier.name} is out of range.",
         throws=ARGUMENT,
         node=supplier.name,

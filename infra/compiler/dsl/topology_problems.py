@@ -1,12 +1,12 @@
 """What `InternalTopologyBuilder` says of nodes, topics and stores that do not go together."""
 
-from infra.compiler.dsl.problems import TOPOLOGY, refused
+from infra.compiler.dsl.problems import TOPOLOGY, topology_error
 from infra.model.nodes import RepartitionTopic
 from infra.model.problems import Location, Problem
 
 
 def node_name_taken(name: str, at: Location | None, other: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Two nodes are named {name}.",
         node=name,
         expected="each node name once",
@@ -17,13 +17,13 @@ def node_name_taken(name: str, at: Location | None, other: Location | None) -> P
 
 
 def reads_no_topic(source: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Source {source} reads no topic.", node=source, at=at, fix="Name the topics that it reads."
     )
 
 
 def topic_read_twice(topic: str, source: str, other: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Topic {topic} is read by two sources, {other} and {source}.",
         node=source,
         topic=topic,
@@ -35,7 +35,7 @@ def topic_read_twice(topic: str, source: str, other: str, at: Location | None) -
 
 
 def pattern_matches_named_topic(pattern: str, topic: str, source: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Pattern {pattern} matches topic {topic}, which another source reads by name.",
         node=source,
         topic=topic,
@@ -47,7 +47,7 @@ def pattern_matches_named_topic(pattern: str, topic: str, source: str, at: Locat
 
 
 def repartition_topic_taken(topic: RepartitionTopic, other: RepartitionTopic) -> Problem:
-    return refused(
+    return topology_error(
         f"Two repartitions write the topic {topic.name}.",
         topic=topic.name,
         expected="one repartition for a topic",
@@ -58,7 +58,7 @@ def repartition_topic_taken(topic: RepartitionTopic, other: RepartitionTopic) ->
 
 
 def no_parent(name: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"{name} has no parent.", node=name, at=at, fix="Name the nodes that feed it in `parents`."
     )
 
@@ -69,12 +69,14 @@ def parent_unknown(name: str, parent: str, at: Location | None) -> Problem:
         if parent == name
         else f"{name} has a parent {parent} that is not added before it."
     )
-    return refused(text, node=name, found=parent, at=at, fix="Name sources or processors added before.")
+    return topology_error(
+        text, node=name, found=parent, at=at, fix="Name sources or processors added before."
+    )
 
 
 def parent_is_a_sink(name: str, sink: str, at: Location | None, *, dynamic: bool) -> Problem:
     """A sink with an extractor slips through the check and fails when the topology is described."""
-    return refused(
+    return topology_error(
         f"{name} has the sink {sink} as a parent.",
         throws="UnsupportedOperationException" if dynamic else TOPOLOGY,
         node=name,
@@ -85,7 +87,7 @@ def parent_is_a_sink(name: str, sink: str, at: Location | None, *, dynamic: bool
 
 
 def store_name_taken(name: str, at: Location | None, other: Location | None, *, is_global: bool) -> Problem:
-    return refused(
+    return topology_error(
         f"A different {'global store' if is_global else 'store'} is already added with the name {name}.",
         node=name,
         expected="each store name once",
@@ -96,7 +98,7 @@ def store_name_taken(name: str, at: Location | None, other: Location | None, *, 
 
 
 def global_store_nodes_alike(store: str, name: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Source and processor of global store {store} have the same name, {name}.",
         node=name,
         at=at,
@@ -105,7 +107,7 @@ def global_store_nodes_alike(store: str, name: str, at: Location | None) -> Prob
 
 
 def store_on_source_or_sink(name: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"{name} is a source or a sink: no state store can be connected to it.",
         node=name,
         at=at,
@@ -114,7 +116,7 @@ def store_on_source_or_sink(name: str, at: Location | None) -> Problem:
 
 
 def global_store_connected(processor: str, store: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Processor {processor} is connected to the global store {store}, which every processor sees.",
         node=processor,
         found=store,
@@ -124,7 +126,7 @@ def global_store_connected(processor: str, store: str, at: Location | None) -> P
 
 
 def store_unknown(processor: str, store: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Processor {processor} is connected to a store {store} that is not added before it.",
         node=processor,
         found=store,
@@ -134,7 +136,7 @@ def store_unknown(processor: str, store: str, at: Location | None) -> Problem:
 
 
 def processor_unknown(processor: str, store: str, at: Location | None) -> Problem:
-    return refused(
+    return topology_error(
         f"Store {store} is connected to {processor}, which is not a processor added before.",
         node=processor,
         found=store,

@@ -14,22 +14,22 @@ import attrs
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import (
-    WritesGlobalStore,
-    WritesInternalSource,
-    WritesProcessor,
-    WritesRepartition,
-    WritesSelfJoin,
-    WritesSink,
-    WritesSource,
-    WritesStore,
-    WritesStreamJoin,
-    WritesTableJoin,
-    WritesTableSource,
+    GlobalStoreDeclaration,
+    InternalSourceDeclaration,
+    ProcessorDeclaration,
+    RepartitionDeclaration,
+    SelfJoinDeclaration,
+    SinkDeclaration,
+    SourceDeclaration,
+    StoreDeclaration,
+    StreamJoinDeclaration,
+    TableJoinDeclaration,
+    TableSourceDeclaration,
 )
 from infra.compiler.dsl.graph import GraphNode, mark_kept_null_keys
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.problems import ARGUMENT, refused
-from infra.compiler.dsl.stores import Reserved, Store
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.problems import ARGUMENT, topology_error
+from infra.compiler.dsl.stores import LazyStore, Store
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS
 from infra.model import behaviors as does
@@ -54,18 +54,18 @@ def write(builder: Builder) -> TopologyUnderConstruction:
     root = builder.graph.root
     mark_kept_null_keys(root)
     waiting = {root: 0}
-    queue: list[tuple[int, int, GraphNode]] = [(root.priority, root.birth, root)]
+    queue: list[tuple[int, int, GraphNode]] = [(root.priority, root.first_priority, root)]
     while queue:
         node = heapq.heappop(queue)[2]
         if node.declares is not None:
             _WRITERS[type(node.declares)](topology, node, node.declares)
-            if reuse and isinstance(node.declares, WritesTableSource) and not node.declares.is_global:
+            if reuse and isinstance(node.declares, TableSourceDeclaration) and not node.declares.is_global:
                 _reuse_source_topic(topology, node.declares)
         for child in node.children:
             left = waiting.get(child, len(child.parents)) - 1
             waiting[child] = left
             if left == 0:
-                heapq.heappush(queue, (child.priority, child.birth, child))
+                heapq.heappush(queue, (child.priority, child.first_priority, child))
     return topology
 
 
@@ -73,21 +73,23 @@ def _parents(node: GraphNode) -> tuple[str, ...]:
     return tuple(parent.name for parent in node.parents)
 
 
-def _store(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesStore) -> None:
+def _store(topology: TopologyUnderConstruction, node: GraphNode, declares: StoreDeclaration) -> None:
     topology.add_store(declares.store, node.at)
 
 
-def _source(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSource) -> None:
+def _source(topology: TopologyUnderConstruction, node: GraphNode, declares: SourceDeclaration) -> None:
     if declares.pattern is not None:
         topology.add_pattern_source(node.name, declares.pattern, node.at, declares.reads)
     else:
         topology.add_source(node.name, declares.topics, node.at, declares.reads)
 
 
-def _table_source(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableSource) -> None:
+def _table_source(
+    topology: TopologyUnderConstruction, node: GraphNode, declares: TableSourceDeclaration
+) -> None:
     if declares.is_global:
         topology.add_global_store(
-            declares.reserved.store,
+            declares.lazy_store.store,
             declares.topic,
             declares.source,
             declares.processor,
@@ -96,17 +98,19 @@ def _table_source(topology: TopologyUnderConstruction, node: GraphNode, declares
         )
         return
     topology.add_source(declares.source, (declares.topic,), node.at, declares.reads)
-    stores = _needed(declares.reserved)
-    behavior = settled(TableSource(None), node, declares.changes, declares.reserved)
+    stores = _needed(declares.lazy_store)
+    behavior = completed(TableSource(None), node, declares.old_values, declares.lazy_store)
     topology.add_processor(declares.processor, (declares.source,), node.at, stores, behavior)
 
 
-def _reuse_source_topic(topology: TopologyUnderConstruction, declares: WritesTableSource) -> None:
-    for store in _needed(declares.reserved):
+def _reuse_source_topic(topology: TopologyUnderConstruction, declares: TableSourceDeclaration) -> None:
+    for store in _needed(declares.lazy_store):
         topology.reuse_as_changelog(store.name, declares.topic)
 
 
-def _global_store(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesGlobalStore) -> None:
+def _global_store(
+    topology: TopologyUnderConstruction, node: GraphNode, declares: GlobalStoreDeclaration
+) -> None:
     topology.add_global_store(
         declares.store,
         declares.topic,
@@ -118,15 +122,15 @@ def _global_store(topology: TopologyUnderConstruction, node: GraphNode, declares
     )
 
 
-def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesProcessor) -> None:
-    stores = (*declares.stores, *_needed(declares.reserved))
-    behavior = settled(declares.behavior, node, declares.changes, declares.reserved)
+def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: ProcessorDeclaration) -> None:
+    stores = (*declares.stores, *_needed(declares.lazy_store))
+    behavior = completed(declares.behavior, node, declares.old_values, declares.lazy_store)
     topology.add_processor(declares.name, _parents(node), node.at, stores, behavior)
     if declares.connected:
         topology.connect(declares.name, declares.connected, node.at)
-    if declares.demands_history_ms is not None:
+    if declares.required_history_ms is not None:
         for store in declares.connected:
-            _check_history(topology, node, store, declares.demands_history_ms)
+            _check_history(topology, node, store, declares.required_history_ms)
 
 
 def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: str, grace_ms: int) -> None:
@@ -135,7 +139,7 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
         return
     found = f"a history of {history} ms" if history is not None else "a store that is not versioned"
     topology.problems.append(
-        refused(
+        topology_error(
             f"{node.name} waits {grace_ms} ms for late records, longer than store {store} remembers.",
             throws=ARGUMENT,
             node=node.name,
@@ -147,7 +151,7 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
     )
 
 
-def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSink) -> None:
+def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: SinkDeclaration) -> None:
     topology.add_sink(
         node.name,
         _parents(node),
@@ -159,12 +163,14 @@ def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: Writes
 
 
 def _internal_source(
-    topology: TopologyUnderConstruction, node: GraphNode, declares: WritesInternalSource
+    topology: TopologyUnderConstruction, node: GraphNode, declares: InternalSourceDeclaration
 ) -> None:
     topology.add_source(node.name, (declares.topic,), node.at, declares.reads)
 
 
-def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesRepartition) -> None:
+def _repartition(
+    topology: TopologyUnderConstruction, node: GraphNode, declares: RepartitionDeclaration
+) -> None:
     topic = RepartitionTopic(declares.topic, partitions=declares.partitions, at=node.at)
     if not topology.add_repartition_topic(topic):
         return
@@ -180,7 +186,9 @@ def _repartition(topology: TopologyUnderConstruction, node: GraphNode, declares:
     topology.add_source(declares.source, (declares.topic,), node.at, reads)
 
 
-def _stream_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesStreamJoin) -> None:
+def _stream_join(
+    topology: TopologyUnderConstruction, node: GraphNode, declares: StreamJoinDeclaration
+) -> None:
     shared = (declares.shared_store,) if declares.shared_store is not None else ()
     topology.add_processor(
         declares.this_join,
@@ -200,44 +208,44 @@ def _stream_join(topology: TopologyUnderConstruction, node: GraphNode, declares:
     topology.add_processor(declares.merge, sides, node.at, behavior=PassThrough())
 
 
-def _self_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesSelfJoin) -> None:
+def _self_join(topology: TopologyUnderConstruction, node: GraphNode, declares: SelfJoinDeclaration) -> None:
     topology.add_processor(
         declares.merge, (declares.windowed,), node.at, (declares.store,), declares.behavior
     )
 
 
-def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: WritesTableJoin) -> None:
+def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: TableJoinDeclaration) -> None:
     for join, table, behavior in (
         (declares.this_join, declares.this, declares.this_behavior),
         (declares.other_join, declares.other, declares.other_behavior),
     ):
-        side = settled(behavior, node, declares.changes, side_of=table)
+        side = completed(behavior, node, declares.old_values, side_of=table)
         topology.add_processor(join, (table,), node.at, behavior=side)
     own = (declares.store,) if declares.store is not None else ()
     merged = TableJoinMerge(declares.store.name if declares.store is not None else None)
-    merge = settled(merged, node, declares.changes)
+    merge = completed(merged, node, declares.old_values)
     sides = (declares.this_join, declares.other_join)
     topology.add_processor(declares.merge, sides, node.at, own, merge)
     topology.connect(declares.this_join, declares.other_stores, node.at)
     topology.connect(declares.other_join, declares.this_stores, node.at)
 
 
-def _needed(reserved: Reserved | None) -> tuple[Store, ...]:
-    return (reserved.store,) if reserved is not None and reserved.needed else ()
+def _needed(lazy_store: LazyStore | None) -> tuple[Store, ...]:
+    return (lazy_store.store,) if lazy_store is not None and lazy_store.needed else ()
 
 
 _WRITERS: Mapping[type, Callable[[TopologyUnderConstruction, GraphNode, Any], None]] = {
-    WritesStore: _store,
-    WritesSource: _source,
-    WritesTableSource: _table_source,
-    WritesGlobalStore: _global_store,
-    WritesProcessor: _processor,
-    WritesSink: _sink,
-    WritesInternalSource: _internal_source,
-    WritesRepartition: _repartition,
-    WritesStreamJoin: _stream_join,
-    WritesSelfJoin: _self_join,
-    WritesTableJoin: _table_join,
+    StoreDeclaration: _store,
+    SourceDeclaration: _source,
+    TableSourceDeclaration: _table_source,
+    GlobalStoreDeclaration: _global_store,
+    ProcessorDeclaration: _processor,
+    SinkDeclaration: _sink,
+    InternalSourceDeclaration: _internal_source,
+    RepartitionDeclaration: _repartition,
+    StreamJoinDeclaration: _stream_join,
+    SelfJoinDeclaration: _self_join,
+    TableJoinDeclaration: _table_join,
 }
 
 
@@ -261,19 +269,19 @@ _VERSIONED = (
 )
 
 
-def settled(
+def completed(
     behavior: Behavior | None,
     node: GraphNode,
-    changes: Changes | None,
-    reserved: Reserved | None = None,
+    old_values: OldValues | None,
+    lazy_store: LazyStore | None = None,
     *,
     side_of: str | None = None,
 ) -> Behavior | None:
     """`side_of` = only the parent of this name counts for versioning (one side of a table-table join)."""
     told: dict[str, Any] = {}
-    if reserved is not None and reserved.needed:
-        told["store"] = reserved.store.name
-    if changes is not None and changes.sends_old and isinstance(behavior, _SENDS_OLD):
+    if lazy_store is not None and lazy_store.needed:
+        told["store"] = lazy_store.store.name
+    if old_values is not None and old_values.enabled and isinstance(behavior, _SENDS_OLD):
         told["sends_old"] = True
     if isinstance(behavior, _VERSIONED):
         parents = [parent for parent in node.parents if side_of is None or parent.name == side_of]

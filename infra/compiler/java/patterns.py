@@ -44,13 +44,13 @@ class JavaPattern:
         except TooComplexError:
             raise UntranslatablePatternError("it is too complex") from None
 
-    def beginnings(self) -> tuple[tuple[str, bool], ...]:
+    def prefixes(self) -> tuple[tuple[str, bool], ...]:
         """What all matching names are or begin with, sorted, each with whether it is a whole name.
 
         As few and as long as is useful: `orders-.*` has `orders-`, `(a|b)-in` the names `a-in` and `b-in`.
         The beginning of a pattern that says nothing about how names begin is empty.
         """
         try:
-            return tuple(sorted(self._algebra.beginnings(self._language)))
+            return tuple(sorted(self._algebra.prefixes(self._language)))
         except TooComplexError:
             return (("", False),)

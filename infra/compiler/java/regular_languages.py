@@ -12,7 +12,7 @@ ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 _MOST_EXPRESSIONS = 20_000
 _MOST_BRANCHES = 8
 _LONGEST_NAME = 249
-_MOST_BEGINNINGS = 20
+_MOST_PREFIXES = 20
 
 _CHARS, _CAT, _ALT, _AND, _NOT, _STAR = range(6)
 _Key = tuple[int, object]
@@ -101,27 +101,27 @@ class Algebra:
             part = self._derive(part, character)
         return self._nullable[part]
 
-    def beginnings(self, part: int) -> set[tuple[str, bool]]:
+    def prefixes(self, part: int) -> set[tuple[str, bool]]:
         """Texts that the matching ones are (True) or begin with (False).
 
         A beginning goes on while few characters may follow and none of it repeats; when it branches too often
         for the whole to be a short list, it ends where the branches do.
         """
-        return self._beginnings(part, "", frozenset(), _MOST_BEGINNINGS) or {("", False)}
+        return self._prefixes(part, "", frozenset(), _MOST_PREFIXES) or {("", False)}
 
-    def _beginnings(
-        self, part: int, text: str, before: frozenset[int], room: int
+    def _prefixes(
+        self, part: int, text: str, before: frozenset[int], limit: int
     ) -> set[tuple[str, bool]] | None:
-        """None when there are more than `room`."""
+        """None when there are more than `limit`."""
         following = {c: after for c in sorted(ALPHABET) if (after := self._derive(part, c)) != self.nothing}
         is_long = bool(following) and len(text) >= _LONGEST_NAME
-        if len(following) > min(room, _MOST_BRANCHES) or part in before or is_long:
+        if len(following) > min(limit, _MOST_BRANCHES) or part in before or is_long:
             return {(text, False)}
         found = {(text, True)} if self._nullable[part] else set()
         for character, after in following.items():
-            inner = self._beginnings(after, text + character, before | {part}, room - len(found))
-            if inner is None or len(found := found | inner) > room:
-                return {(text, False)} if room == _MOST_BEGINNINGS else None
+            inner = self._prefixes(after, text + character, before | {part}, limit - len(found))
+            if inner is None or len(found := found | inner) > limit:
+                return {(text, False)} if limit == _MOST_PREFIXES else None
         return found
 
     def _flat(self, kind: int, parts: Iterable[int]) -> frozenset[int]:

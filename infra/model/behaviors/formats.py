@@ -78,7 +78,7 @@ class StoreSettings:
     retain_duplicates: bool = False
     caching: bool | None = None
     in_memory: bool = False
-    forgets_time: bool = False
+    without_timestamps: bool = False
     """On disk values have no timestamp: a supplier of plain stores, where Kafka Streams reads -1."""
     ordered_by_key: bool = False
     """Closed windows come by segment and key, not by time: a supplier of stores on disk."""

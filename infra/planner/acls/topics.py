@@ -46,7 +46,7 @@ def pattern_names(pattern: str) -> Sequence[str]:
     They may cover more than the pattern matches. Empty if the pattern says nothing about how names begin.
     """
     try:
-        found = JavaPattern(pattern).beginnings()
+        found = JavaPattern(pattern).prefixes()
     except UntranslatablePatternError:
         return []
     names = [name if is_whole else f"{name}{ANY_NAME}" for name, is_whole in found]

@@ -111,10 +111,10 @@ def test_a_refused_value_is_a_problem_and_counts_as_not_given(key: str, value: s
 
 
 def test_the_protocol_of_the_config_must_be_the_declared_one() -> None:
-    def told(value: str) -> list[str | None]:
+    def problems_without_lints(value: str) -> list[str | None]:
         application = Application("app", AT, Protocol.STREAMS, {"group.protocol": value})
         return [problem.found for problem in StreamsConfig.of(application).problems]
 
-    assert told("Streams") == []
-    assert told("classic") == ["classic"]
-    assert told("consumer")[0] == '"consumer"'
+    assert problems_without_lints("Streams") == []
+    assert problems_without_lints("classic") == ["classic"]
+    assert problems_without_lints("consumer")[0] == '"consumer"'

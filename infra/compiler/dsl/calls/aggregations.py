@@ -2,12 +2,12 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
-from infra.compiler.dsl.declarations import WritesProcessor, WritesRepartition
-from infra.compiler.dsl.formats import counted, told_by_store, windowed
+from infra.compiler.dsl.declarations import ProcessorDeclaration, RepartitionDeclaration
+from infra.compiler.dsl.formats import with_long_value, with_store_serdes, with_windowed_key
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import GroupedStream, GroupedTable, Handle, Table, View, WindowedStream
 from infra.compiler.dsl.naming import REPARTITION_SUFFIX
-from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,
@@ -28,7 +28,7 @@ AGGREGATE = "KSTREAM-AGGREGATE-"
 
 
 def count(builder: Builder, on: GroupedStream, call: op.Count) -> Handle:
-    _burn_for_unnamed_count(builder, call)
+    _skip_index_of_unnamed_count(builder, call)
     return _plain(builder, on, call, AGGREGATE)
 
 
@@ -42,7 +42,7 @@ def aggregate(builder: Builder, on: GroupedStream, call: op.Aggregate) -> Handle
 
 def windowed_count(builder: Builder, on: WindowedStream, call: op.Count) -> Handle:
     if not isinstance(on.window, SlidingWindow):
-        _burn_for_unnamed_count(builder, call)
+        _skip_index_of_unnamed_count(builder, call)
     return _windowed(builder, on, call, AGGREGATE)
 
 
@@ -54,10 +54,10 @@ def windowed_aggregate(builder: Builder, on: WindowedStream, call: op.Aggregate)
     return _windowed(builder, on, call, AGGREGATE)
 
 
-def _burn_for_unnamed_count(builder: Builder, call: op.Count) -> None:
+def _skip_index_of_unnamed_count(builder: Builder, call: op.Count) -> None:
     """`count(Materialized)` without a name takes a store index twice (facts 1.4)."""
     if call.materialized is not None and call.materialized.store_name is None:
-        builder.names.burn()
+        builder.names.skip_index()
 
 
 def _plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: str) -> Table:
@@ -66,11 +66,11 @@ def _plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: st
     store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized, record)
     name = builder.named(call.name, prefix)
     parent, sources = _parent(builder, on, call, store)
-    changes = Changes()
+    old_values = OldValues()
     behavior = StreamAggregate(store.name, functions_of(call))
-    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
+    declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
     node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
-    return Table(name, sources, node, View.of(store.name), changes, record)
+    return Table(name, sources, node, View.of(store.name), old_values, record)
 
 
 def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix: str) -> Table:
@@ -81,16 +81,18 @@ def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix
     store = windowed_store(store_name, call.materialized, on.window, retention, record)
     parent, sources = _parent(builder, on.grouped, call, store)
     grace = close_grace_ms(on.window)
-    changes = Changes()
+    old_values = OldValues()
     behavior = StreamAggregate(store.name, functions_of(call), on.window, emit_on_close=on.emit_on_close)
-    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
+    declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
     node = builder.add(name, declares, parent, versioned=False, grace_ms=grace)
-    return Table(name, sources, node, View.of(store.name), changes, windowed(record, on.window))
+    return Table(name, sources, node, View.of(store.name), old_values, with_windowed_key(record, on.window))
 
 
 def aggregated(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
     """The formats of the store, and but for windows of the result: a count is a long."""
-    return told_by_store(counted(record) if isinstance(call, op.Count) else record, call.materialized)
+    return with_store_serdes(
+        with_long_value(record) if isinstance(call, op.Count) else record, call.materialized
+    )
 
 
 def functions_of(call: AnyAggregation) -> Functions:
@@ -108,7 +110,7 @@ def _parent(
     builder: Builder, on: GroupedStream, call: AnyAggregation, store: Store
 ) -> tuple[GraphNode, frozenset[str]]:
     """What the aggregation reads: all aggregations of a named group share one repartition."""
-    if not on.rekeyed:
+    if not on.repartition_required:
         return on.node, on.sources
     named = call.materialized is not None and call.materialized.store_name is not None
     if on.group is None:
@@ -116,7 +118,7 @@ def _parent(
         return builder.attach(made, on.node), frozenset({made.name})
     made = builder.repartition(on.group, on.record, named_by_user=True)
     shared = builder.group_repartitions.setdefault(on, made)
-    builder.read_instead(made.name, shared)
+    builder.note_shared_repartition(made.name, shared)
     return builder.attach(shared, on.node), frozenset({made.name})
 
 
@@ -148,14 +150,16 @@ def _repartitioned(
     name = builder.named(call.name, prefix)
     topic = (on.group if on.group is not None else store.name) + REPARTITION_SUFFIX
     repartition = GraphNode(
-        source, WritesRepartition(topic, sink, source, record=on.record, carries_changes=True), builder.at
+        source,
+        RepartitionDeclaration(topic, sink, source, record=on.record, carries_changes=True),
+        builder.at,
     )
     if on.group is not None:
         repartition = builder.group_repartitions.setdefault(on, repartition)
     builder.attach(repartition, on.node)
-    builder.read_instead(source, repartition)
-    changes = Changes()
+    builder.note_shared_repartition(source, repartition)
+    old_values = OldValues()
     behavior = TableAggregate(store.name, functions_of(call))
-    declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
+    declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
     node = builder.add(name, declares, repartition, versioned=is_versioned(call.materialized))
-    return Table(name, frozenset({source}), node, View.of(store.name), changes, record)
+    return Table(name, frozenset({source}), node, View.of(store.name), old_values, record)

@@ -3,8 +3,8 @@
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.grouping import check_window
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
-from infra.compiler.dsl.declarations import WritesProcessor
-from infra.compiler.dsl.formats import told_by_store, windowed
+from infra.compiler.dsl.declarations import ProcessorDeclaration
+from infra.compiler.dsl.formats import with_store_serdes, with_windowed_key
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import (
     CogroupedStream,
@@ -14,8 +14,8 @@ from infra.compiler.dsl.handles import (
     View,
     WindowedCogroupedStream,
 )
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.problems import unfit
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.problems import unsupported_call
 from infra.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,
@@ -38,7 +38,7 @@ def cogroup(
 ) -> Handle:
     if isinstance(on, GroupedStream):
         if call.other is not None:
-            return builder.refuse(
+            return builder.reject(
                 _wrong_form(builder, "The first `cogroup` starts with its own input alone", call)
             )
         cogrouped = CogroupedStream(on)
@@ -46,13 +46,13 @@ def cogroup(
         builder.cogroup_repartitions[cogrouped] = {}
         return cogrouped
     if not isinstance(other, GroupedStream):
-        return builder.refuse(_wrong_form(builder, "A cogrouped stream takes one more grouped stream", call))
+        return builder.reject(_wrong_form(builder, "A cogrouped stream takes one more grouped stream", call))
     builder.cogroup_inputs[on][other] = call.value
     return on
 
 
 def _wrong_form(builder: Builder, rule: str, call: op.Cogroup) -> Problem:
-    return unfit(
+    return unsupported_call(
         f"{rule}.",
         expected="`cogroup` of a grouped stream, then `cogroup: {with: grouped}` for each further one",
         found=f"with: {call.other}" if call.other is not None else "no `with`",
@@ -64,8 +64,8 @@ def _wrong_form(builder: Builder, rule: str, call: op.Cogroup) -> Problem:
 def windowed_by(builder: Builder, on: CogroupedStream, call: op.WindowedBy) -> Handle:
     check_window(builder, call.window)
     if call.emit_on_close:
-        builder.refuse(
-            unfit(
+        builder.reject(
+            unsupported_call(
                 "A cogrouped stream has no emit strategy.",
                 found="emit: onWindowClose",
                 at=builder.at,
@@ -91,7 +91,7 @@ def windowed_aggregate(builder: Builder, on: WindowedCogroupedStream, call: op.A
 
 
 def _record(on: CogroupedStream, call: op.Aggregate) -> RecordFormat:
-    return told_by_store(on.first.record, call.materialized)
+    return with_store_serdes(on.first.record, call.materialized)
 
 
 def _table(
@@ -106,22 +106,27 @@ def _table(
     """`CogroupedStreamAggregateBuilder#build`: one processor for each input and one that merges them."""
     parents = _parents(builder, on, call, store)
     grace_ms = close_grace_ms(window) if window is not None else None
-    changes = Changes()
+    old_values = OldValues()
     processors = []
     for position, (grouped, parent) in enumerate(parents.items()):
         name = builder.suffixed(call.name, f"-cogroup-agg-{position}", AGGREGATE)
         add = builder.cogroup_inputs[on][grouped]
         functions = Aggregation(AggregationKind.AGGREGATE, init=call.init, add=add, merge=call.merge)
         behavior = StreamAggregate(store.name, functions, window)
-        declares = WritesProcessor(name, (store,), behavior=behavior, changes=changes)
+        declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
         processors.append(builder.add(name, declares, parent, versioned=versioned, grace_ms=grace_ms))
     merge = builder.suffixed(call.name, "-cogroup-merge", MERGE)
-    node = builder.add(merge, WritesProcessor(merge, behavior=PassThrough()), *processors)
-    read = [{parent.name} if grouped.rekeyed else grouped.sources for grouped, parent in parents.items()]
-    builder.lose(merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read))
+    node = builder.add(merge, ProcessorDeclaration(merge, behavior=PassThrough()), *processors)
+    read = [
+        {parent.name} if grouped.repartition_required else grouped.sources
+        for grouped, parent in parents.items()
+    ]
+    builder.note_non_source(
+        merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read)
+    )
     record = _record(on, call)
-    result = windowed(record, window) if window is not None else record
-    return Table(merge, frozenset({merge}), node, View.of(store.name), changes, result)
+    result = with_windowed_key(record, window) if window is not None else record
+    return Table(merge, frozenset({merge}), node, View.of(store.name), old_values, result)
 
 
 def _parents(
@@ -131,14 +136,14 @@ def _parents(
     inputs = builder.cogroup_inputs[on]
     named = call.materialized is not None and call.materialized.store_name is not None
     for grouped in inputs:
-        if not grouped.rekeyed:
+        if not grouped.repartition_required:
             continue
         prefix = grouped.group if grouped.group is not None else store.name
         made = builder.repartition(prefix, grouped.record, named_by_user=grouped.group is not None or named)
         if grouped not in builder.cogroup_repartitions[on]:
             builder.cogroup_repartitions[on][grouped] = builder.attach(made, grouped.node)
     group = builder.copartition(source for grouped in inputs for source in grouped.sources)
-    if len(group) > 1 and any(grouped.rekeyed for grouped in inputs):
+    if len(group) > 1 and any(grouped.repartition_required for grouped in inputs):
         builder.cogroups_of_sources.append((store.name, group, builder.at))
     repartitions = builder.cogroup_repartitions[on]
     return {grouped: repartitions.get(grouped, grouped.node) for grouped in inputs}

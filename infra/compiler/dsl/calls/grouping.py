@@ -1,10 +1,10 @@
 """`groupBy`, `groupByKey` and `windowedBy` of a stream."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.declarations import WritesProcessor
-from infra.compiler.dsl.formats import rekeyed, told
+from infra.compiler.dsl.declarations import ProcessorDeclaration
+from infra.compiler.dsl.formats import with_new_key, with_serdes
 from infra.compiler.dsl.handles import GroupedStream, Handle, Stream, WindowedStream
-from infra.compiler.dsl.problems import ARGUMENT, refused
+from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.model import operators as op
 from infra.model.behaviors import MapRecord
 from infra.model.windows import (
@@ -18,23 +18,25 @@ from infra.model.windows import (
 
 
 def group_by_key(_builder: Builder, on: Stream, call: op.GroupByKey) -> Handle:
-    return GroupedStream(on.name, on.sources, on.node, on.rekeyed, call.name, told(on.record, call.serdes))
+    return GroupedStream(
+        on.name, on.sources, on.node, on.repartition_required, call.name, with_serdes(on.record, call.serdes)
+    )
 
 
 def group_by(builder: Builder, on: Stream, call: op.GroupBy) -> Handle:
     """The name of `Grouped` becomes the name of the key selector, too."""
     name = builder.named(call.name, "KSTREAM-KEY-SELECT-")
-    declares = WritesProcessor(name, behavior=MapRecord(call.key, keeps_value=True))
-    record = rekeyed(on.record, call.serdes)
+    declares = ProcessorDeclaration(name, behavior=MapRecord(call.key, keeps_value=True))
+    record = with_new_key(on.record, call.serdes)
     node = builder.add(name, declares, on.node, changes_key=True)
-    return GroupedStream(name, on.sources, node, rekeyed=True, group=call.name, record=record)
+    return GroupedStream(name, on.sources, node, repartition_required=True, group=call.name, record=record)
 
 
 def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Handle:
     check_window(builder, call.window)
     if call.emit_on_close and isinstance(call.window, UnlimitedWindow):
-        builder.refuse(
-            refused(
+        builder.reject(
+            topology_error(
                 "An unlimited window never closes, so it cannot emit on close.",
                 throws=ARGUMENT,
                 at=builder.at,
@@ -49,8 +51,8 @@ def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Han
 def check_window(builder: Builder, window: Window) -> None:
     """The checks of the window classes' constructors."""
     for option, expected, found in _wrong_options(window):
-        builder.refuse(
-            refused(
+        builder.reject(
+            topology_error(
                 f"The window's {option} is out of range.",
                 throws=ARGUMENT,
                 at=builder.at,

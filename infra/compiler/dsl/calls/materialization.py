@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.problems import ARGUMENT, lint, refused, unfit
-from infra.compiler.dsl.stores import SESSION_KINDS, WINDOW_KINDS, supplier_faults, window_span_ms
+from infra.compiler.dsl.problems import ARGUMENT, lint, topology_error, unsupported_call
+from infra.compiler.dsl.stores import SESSION_KINDS, WINDOW_KINDS, supplier_problems, window_span_ms
 from infra.model.problems import Problem, ProblemCode
 from infra.model.stores import Materialized, StoreBuilder, StoreKind, StoreSupplier
 from infra.model.windows import (
@@ -32,14 +32,14 @@ def check_materialized(
     if materialized is None:
         return
     if materialized.retention_ms is not None and materialized.retention_ms < 0:
-        builder.refuse(_negative_retention(builder, materialized.retention_ms))
+        builder.reject(_negative_retention(builder, materialized.retention_ms))
     supplier = materialized.supplier
     if supplier is None:
         return
-    builder.problems.extend(supplier_faults(supplier, builder.at))
+    builder.problems.extend(supplier_problems(supplier, builder.at))
     if supplier.kind not in kinds:
-        builder.refuse(
-            unfit(
+        builder.reject(
+            unsupported_call(
                 f"Store {supplier.name} is a {supplier.kind.value} store, which does not fit here.",
                 node=supplier.name,
                 expected=" or ".join(sorted(kind.value for kind in kinds)),
@@ -49,8 +49,8 @@ def check_materialized(
             )
         )
     if materialized.type is not None:
-        builder.refuse(
-            refused(
+        builder.reject(
+            topology_error(
                 f"Store {supplier.name} has a supplier and a store type.",
                 throws=ARGUMENT,
                 node=supplier.name,
@@ -64,7 +64,7 @@ def check_materialized(
 
 def check_builders(builder: Builder, builders: Iterable[StoreBuilder]) -> None:
     for each in builders:
-        builder.problems.extend(supplier_faults(each.supplier, builder.at))
+        builder.problems.extend(supplier_problems(each.supplier, builder.at))
 
 
 def windowed_retention_ms(
@@ -77,16 +77,16 @@ def windowed_retention_ms(
     span = window_span_ms(window)
     given = materialized.retention_ms if materialized is not None else None
     if given is not None and given < span:
-        builder.refuse(_too_short(builder, store, window, given))
+        builder.reject(_too_short(builder, store, window, given))
     used = span if given is None else given
     supplier = materialized.supplier if materialized is not None else None
     if supplier is not None and supplier.retention_ms not in {None, used}:
-        builder.refuse(_supplier_ignored(builder, supplier, used))
+        builder.reject(_supplier_ignored(builder, supplier, used))
     return used
 
 
 def _negative_retention(builder: Builder, given: int) -> Problem:
-    return refused(
+    return topology_error(
         "The retention of a store is negative.",
         throws=ARGUMENT,
         expected="0 ms or more",
@@ -98,7 +98,7 @@ def _negative_retention(builder: Builder, given: int) -> Problem:
 
 def _too_short(builder: Builder, store: str, window: Window, given: int) -> Problem:
     span = window_span_ms(window)
-    return refused(
+    return topology_error(
         f"Store {store} keeps its windows for a shorter time than they are open.",
         throws=ARGUMENT,
         node=store,

@@ -2,12 +2,12 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
-from infra.compiler.dsl.calls.sources import reserve
-from infra.compiler.dsl.declarations import WritesProcessor
-from infra.compiler.dsl.formats import told, told_by_store
+from infra.compiler.dsl.calls.sources import lazy_store_of
+from infra.compiler.dsl.declarations import ProcessorDeclaration
+from infra.compiler.dsl.formats import with_serdes, with_store_serdes
 from infra.compiler.dsl.handles import Handle, Stream, Table, View
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.problems import ARGUMENT, refused
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned
 from infra.model import operators as op
 from infra.model.behaviors import TableSource
@@ -18,8 +18,8 @@ TO_TABLE = "KSTREAM-TOTABLE-"
 def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
     """`KStream#repartition`: an own topic for this call alone, which no optimization merges."""
     if call.partitions is not None and call.partitions < 1:
-        builder.refuse(
-            refused(
+        builder.reject(
+            topology_error(
                 f"`repartition` asks for {call.partitions} partitions.",
                 throws=ARGUMENT,
                 when="when it starts",
@@ -31,7 +31,7 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
             )
         )
     prefix = call.name if call.name is not None else builder.names.processor("KSTREAM-REPARTITION-")
-    record = told(on.record, call.serdes)
+    record = with_serdes(on.record, call.serdes)
     node = builder.repartition(
         prefix,
         record,
@@ -50,16 +50,18 @@ def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
     name = builder.named(call.name, TO_TABLE)
     store_name = builder.store_name(call.materialized, TO_TABLE)
     parent, sources = on.node, on.sources
-    record = told(told_by_store(on.record, call.materialized), call.serdes)
-    if on.rekeyed:
+    record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
+    if on.repartition_required:
         parent = builder.repartition(name, record, named_by_user=call.name is not None)
         builder.attach(parent, on.node)
         sources = frozenset({parent.name})
-    reserved = reserve(store_name, call, record)
-    changes = Changes(source=reserved)
-    declares = WritesProcessor(name, reserved=reserved, behavior=TableSource(None), changes=changes)
+    lazy_store = lazy_store_of(store_name, call, record)
+    old_values = OldValues(source=lazy_store)
+    declares = ProcessorDeclaration(
+        name, lazy_store=lazy_store, behavior=TableSource(None), old_values=old_values
+    )
     node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
-    return Table(name, sources, node, View.of(store_name, reserved), changes, record)
+    return Table(name, sources, node, View.of(store_name, lazy_store), old_values, record)
 
 
 def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, named_by_user: bool) -> Stream:
@@ -69,5 +71,5 @@ def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, nam
     if kept is None or prefix != stream.name:
         kept = builder.attach(made, stream.node)
         builder.stream_repartitions[stream] = kept
-    builder.read_instead(made.name, kept)
+    builder.note_shared_repartition(made.name, kept)
     return Stream(made.name, frozenset({made.name}), kept, record=stream.record)

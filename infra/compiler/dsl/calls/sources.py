@@ -2,12 +2,17 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_builders, check_materialized
-from infra.compiler.dsl.declarations import WritesGlobalStore, WritesSource, WritesStore, WritesTableSource
-from infra.compiler.dsl.formats import told, told_by_store
+from infra.compiler.dsl.declarations import (
+    GlobalStoreDeclaration,
+    SourceDeclaration,
+    StoreDeclaration,
+    TableSourceDeclaration,
+)
+from infra.compiler.dsl.formats import with_serdes, with_store_serdes
 from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Table, View
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.problems import ARGUMENT, refused
-from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Reserved, built_store, is_versioned, key_value_store
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.problems import ARGUMENT, topology_error
+from infra.compiler.dsl.stores import KEY_VALUE_KINDS, LazyStore, built_store, is_versioned, key_value_store
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, SourceSettings
 
@@ -18,14 +23,14 @@ TABLE_SOURCE = "KTABLE-SOURCE-"
 def stream(builder: Builder, call: op.ReadStream) -> Handle:
     name = builder.named(call.name, SOURCE)
     reads = reads_of(call)
-    declares = WritesSource(call.topics.names, call.topics.pattern, call.offset_reset, reads)
+    declares = SourceDeclaration(call.topics.names, call.topics.pattern, call.offset_reset, reads)
     node = builder.add(name, declares)
     return Stream(name, frozenset({name}), node, record=reads.format)
 
 
 def reads_of(call: op.ReadStream | op.ReadTable) -> SourceSettings:
     materialized = call.materialized if isinstance(call, op.ReadTable) else None
-    record = told(told_by_store(RecordFormat(), materialized), call.serdes)
+    record = with_serdes(with_store_serdes(RecordFormat(), materialized), call.serdes)
     return SourceSettings(record, call.offset_reset, call.timestamp)
 
 
@@ -36,19 +41,23 @@ def table(builder: Builder, call: op.ReadTable) -> Handle:
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
     reads = reads_of(call)
-    reserved = reserve(store_name, call, reads.format)
-    changes = Changes(source=reserved)
-    declares = WritesTableSource(call.topic, source, processor, reserved, reads=reads, changes=changes)
+    lazy_store = lazy_store_of(store_name, call, reads.format)
+    old_values = OldValues(source=lazy_store)
+    declares = TableSourceDeclaration(
+        call.topic, source, processor, lazy_store, reads=reads, old_values=old_values
+    )
     node = builder.add(processor, declares, versioned=is_versioned(call.materialized))
-    view = View.of(store_name, reserved)
-    return Table(processor, frozenset({source}), node, view, changes, reads.format)
+    view = View.of(store_name, lazy_store)
+    return Table(processor, frozenset({source}), node, view, old_values, reads.format)
 
 
-def reserve(store_name: str, call: op.ReadTable | op.ToTable | op.Join, record: RecordFormat) -> Reserved:
+def lazy_store_of(
+    store_name: str, call: op.ReadTable | op.ToTable | op.Join, record: RecordFormat
+) -> LazyStore:
     """A store that exists if the user named it, or once something needs it (facts 2.3)."""
     materialized = call.materialized
     is_named = materialized is not None and materialized.store_name is not None
-    return Reserved(key_value_store(store_name, materialized, record), is_named)
+    return LazyStore(key_value_store(store_name, materialized, record), is_named)
 
 
 def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
@@ -56,8 +65,8 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = _global_store_name(builder, call)
     if is_versioned(call.materialized):
-        return builder.refuse(
-            refused(
+        return builder.reject(
+            topology_error(
                 f"Global table {call.topic} has a versioned store.",
                 topic=call.topic,
                 expected="a store that is not versioned",
@@ -68,10 +77,10 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
         )
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    record = told(told_by_store(RecordFormat(), call.materialized), call.serdes)
-    reserved = Reserved(key_value_store(store_name, None, record), needed=True)
+    record = with_serdes(with_store_serdes(RecordFormat(), call.materialized), call.serdes)
+    lazy_store = LazyStore(key_value_store(store_name, None, record), needed=True)
     reads = SourceSettings(record)
-    declares = WritesTableSource(call.topic, source, processor, reserved, is_global=True, reads=reads)
+    declares = TableSourceDeclaration(call.topic, source, processor, lazy_store, is_global=True, reads=reads)
     builder.add(processor, declares)
     return GlobalTable(store_name, record)
 
@@ -82,8 +91,8 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
     if given is not None:
         return given
     if call.materialized is not None:
-        builder.refuse(
-            refused(
+        builder.reject(
+            topology_error(
                 f"Global table {call.topic} is given a `materialized` that does not name its store.",
                 throws=ARGUMENT,
                 topic=call.topic,
@@ -100,7 +109,7 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
 
 def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
     check_builders(builder, [call.store])
-    builder.add(call.store.name, WritesStore(built_store(call.store)))
+    builder.add(call.store.name, StoreDeclaration(built_store(call.store)))
     return Nothing("addStateStore")
 
 
@@ -109,8 +118,8 @@ def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    reads = SourceSettings(told(told(RecordFormat(), call.store.serdes), call.serdes))
+    reads = SourceSettings(with_serdes(with_serdes(RecordFormat(), call.store.serdes), call.serdes))
     store = built_store(call.store)
-    declares = WritesGlobalStore(call.topic, source, processor, store, call.processor_class, reads)
+    declares = GlobalStoreDeclaration(call.topic, source, processor, store, call.processor_class, reads)
     builder.add(processor, declares)
     return Nothing("addGlobalStore")

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_builders
-from infra.compiler.dsl.declarations import WritesProcessor, WritesSink
-from infra.compiler.dsl.formats import rekeyed, told
+from infra.compiler.dsl.declarations import ProcessorDeclaration, SinkDeclaration
+from infra.compiler.dsl.formats import with_new_key, with_serdes
 from infra.compiler.dsl.handles import Branches, Handle, Nothing, Stream
-from infra.compiler.dsl.problems import unfit
+from infra.compiler.dsl.problems import unsupported_call
 from infra.compiler.dsl.stores import built_store
 from infra.model import behaviors as does
 from infra.model import operators as op
@@ -33,8 +33,8 @@ _END = frozenset({TransformKind.FOREACH, TransformKind.PRINT})
 def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
     """The calls with one function and no state; `map`, `flatMap` and `selectKey` make a repartition due."""
     if call.materialized is not None:
-        return builder.refuse(
-            unfit(
+        return builder.reject(
+            unsupported_call(
                 f"`{call.kind.value}` of a stream has no store.",
                 found="materialized",
                 at=builder.at,
@@ -45,15 +45,15 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
     name = builder.named(call.name, _PREFIXES[call.kind])
     node = builder.add(
         name,
-        WritesProcessor(name, behavior=_BEHAVIORS[call.kind](call)),
+        ProcessorDeclaration(name, behavior=_BEHAVIORS[call.kind](call)),
         on.node,
         changes_key=changes_key,
         changes_value=call.kind in _CHANGE_VALUE,
     )
     if call.kind in _END:
         return Nothing(call.kind.value)
-    record = rekeyed(on.record, call.serdes) if changes_key else told(on.record, call.serdes)
-    return Stream(name, on.sources, node, on.rekeyed or changes_key, record)
+    record = with_new_key(on.record, call.serdes) if changes_key else with_serdes(on.record, call.serdes)
+    return Stream(name, on.sources, node, on.repartition_required or changes_key, record)
 
 
 _BEHAVIORS: Mapping[TransformKind, Callable[[op.Transform], does.Behavior]] = {
@@ -78,12 +78,14 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        WritesProcessor(name, stores, call.stores, behavior=_runs(call)),
+        ProcessorDeclaration(name, stores, call.stores, behavior=_runs(call)),
         on.node,
         changes_key=fixed,
         changes_value=fixed,
     )
-    return Stream(name, on.sources, node, rekeyed=True, record=rekeyed(on.record, call.serdes))
+    return Stream(
+        name, on.sources, node, repartition_required=True, record=with_new_key(on.record, call.serdes)
+    )
 
 
 def _runs(call: op.Process | op.ProcessValues) -> does.RunProcessor:
@@ -98,18 +100,18 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        WritesProcessor(name, stores, call.stores, behavior=_runs(call)),
+        ProcessorDeclaration(name, stores, call.stores, behavior=_runs(call)),
         on.node,
         changes_value=builder.config.process_changes_key,
     )
-    return Stream(name, on.sources, node, on.rekeyed, told(on.record, call.serdes))
+    return Stream(name, on.sources, node, on.repartition_required, with_serdes(on.record, call.serdes))
 
 
 def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle:
     """`KStream#merge`: a repartition is due if it was for either side. Nothing is co-partitioned."""
     if not isinstance(other, Stream):
-        return builder.refuse(
-            unfit(
+        return builder.reject(
+            unsupported_call(
                 f"`merge` joins a stream with another stream, `{call.other}` is none.",
                 found=call.other,
                 at=builder.at,
@@ -118,15 +120,21 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
         )
     name = builder.named(call.name, "KSTREAM-MERGE-")
     node = builder.add(
-        name, WritesProcessor(name, behavior=does.PassThrough()), on.node, other.node, is_merge=True
+        name, ProcessorDeclaration(name, behavior=does.PassThrough()), on.node, other.node, is_merge=True
     )
-    return Stream(name, on.sources | other.sources, node, on.rekeyed or other.rekeyed, on.record)
+    return Stream(
+        name,
+        on.sources | other.sources,
+        node,
+        on.repartition_required or other.repartition_required,
+        on.record,
+    )
 
 
 def to(builder: Builder, on: Stream, call: op.To) -> Handle:
     name = builder.named(call.name, "KSTREAM-SINK-")
-    writes = does.SinkSettings(told(on.record, call.serdes), call.partitioner, call.extractor)
-    builder.add(name, WritesSink(call.topic, call.extractor, writes), on.node)
+    writes = does.SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.extractor)
+    builder.add(name, SinkDeclaration(call.topic, call.extractor, writes), on.node)
     return Nothing("to")
 
 
@@ -144,9 +152,9 @@ def split(builder: Builder, on: Stream, call: op.Split, then: Callable[[op.Branc
         tuple(names[: len(call.branches)]),
         names[-1] if call.default is not None else None,
     )
-    node = builder.add(splitter, WritesProcessor(splitter, behavior=behavior), on.node)
+    node = builder.add(splitter, ProcessorDeclaration(splitter, behavior=behavior), on.node)
     for name, (_, branch) in zip(names, branches, strict=True):
-        builder.names.burn()
-        child = builder.add(name, WritesProcessor(name, behavior=does.PassThrough()), node)
-        then(branch, Stream(name, on.sources, child, on.rekeyed, on.record))
+        builder.names.skip_index()
+        child = builder.add(name, ProcessorDeclaration(name, behavior=does.PassThrough()), node)
+        then(branch, Stream(name, on.sources, child, on.repartition_required, on.record))
     return Branches()

@@ -1,11 +1,11 @@
 """`suppress`."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.declarations import WritesProcessor
+from infra.compiler.dsl.declarations import ProcessorDeclaration
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
-from infra.compiler.dsl.old_values import Changes
-from infra.compiler.dsl.problems import refused, unfit
+from infra.compiler.dsl.old_values import OldValues
+from infra.compiler.dsl.problems import topology_error, unsupported_call
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
 from infra.model.behaviors import StoreSettings, SuppressedView, TableSuppress
@@ -20,13 +20,13 @@ PREFIX = "KTABLE-SUPPRESS-"
 def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     """A user's name burns no index; the result's sources are the suppressed node, which is no source."""
     if on.node.is_versioned:
-        builder.refuse(_versioned(builder, on))
+        builder.reject(_versioned(builder, on))
     name = call.name if call.name is not None else builder.names.processor(PREFIX)
     if call.until is SuppressUntil.WINDOW_CLOSES:
         if on.node.window_grace_ms is None:
-            return builder.refuse(_not_windowed(builder, name, on.node))
+            return builder.reject(_not_windowed(builder, name, on.node))
         if (call.max_records is not None or call.max_bytes is not None) and not call.shut_down_when_full:
-            builder.refuse(_not_strict(builder, name))
+            builder.reject(_not_strict(builder, name))
     logging = call.logging or Logging()
     if call.name is not None:
         store_name = f"{call.name}-store"
@@ -38,13 +38,13 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     keeps = StoreSettings("suppress", on.record)
     store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides, keeps=keeps)
     on.view.materialize()
-    changes = Changes.derived(on.changes)
-    changes.send_old()
-    declares = WritesProcessor(name, (store,), behavior=_behavior(on, call, store_name))
+    old_values = OldValues.derived(on.old_values)
+    old_values.enable()
+    declares = ProcessorDeclaration(name, (store,), behavior=_behavior(on, call, store_name))
     node = builder.add(name, declares, on.node, versioned=False)
-    builder.lose(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
+    builder.note_non_source(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
     view = View((store_name, *on.view.stores), SuppressedView(on.view.values, store_name))
-    return Table(name, frozenset({on.name}), node, view, changes, on.record)
+    return Table(name, frozenset({on.name}), node, view, old_values, on.record)
 
 
 def _behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
@@ -62,7 +62,7 @@ def _behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
 
 
 def _versioned(builder: Builder, on: Table) -> Problem:
-    return refused(
+    return topology_error(
         f"`suppress` is called on a versioned table, {on.name}.",
         node=on.name,
         expected="a table that is not versioned (nor made from one)",
@@ -78,7 +78,7 @@ def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
     while node.parents:
         node = next(parent for parent in node.parents if parent.window_grace_ms is None)
         chain.append(node.name)
-    return refused(
+    return topology_error(
         f"{name} waits for a window to close, but nothing before it is windowed.",
         node=name,
         expected="a windowed aggregation upstream",
@@ -89,7 +89,7 @@ def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
 
 
 def _not_strict(builder: Builder, name: str) -> Problem:
-    return unfit(
+    return unsupported_call(
         f"{name} waits for a window to close, with a buffer that emits early.",
         node=name,
         expected="no limit, or whenFull: shutDown",

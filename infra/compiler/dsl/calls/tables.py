@@ -4,10 +4,10 @@ import attrs
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
-from infra.compiler.dsl.declarations import WritesProcessor
-from infra.compiler.dsl.formats import rekeyed, told, told_by_store
+from infra.compiler.dsl.declarations import ProcessorDeclaration
+from infra.compiler.dsl.formats import with_new_key, with_serdes, with_store_serdes
 from infra.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
-from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.problems import lint
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
 from infra.model import behaviors as does
@@ -25,37 +25,39 @@ TRANSFORM_VALUES = "KTABLE-TRANSFORMVALUES-"
 
 
 @attrs.frozen
-class _Made:
+class _Result:
     """What a table made from another one has: formats, its own store if any, who tells old values."""
 
     record: RecordFormat
     store: Store | None
-    changes: Changes
+    old_values: OldValues
 
     @classmethod
-    def of(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Made":
+    def of(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Result":
         """Only a store with a name is made; a `Materialized` without one changes nothing but the counter."""
         check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-        record = told(told_by_store(on.record, call.materialized), call.serdes)
+        record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
         name = call.materialized.store_name if call.materialized is not None else None
         if name is None:
-            return cls(record, None, Changes.derived(on.changes))
-        return cls(record, key_value_store(name, call.materialized, record), Changes())
+            return cls(record, None, OldValues.derived(on.old_values))
+        return cls(record, key_value_store(name, call.materialized, record), OldValues())
 
     @property
     def store_name(self) -> str | None:
         return self.store.name if self.store is not None else None
 
-    def declare(self, name: str, behavior: does.Behavior, connected: tuple[str, ...] = ()) -> WritesProcessor:
+    def declare(
+        self, name: str, behavior: does.Behavior, connected: tuple[str, ...] = ()
+    ) -> ProcessorDeclaration:
         stores = () if self.store is None else (self.store,)
-        return WritesProcessor(name, stores, connected, behavior=behavior, changes=self.changes)
+        return ProcessorDeclaration(name, stores, connected, behavior=behavior, old_values=self.old_values)
 
 
 def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     prefix = _PREFIXES[call.kind]
     if call.materialized is not None and call.materialized.store_name is None:
-        builder.names.burn()
-    made = _Made.of(builder, on, call)
+        builder.names.skip_index()
+    made = _Result.of(builder, on, call)
     name = builder.named(call.name, prefix)
     parent = on.view.values
     behavior: does.Behavior
@@ -68,17 +70,17 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
         behavior = does.TableFilter(call.where, negate, parent, made.store_name)
         values = does.FilteredView(parent, call.where, negate)
         # asks for old values where that costs nothing, so as to keep needless tombstones back
-        on.changes.send_old(only_if_kept=True)
-        made.changes.sends_old = on.changes.sends_old
+        on.old_values.enable(only_if_materialized=True)
+        made.old_values.enabled = on.old_values.enabled
     return _derived(builder, on, call, made, made.declare(name, behavior), values)
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
     """`KTable#transformValues`: stores by name only, those that a supplier brings along are ignored."""
-    made = _Made.of(builder, on, call)
+    made = _Result.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
-        builder.refuse(_ignored(builder, name, call))
+        builder.reject(_ignored(builder, name, call))
     parent = on.view.values
     behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
     declares = made.declare(name, behavior, call.stores)
@@ -103,32 +105,34 @@ def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
     builder: Builder,
     on: Table,
     call: op.Transform | op.TransformValues,
-    made: _Made,
-    declares: WritesProcessor,
+    made: _Result,
+    declares: ProcessorDeclaration,
     values: TableView,
 ) -> Table:
     versioned = is_versioned(call.materialized) if call.materialized is not None else None
     node = builder.add(declares.name, declares, on.node, versioned=versioned)
     view = on.view.through(values) if made.store is None else View.of(made.store.name)
-    return Table(declares.name, on.sources, node, view, made.changes, made.record)
+    return Table(declares.name, on.sources, node, view, made.old_values, made.record)
 
 
 def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
     """`KTable#toStream`; with a key selector a second node, `selectKey`, that makes a repartition due."""
     name = builder.named(call.name, "KTABLE-TOSTREAM-")
-    node = builder.add(name, WritesProcessor(name, behavior=does.TableToStream()), on.node)
+    node = builder.add(name, ProcessorDeclaration(name, behavior=does.TableToStream()), on.node)
     if not call.selects_key:
         return Stream(name, on.sources, node, record=on.record)
     selector = builder.names.processor("KSTREAM-KEY-SELECT-")
-    declares = WritesProcessor(selector, behavior=does.MapRecord(call.key, keeps_value=True))
+    declares = ProcessorDeclaration(selector, behavior=does.MapRecord(call.key, keeps_value=True))
     selected = builder.add(selector, declares, node, changes_key=True)
-    return Stream(selector, on.sources, selected, rekeyed=True, record=rekeyed(on.record, None))
+    return Stream(
+        selector, on.sources, selected, repartition_required=True, record=with_new_key(on.record, None)
+    )
 
 
 def group_by(builder: Builder, on: Table, call: op.GroupBy) -> Handle:
     name = builder.named(call.name, "KTABLE-SELECT-")
     behavior = does.TableRepartitionMap(call.key, call.value, on.view.values)
-    node = builder.add(name, WritesProcessor(name, behavior=behavior), on.node)
+    node = builder.add(name, ProcessorDeclaration(name, behavior=behavior), on.node)
     on.view.materialize()
-    on.changes.send_old()
-    return GroupedTable(name, node, call.name, rekeyed(on.record, call.serdes))
+    on.old_values.enable()
+    return GroupedTable(name, node, call.name, with_new_key(on.record, call.serdes))

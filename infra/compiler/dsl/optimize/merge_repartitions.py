@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.declarations import WritesRepartition
+from infra.compiler.dsl.declarations import RepartitionDeclaration
 from infra.compiler.dsl.graph import GraphNode
-from infra.compiler.dsl.problems import STREAMS, refused
+from infra.compiler.dsl.problems import STREAMS, topology_error
 from infra.model.problems import Problem, ProblemCode
 
 
@@ -25,7 +25,7 @@ def merge_repartitions(builder: Builder) -> None:
             if child is None:
                 if hoisted.children:
                     changer.add_child(hoisted)
-                builder.refuse(_search_fails(repartition, changer))
+                builder.reject(_search_fails(repartition, changer))
                 return
             _replace(repartition, hoisted, changer, child)
             for group in groups.pop(repartition.name, ()):
@@ -59,22 +59,22 @@ def _merges_between(changer: GraphNode, repartitions: dict[GraphNode, None]) -> 
 
 def _seen_from(start: GraphNode, changer: GraphNode) -> set[GraphNode]:
     """Nodes of which the search from `start` finds a child (only those not older than `changer`)."""
-    return {node for child in _way_up(start, changer) for node in child.parents}
+    return {node for child in _upward_path(start, changer) for node in child.parents}
 
 
 def _child_above(start: GraphNode, changer: GraphNode) -> GraphNode | None:
     """The child of `changer` that the search from `start` meets first."""
-    return next((node for node in _way_up(start, changer) if changer in node.parents), None)
+    return next((node for node in _upward_path(start, changer) if changer in node.parents), None)
 
 
-def _way_up(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
+def _upward_path(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
     """The nodes that the upward search tests: all parents, then on from the last one (4.1, 4.2).
 
     Whatever was made before `oldest` cannot lie below it: the search may end there.
     """
     yield start
     node = start
-    while node.birth > oldest.birth and node.parents:
+    while node.first_priority > oldest.first_priority and node.parents:
         yield from node.parents
         node = next(reversed(node.parents))
 
@@ -84,10 +84,10 @@ def _repartition_below(
 ) -> GraphNode:
     """The new repartition: topic of the first one, evaluated in the key changer's turn."""
     first = next(iter(repartitions))
-    assert isinstance(first.declares, WritesRepartition)  # noqa: S101 - only repartitions are noted as mergeable
+    assert isinstance(first.declares, RepartitionDeclaration)  # noqa: S101 - only repartitions are noted as mergeable
     node = builder.repartition(first.declares.topic, first.declares.record, named_by_user=True)
     node.at = first.at
-    node.priority = node.birth = changer.priority
+    node.priority = node.first_priority = changer.priority
     return node
 
 
@@ -104,7 +104,7 @@ def _replace(repartition: GraphNode, hoisted: GraphNode, changer: GraphNode, chi
 
 
 def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
-    return refused(
+    return topology_error(
         f"The optimization cannot move repartition {repartition.name} up to {changer.name}.",
         throws=STREAMS,
         code=ProblemCode.OPTIMIZATION_FAILS,

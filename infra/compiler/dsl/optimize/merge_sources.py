@@ -1,9 +1,9 @@
 """Streams of the same topics, or of the same pattern, become one source (always; facts 2.6)."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.declarations import WritesSource
+from infra.compiler.dsl.declarations import SourceDeclaration
 from infra.compiler.dsl.graph import GraphNode
-from infra.compiler.dsl.problems import refused
+from infra.compiler.dsl.problems import topology_error
 from infra.model.problems import Problem
 
 
@@ -13,7 +13,7 @@ def merge_sources(builder: Builder) -> None:
     by_topic: dict[str, GraphNode] = {}
     for node in tuple(builder.graph.root.children):
         declares = node.declares
-        if not isinstance(declares, WritesSource):
+        if not isinstance(declares, SourceDeclaration):
             continue
         if declares.pattern is not None:
             first = by_pattern.setdefault(declares.pattern, node)
@@ -26,16 +26,16 @@ def merge_sources(builder: Builder) -> None:
             if set(_source(first).topics) == set(declares.topics):
                 _merge(builder, first, node)
             else:
-                builder.refuse(_overlap(first, node, topic))
+                builder.reject(_overlap(first, node, topic))
                 _move_children(builder, first, node)
 
 
 def _merge(builder: Builder, first: GraphNode, node: GraphNode) -> None:
     resets = (_source(first).offset_reset, _source(node).offset_reset)
     if resets[0] != resets[1]:
-        builder.refuse(_resets_differ(first, node))
+        builder.reject(_resets_differ(first, node))
     _move_children(builder, first, node)
-    builder.lose(
+    builder.note_non_source(
         node.name, f"{node.name} reads what {first.name} reads and is merged into it", frozenset({first.name})
     )
 
@@ -47,13 +47,13 @@ def _move_children(builder: Builder, first: GraphNode, node: GraphNode) -> None:
     builder.graph.root.remove_child(node)
 
 
-def _source(node: GraphNode) -> WritesSource:
-    assert isinstance(node.declares, WritesSource)  # noqa: S101 - only sources come here
+def _source(node: GraphNode) -> SourceDeclaration:
+    assert isinstance(node.declares, SourceDeclaration)  # noqa: S101 - only sources come here
     return node.declares
 
 
 def _overlap(first: GraphNode, node: GraphNode, topic: str) -> Problem:
-    return refused(
+    return topology_error(
         f"Two streams read overlapping but not equal sets of topics, {first.name} and {node.name}.",
         node=node.name,
         topic=topic,
@@ -65,7 +65,7 @@ def _overlap(first: GraphNode, node: GraphNode, topic: str) -> Problem:
 
 
 def _resets_differ(first: GraphNode, node: GraphNode) -> Problem:
-    return refused(
+    return topology_error(
         f"Two streams of the same topics have different offset reset policies, {first.name} and {node.name}.",
         node=node.name,
         topic=", ".join(_source(node).topics) or _source(node).pattern,

@@ -1,7 +1,7 @@
 """`single.store.self.join`: a stream joined with itself needs one window store only."""
 
 from infra.compiler.dsl.builder import Builder
-from infra.compiler.dsl.declarations import WritesSelfJoin, WritesStreamJoin
+from infra.compiler.dsl.declarations import SelfJoinDeclaration, StreamJoinDeclaration
 from infra.compiler.dsl.graph import reachable
 from infra.model.behaviors import StreamSelfJoin, StreamStreamJoin
 
@@ -10,15 +10,15 @@ def rewrite_self_joins(builder: Builder) -> None:
     """A join with one parent reads it twice: the other windowed node goes, the join becomes one processor."""
     for node in reachable(builder.graph.root):
         join = node.declares
-        if not isinstance(join, WritesStreamJoin) or len(node.parents) != 1:
+        if not isinstance(join, StreamJoinDeclaration) or len(node.parents) != 1:
             continue
         (parent,) = node.parents
         other = builder.other_windowed[node]
         parent.remove_child(other)
-        node.declares = WritesSelfJoin(join.this_windowed, join.merge, join.this_store, _behavior(join))
+        node.declares = SelfJoinDeclaration(join.this_windowed, join.merge, join.this_store, _behavior(join))
 
 
-def _behavior(join: WritesStreamJoin) -> StreamSelfJoin | None:
+def _behavior(join: StreamJoinDeclaration) -> StreamSelfJoin | None:
     left = join.this_behavior
     if not isinstance(left, StreamStreamJoin):
         return None

@@ -21,7 +21,7 @@ def counts_fast(behavior: StreamAggregate, context: OperatorContext) -> bool:
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)
-        and not typed.below.forgets_time
+        and not typed.below.without_timestamps
         and typed.value_serde.serialize(1) == (1).to_bytes(8, "big")
     )
 

@@ -45,10 +45,10 @@ class Logged:
         changelog: (topic, partition, where to append), None = not logged.
         prefix: How many bytes of a key are the store's own and not logged.
         timestamped: Values are led by their timestamp.
-        forgets_time: They are logged with it and kept without (-1).
+        without_timestamps: They are logged with it and kept without (-1).
     """
 
-    __slots__ = ("forgets_time", "lowest", "overlay", "put")
+    __slots__ = ("lowest", "overlay", "put", "without_timestamps")
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class Logged:
         *,
         prefix: int = 0,
         timestamped: bool = False,
-        forgets_time: bool = False,
+        without_timestamps: bool = False,
     ) -> None:
         self.overlay = self.lowest = overlay
-        self.forgets_time = forgets_time
+        self.without_timestamps = without_timestamps
         put = _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
-        self.put: Put = _forgetting(put, overlay) if forgets_time else put
+        self.put: Put = _forgetting(put, overlay) if without_timestamps else put
 
 
 def _unlogged(overlay: Overlay) -> Put:

@@ -77,9 +77,9 @@ class _Opening:
         return self.emits_on_close and self.services.program.settings.cache_max_bytes > 0
 
     @property
-    def forgets_time(self) -> bool:
+    def without_timestamps(self) -> bool:
         """With a cache values are read from there."""
-        return self.keeps.forgets_time and not self.cache
+        return self.keeps.without_timestamps and not self.cache
 
     def clock(self, what: str) -> Clock:
         return self.services.clock(f"{self.kept.name}/{what}")
@@ -111,7 +111,7 @@ class _Opening:
             self.changelog(),
             prefix=prefix,
             timestamped=timestamped,
-            forgets_time=self.forgets_time,
+            without_timestamps=self.without_timestamps,
         )
         return logged, Cached(logged) if self.cache else logged
 
@@ -149,10 +149,10 @@ def _subscription(opening: _Opening) -> OpenStore:
 def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> OpenStore:
     _, below = opening.layered(timestamped=True)
     typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.current.write_context)
-    overlay, forgets_time = opening.overlay, opening.forgets_time
+    overlay, without_timestamps = opening.overlay, opening.without_timestamps
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        time = NO_TIMESTAMP if forgets_time else timestamp
+        time = NO_TIMESTAMP if without_timestamps else timestamp
         overlay.written[key] = None if value is None else with_timestamp(value, time)
 
     return opening.opened(typed, restore, below)
@@ -195,10 +195,10 @@ def _window(opening: _Opening) -> OpenStore:
         shows_all_closed=opening.shows_all_closed,
     )
 
-    forgets_time = opening.forgets_time
+    without_timestamps = opening.without_timestamps
 
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
-        time = NO_TIMESTAMP if forgets_time else timestamp
+        time = NO_TIMESTAMP if without_timestamps else timestamp
         typed.restore(key, with_timestamp(value, time) if timestamped and value is not None else value)
 
     return opening.opened(typed, restore, below, (typed.expire,))

@@ -11,7 +11,7 @@ from infra.compiler.dsl.calls.joins.stream_stream import join_streams
 from infra.compiler.dsl.calls.joins.stream_table import join_stream_with_global_table, join_stream_with_table
 from infra.compiler.dsl.calls.joins.table_table import join_tables
 from infra.compiler.dsl.handles import KIND, GlobalTable, Handle, Stream, Table
-from infra.compiler.dsl.problems import unfit
+from infra.compiler.dsl.problems import unsupported_call
 from infra.model import operators as op
 from infra.model.operators import JoinType
 
@@ -60,8 +60,8 @@ def join(builder: Builder, on: Stream | Table, call: op.Join, other: Handle) -> 
         kind = _FOREIGN_KEY
     _refuse_options(builder, call, kind)
     if call.type is JoinType.OUTER and not kind.has_outer:
-        return builder.refuse(
-            unfit(
+        return builder.reject(
+            unsupported_call(
                 f"A {kind.name} join cannot be an outer join.",
                 node=call.name,
                 expected="join or leftJoin",
@@ -77,8 +77,8 @@ def _refuse_options(builder: Builder, call: op.Join, kind: _Kind) -> None:
     for field, option in _OPTIONS.items():
         if field not in kind.options and getattr(call, field) not in (None, False):
             fitting = sorted(_OPTIONS[each] for each in kind.options)
-            builder.refuse(
-                unfit(
+            builder.reject(
+                unsupported_call(
                     f"`{option}` does not belong to a {kind.name} join.",
                     node=call.name,
                     expected="of its options: " + ", ".join(fitting),
@@ -91,8 +91,8 @@ def _refuse_options(builder: Builder, call: op.Join, kind: _Kind) -> None:
 
 def _no_partner(builder: Builder, on: Stream | Table, call: op.Join, other: Handle) -> Handle:
     partners = [KIND[right] for left, right in _KINDS if left is type(on)]
-    return builder.refuse(
-        unfit(
+    return builder.reject(
+        unsupported_call(
             f"`{call.type.value}` of a {KIND[type(on)]} cannot take `{call.other}`, "
             f"which is a {KIND.get(type(other), 'result of another call')}.",
             node=call.name,

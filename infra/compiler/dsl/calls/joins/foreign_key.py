@@ -4,12 +4,12 @@ import attrs
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
-from infra.compiler.dsl.calls.sources import reserve
-from infra.compiler.dsl.declarations import WritesInternalSource, WritesProcessor, WritesSink
-from infra.compiler.dsl.formats import told, told_by_store
+from infra.compiler.dsl.calls.sources import lazy_store_of
+from infra.compiler.dsl.declarations import InternalSourceDeclaration, ProcessorDeclaration, SinkDeclaration
+from infra.compiler.dsl.formats import with_serdes, with_store_serdes
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
-from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned
 from infra.model import operators as op
 from infra.model.behaviors import (
@@ -62,9 +62,9 @@ def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Tab
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     on.view.materialize()
     foreign.view.materialize()
-    on.changes.send_old()
-    foreign.changes.send_old()
-    names = _burn(builder, call.name)
+    on.old_values.enable()
+    foreign.old_values.enable()
+    names = _take_names(builder, call.name)
     result_store = builder.store_name(call.materialized, OUTPUT)
     for topic in (names.registration_topic, names.response_topic):
         builder.foreign_key_topics.append(RepartitionTopic(topic, is_foreign_key=True, at=builder.at))
@@ -88,15 +88,17 @@ class _Join:
         builder, names, on, foreign = self.builder, self.names, self.on, self.foreign
         asks = self._subscriptions
         sends = ForeignKeySend(self.kind, self.call.foreign_key, on.record, foreign.record)
-        send = builder.add(names.send, WritesProcessor(names.send, behavior=sends), on.node)
+        send = builder.add(names.send, ProcessorDeclaration(names.send, behavior=sends), on.node)
         sink = builder.add(
             names.registration_sink,
-            WritesSink(names.registration_topic, writes=SinkSettings(asks, foreign_key="subscription")),
+            SinkDeclaration(names.registration_topic, writes=SinkSettings(asks, foreign_key="subscription")),
             send,
         )
         source = builder.add(
             names.registration_source,
-            WritesInternalSource(names.registration_topic, SourceSettings(asks, foreign_key="subscription")),
+            InternalSourceDeclaration(
+                names.registration_topic, SourceSettings(asks, foreign_key="subscription")
+            ),
             sink,
         )
         builder.copartition(foreign.sources | {names.registration_source})
@@ -113,30 +115,30 @@ class _Join:
         )
         receives = ForeignKeyReceive(names.store)
         receive = builder.add(
-            names.receive, WritesProcessor(names.receive, (store,), behavior=receives), subscribed
+            names.receive, ProcessorDeclaration(names.receive, (store,), behavior=receives), subscribed
         )
         answers = ForeignKeyAnswer(foreign.view.values)
         join_foreign = builder.add(
             names.join_foreign,
-            WritesProcessor(names.join_foreign, connected=foreign.view.stores, behavior=answers),
+            ProcessorDeclaration(names.join_foreign, connected=foreign.view.stores, behavior=answers),
             receive,
         )
         notifies = ForeignKeyNotify(names.store)
         foreign_side = builder.add(
             names.foreign_side,
-            WritesProcessor(names.foreign_side, (store,), behavior=notifies),
+            ProcessorDeclaration(names.foreign_side, (store,), behavior=notifies),
             foreign.node,
         )
         response = RecordFormat(self.on.record.key, foreign.record.value)
         sink = builder.add(
             names.response_sink,
-            WritesSink(names.response_topic, writes=SinkSettings(response, foreign_key="response")),
+            SinkDeclaration(names.response_topic, writes=SinkSettings(response, foreign_key="response")),
             join_foreign,
             foreign_side,
         )
         return builder.add(
             names.response_source,
-            WritesInternalSource(names.response_topic, SourceSettings(response, foreign_key="response")),
+            InternalSourceDeclaration(names.response_topic, SourceSettings(response, foreign_key="response")),
             sink,
         )
 
@@ -147,27 +149,29 @@ class _Join:
         resolves = ForeignKeyResolve(self.kind, call.value, on.view.values, on.record)
         resolver = builder.add(
             names.resolver,
-            WritesProcessor(names.resolver, connected=on.view.stores, behavior=resolves),
+            ProcessorDeclaration(names.resolver, connected=on.view.stores, behavior=resolves),
             answered,
         )
-        record = told(told_by_store(on.record, call.materialized), call.serdes)
-        reserved = reserve(result_store, call, record)
-        changes = Changes(source=reserved)
+        record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
+        lazy_store = lazy_store_of(result_store, call, record)
+        old_values = OldValues(source=lazy_store)
         behavior = ForeignKeyResult(None)
         result = builder.add(
             names.result,
-            WritesProcessor(names.result, reserved=reserved, behavior=behavior, changes=changes),
+            ProcessorDeclaration(
+                names.result, lazy_store=lazy_store, behavior=behavior, old_values=old_values
+            ),
             resolver,
             versioned=is_versioned(call.materialized),
         )
-        return Table(names.result, sources, result, View.of(result_store, reserved), changes, record)
+        return Table(names.result, sources, result, View.of(result_store, lazy_store), old_values, record)
 
     @property
     def _subscriptions(self) -> RecordFormat:
         return RecordFormat(self.foreign.record.key, self.on.record.key)
 
 
-def _burn(builder: Builder, name: str | None) -> _Names:
+def _take_names(builder: Builder, name: str | None) -> _Names:
     return _Names(
         registration_topic=builder.suffixed(name, "-subscription-registration", REGISTRATION) + "-topic",
         send=builder.suffixed(name, "-subscription-registration-processor", REGISTRATION),

@@ -6,10 +6,10 @@ import attrs
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
-from infra.compiler.dsl.declarations import WritesProcessor, WritesStreamJoin
-from infra.compiler.dsl.formats import told
+from infra.compiler.dsl.declarations import ProcessorDeclaration, StreamJoinDeclaration
+from infra.compiler.dsl.formats import with_serdes
 from infra.compiler.dsl.handles import Handle, Stream
-from infra.compiler.dsl.problems import ARGUMENT, STREAMS, lint, refused, unfit
+from infra.compiler.dsl.problems import ARGUMENT, STREAMS, lint, topology_error, unsupported_call
 from infra.compiler.dsl.stores import (
     WINDOW_KINDS,
     Store,
@@ -17,7 +17,7 @@ from infra.compiler.dsl.stores import (
     join_store,
     shared_join_store,
     supplied_join_store,
-    supplier_faults,
+    supplier_problems,
 )
 from infra.model import operators as op
 from infra.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
@@ -38,8 +38,8 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     """`KStreamImplJoin#join`: a window store a side, and but for inner joins one for who has no partner."""
     window = call.window
     if window is None:
-        return builder.refuse(
-            unfit(
+        return builder.reject(
+            unsupported_call(
                 "A stream-stream join needs a window.",
                 node=call.name,
                 expected="window: {difference: …} or {before: …, after: …}",
@@ -48,9 +48,9 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
                 fix="Say how far apart in time two records may be.",
             )
         )
-    builder.problems.extend(faults_of_window(call, window, builder.at))
+    builder.problems.extend(join_window_problems(call, window, builder.at))
     this, that = _copartitioned(builder, on, call, other)
-    names = _burn(builder, call)
+    names = _take_names(builder, call)
     stores = _Stores(call, window, object())
     this_store = stores.make(call.this_supplier, names.this_store, this.record)
     other_store = stores.make(call.other_supplier, names.other_store, that.record)
@@ -72,7 +72,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
         other_store=other_store.name,
         shared=shared.name if shared is not None else None,
     )
-    declares = WritesStreamJoin(
+    declares = StreamJoinDeclaration(
         names.this_windowed,
         names.other_windowed,
         names.this_join,
@@ -87,7 +87,9 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     relaxes = call.type is not JoinType.INNER
     node = builder.add(names.merge, declares, this.node, that.node, relaxes_null_keys=relaxes)
     builder.other_windowed[node] = other_node
-    return Stream(names.merge, this.sources | that.sources, node, record=told(this.record, call.serdes))
+    return Stream(
+        names.merge, this.sources | that.sources, node, record=with_serdes(this.record, call.serdes)
+    )
 
 
 @attrs.frozen
@@ -104,7 +106,7 @@ class _Names:
     shared_store: str
 
 
-def _burn(builder: Builder, call: op.Join) -> _Names:
+def _take_names(builder: Builder, call: op.Join) -> _Names:
     left, outer = call.type is not JoinType.INNER, call.type is JoinType.OUTER
     this_suffix = "-outer-this-join" if outer else "-this-join"
     other_suffix = "-outer-other-join" if left else "-other-join"
@@ -127,8 +129,8 @@ def _burn(builder: Builder, call: op.Join) -> _Names:
     )
 
 
-def _windows(name: str, store: Store) -> WritesProcessor:
-    return WritesProcessor(name, (store,), behavior=JoinWindowed(store.name))
+def _windows(name: str, store: Store) -> ProcessorDeclaration:
+    return ProcessorDeclaration(name, (store,), behavior=JoinWindowed(store.name))
 
 
 def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:
@@ -138,7 +140,7 @@ def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -
         prefix = call.name + suffix if call.name is not None else side.name
         sides.append(
             repartitioned_for_join(builder, side, prefix, named_by_user=call.name is not None)
-            if side.rekeyed
+            if side.repartition_required
             else side
         )
     this, that = sides
@@ -170,10 +172,10 @@ def _shared_name(call: op.Join, this_generated: str) -> str:
     return f"{SHARED}{this_generated.removeprefix(OUTER_THIS if outer else THIS)}-store"
 
 
-def faults_of_window(call: op.Join, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
+def join_window_problems(call: op.Join, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
     """The checks of `JoinWindows` and `KStreamImplJoin`, and a lint for logging that reaches no store."""
     if window.before_ms + window.after_ms < 0 or window.grace_ms < 0:
-        yield refused(
+        yield topology_error(
             "The join's window has a negative length or grace.",
             throws=ARGUMENT,
             node=call.name,
@@ -184,7 +186,7 @@ def faults_of_window(call: op.Join, window: JoinWindow, at: Location | None) -> 
         )
     suppliers = [each for each in (call.this_supplier, call.other_supplier) if each is not None]
     if len({supplier.name for supplier in suppliers}) < len(suppliers):
-        yield refused(
+        yield topology_error(
             f"Both store suppliers of the join are named {suppliers[0].name}.",
             throws=STREAMS,
             node=suppliers[0].name,
@@ -194,13 +196,15 @@ def faults_of_window(call: op.Join, window: JoinWindow, at: Location | None) -> 
             fix="Name the two stores differently.",
         )
     for supplier in suppliers:
-        yield from supplier_faults(supplier, at)
-        yield from _misfits(supplier, window, at)
+        yield from supplier_problems(supplier, at)
+        yield from _supplier_mismatches(supplier, window, at)
     if call.logging is not None and not (call.logging.enabled and not call.logging.overrides):
         yield from (_logging_ignored(call, supplier, at) for supplier in suppliers)
 
 
-def _misfits(supplier: StoreSupplier, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
+def _supplier_mismatches(
+    supplier: StoreSupplier, window: JoinWindow, at: Location | None
+) -> Iterator[Problem]:
     size, retention = window.before_ms + window.after_ms, join_retention_ms(window)
     duplicates = str(supplier.retain_duplicates).lower()
     for option, fits, expected, found in (
@@ -210,7 +214,7 @@ def _misfits(supplier: StoreSupplier, window: JoinWindow, at: Location | None) -
         ("retention", supplier.retention_ms == retention, f"{retention} ms", f"{supplier.retention_ms} ms"),
     ):
         if not fits:
-            yield refused(
+            yield topology_error(
                 f"The `{option}` of the join's store {supplier.name} does not fit its window.",
                 throws=STREAMS,
                 node=supplier.name,

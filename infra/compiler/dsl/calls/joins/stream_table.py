@@ -2,10 +2,10 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
-from infra.compiler.dsl.declarations import WritesProcessor
-from infra.compiler.dsl.formats import told
+from infra.compiler.dsl.declarations import ProcessorDeclaration
+from infra.compiler.dsl.formats import with_serdes
 from infra.compiler.dsl.handles import GlobalTable, Handle, Stream, Table
-from infra.compiler.dsl.problems import ARGUMENT, refused
+from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.compiler.dsl.stores import Store
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, StoreSettings, StreamGlobalJoin, StreamTableJoin
@@ -16,7 +16,7 @@ from infra.model.operators import JoinType
 def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: Table) -> Handle:
     """`KStreamImpl#doStreamTableJoin`: a stream whose key has changed is repartitioned, the table never."""
     this = on
-    if on.rekeyed:
+    if on.repartition_required:
         prefix = call.name if call.name is not None else on.name
         this = repartitioned_for_join(builder, on, prefix, named_by_user=call.name is not None)
     sources = builder.copartition(this.sources | table.sources)
@@ -31,11 +31,11 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
         buffer[0].name if buffer else None,
     )
     history = call.grace_ms if table.node.versioned is not False else None
-    declares = WritesProcessor(
-        name, buffer, table.view.materialize(), demands_history_ms=history, behavior=behavior
+    declares = ProcessorDeclaration(
+        name, buffer, table.view.materialize(), required_history_ms=history, behavior=behavior
     )
     node = builder.add(name, declares, this.node, relaxes_null_keys=left)
-    return Stream(name, sources, node, record=told(this.record, call.serdes))
+    return Stream(name, sources, node, record=with_serdes(this.record, call.serdes))
 
 
 def _buffer(
@@ -45,8 +45,8 @@ def _buffer(
     if call.grace_ms is None:
         return ()
     if table.node.versioned is False:
-        builder.refuse(
-            refused(
+        builder.reject(
+            topology_error(
                 f"{name} has a grace period, but table {table.name} is not versioned.",
                 throws=ARGUMENT,
                 node=name,
@@ -70,8 +70,8 @@ def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, t
     behavior = StreamGlobalJoin(call.type.kind, call.key, call.value, table.store)
     node = builder.add(
         name,
-        WritesProcessor(name, behavior=behavior),
+        ProcessorDeclaration(name, behavior=behavior),
         on.node,
         relaxes_null_keys=call.type is JoinType.LEFT,
     )
-    return Stream(name, on.sources, node, on.rekeyed, told(on.record, call.serdes))
+    return Stream(name, on.sources, node, on.repartition_required, with_serdes(on.record, call.serdes))

@@ -2,10 +2,10 @@
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
-from infra.compiler.dsl.declarations import WritesTableJoin
-from infra.compiler.dsl.formats import told, told_by_store
+from infra.compiler.dsl.declarations import TableJoinDeclaration
+from infra.compiler.dsl.formats import with_serdes, with_store_serdes
 from infra.compiler.dsl.handles import Handle, Table, View
-from infra.compiler.dsl.old_values import Changes
+from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned, key_value_store
 from infra.compiler.java.collections import string_order_from
 from infra.model import operators as op
@@ -18,7 +18,7 @@ MERGE = "KTABLE-MERGE-"
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
     """The result has its own store iff a `Materialized` is passed; else it is read through both parents."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-    record = told(told_by_store(on.record, call.materialized), call.serdes)
+    record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
     store = None
     if call.materialized is not None:
         store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized, record)
@@ -29,12 +29,12 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     this_stores, other_stores = on.view.materialize(), other.view.materialize()
     kind = call.type.kind
     if call.type is not JoinType.INNER:
-        on.changes.send_old()
+        on.old_values.enable()
     if call.type is JoinType.OUTER:
-        other.changes.send_old()
-    changes = Changes((on.changes, other.changes))
+        other.old_values.enable()
+    old_values = OldValues((on.old_values, other.old_values))
     left, right = on.view.values, other.view.values
-    declares = WritesTableJoin(
+    declares = TableJoinDeclaration(
         on.name,
         other.name,
         this_join,
@@ -45,14 +45,14 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
         store,
         TableTableJoin(kind, is_left=True, value=call.value, own=left, other=right),
         TableTableJoin(kind, is_left=False, value=call.value, own=right, other=left),
-        changes,
+        old_values,
     )
     node = builder.add(merge, declares, on.node, other.node, versioned=is_versioned(call.materialized))
     if store is not None:
-        return Table(merge, sources, node, View.of(store.name), changes, record)
+        return Table(merge, sources, node, View.of(store.name), old_values, record)
     values = JoinedView(kind, left, right, call.value)
     view = View(_seen_through(this_stores, other_stores), values)
-    return Table(merge, sources, node, view, changes, record)
+    return Table(merge, sources, node, view, old_values, record)
 
 
 def _seen_through(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -> tuple[str, ...]:
