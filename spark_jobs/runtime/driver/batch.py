@@ -13,7 +13,7 @@ from spark_jobs.runtime.driver.task_function import TaskFunction
 from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.task import PoisonRecordError
-from spark_jobs.runtime.worker.messages import Outcome, WorkOrder
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 
 
 @attrs.frozen(kw_only=True)
@@ -27,11 +27,11 @@ class Batches:
     batch is tried again.
     """
 
-    order: Callable[[int], WorkOrder]
+    order: Callable[[int], BatchRequest]
     is_single: bool
-    report: Callable[[int, list[Outcome]], None]
+    report: Callable[[int, list[BatchResult]], None]
     round: Callable[[], AbstractContextManager[None]]
-    rest: Callable[[WorkOrder], Ranges]
+    rest: Callable[[BatchRequest], Ranges]
     more: Callable[[Ranges], DataFrame]
     native: SubtopologyProgram | None = None
     ticks: bool = False
@@ -43,19 +43,23 @@ class Batches:
             rest = self.rest(order)
             if rest:
                 rows = rows.unionByName(self.evaluated(self.more(rest)))
-                order = attrs.evolve(order, ends={**order.ends, **{place: rest[place][1] for place in rest}})
+                order = attrs.evolve(
+                    order, end_offsets={**order.end_offsets, **{place: rest[place][1] for place in rest}}
+                )
             self._work(rows, batch, order, is_whole=not rest)
 
     def evaluated(self, rows: DataFrame) -> DataFrame:
         """Return `rows` as tasks want them; of a stream once, for to analyze it takes as long as a batch."""
         return rows if self.native is None else transformed(rows, self.native)
 
-    def _work(self, rows: DataFrame, batch: int, order: WorkOrder, *, is_whole: bool) -> None:
+    def _work(self, rows: DataFrame, batch: int, order: BatchRequest, *, is_whole: bool) -> None:
         context = rows.sparkSession.sparkContext
-        context.setJobDescription(f"{order.application}: sub-topology {order.query}, batch {batch}")
+        context.setJobDescription(f"{order.application}: sub-topology {order.subtopology}, batch {batch}")
         shuffled = self.ticks or not self.is_single or not is_whole
         if shuffled:
-            rows = _placed(rows, max(order.counts[topic] for topic in order.counts), ticks=self.ticks)
+            rows = _placed(
+                rows, max(order.partition_counts[topic] for topic in order.partition_counts), ticks=self.ticks
+            )
         outcomes = self.function.over(rows, batch, order, shuffled=shuffled)
         self.report(batch, outcomes)
         _check(outcomes)
@@ -70,10 +74,10 @@ def _placed(rows: DataFrame, tasks: int, *, ticks: bool) -> DataFrame:
     return rows.repartitionById(tasks, sql.col("partition"))
 
 
-def _check(outcomes: Iterable[Outcome]) -> None:
+def _check(outcomes: Iterable[BatchResult]) -> None:
     for outcome in outcomes:
-        if outcome.poison is not None:
-            raise PoisonRecordError(outcome.poison)
+        if outcome.poison_record is not None:
+            raise PoisonRecordError(outcome.poison_record)
     for outcome in outcomes:
-        if outcome.migrated is not None:
-            raise TaskMigrated(*outcome.migrated)
+        if outcome.missing_partition is not None:
+            raise TaskMigrated(*outcome.missing_partition)

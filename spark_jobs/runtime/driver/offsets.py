@@ -92,7 +92,7 @@ class Positions:
         self._consumer.close()
         self._seeing_all.close()
 
-    @clients.patiently
+    @clients.retry_transient
     def _offsets(self, wanted: Mapping[Place, int], consumer: Consumer | None = None) -> Offsets:
         return self._asked_once(wanted, consumer)
 

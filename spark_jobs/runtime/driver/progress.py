@@ -7,7 +7,7 @@ from threading import Lock
 
 import attrs
 
-from spark_jobs.runtime.worker.messages import Outcome
+from spark_jobs.runtime.worker.messages import BatchResult
 
 _WINDOW_SECONDS = 30.0
 
@@ -52,7 +52,7 @@ class Progress:
         self._queries: dict[str, QueryProgress] = {}
         self._lock = Lock()
 
-    def batch(self, query: str, number: int, outcomes: Iterable[Outcome]) -> None:
+    def batch(self, query: str, number: int, outcomes: Iterable[BatchResult]) -> None:
         with self._lock:
             of = self._queries.setdefault(query, QueryProgress())
             of.batch = number

@@ -19,7 +19,7 @@ class Purge:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._admin = AdminClient(clients.settings(connection), logger=clients.quiet_logger())
+        self._admin = AdminClient(clients.settings(connection), logger=clients.client_logger())
         self._purged: dict[tuple[str, int], int] = {}
 
     def forget(self, topics: Collection[str]) -> None:

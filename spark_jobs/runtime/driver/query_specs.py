@@ -20,7 +20,7 @@ from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.sources import KafkaSource, read_range
 from spark_jobs.runtime.driver.topic_check import Look
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.worker.messages import Outcome, WorkOrder
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 
 Programs = Callable[[CompiledApplication], tuple[SubtopologyProgram, ...]]
 _log = structlog.get_logger(__name__)
@@ -61,7 +61,7 @@ class QuerySpecs:
                 is_single=len(input_.topics) == 1 and not input_.patterns,
                 report=lambda batch, outcomes: self._report(name, batch, outcomes),
                 round=lambda: self._exchange.round(name),
-                rest=lambda order: self._exchange.rest(self.layout.topics(name), order.ends),
+                rest=lambda order: self._exchange.rest(self.layout.topics(name), order.end_offsets),
                 more=lambda ranges: read_range(self._spark, self._source(name), ranges),
                 native=self.layout.programs[name] if name in self.layout.native else None,
                 ticks=input_.ticks,
@@ -85,29 +85,29 @@ class QuerySpecs:
             records_at_once=self._settings.records_at_once,
         )
 
-    def _order(self, name: str, batch: int) -> WorkOrder:
+    def _order(self, name: str, batch: int) -> BatchRequest:
         layout = self.layout
-        return WorkOrder(
+        return BatchRequest(
             application=self._application,
             group=self._application,
             connection=self._settings.connection,
             program=layout.programs[name],
             global_programs=layout.global_programs,
-            edition=layout.edition,
+            layout_version=layout.edition,
             state_folder=self._settings.state_folder / self._application,
-            counts=layout.task_counts(name),
-            ends=batch_ends(self._checkpoint(name), batch),
-            shared=self._exchange.shared,
+            partition_counts=layout.task_counts(name),
+            end_offsets=batch_ends(self._checkpoint(name), batch),
+            shared_topics=self._exchange.shared,
             exactly_once=self._exactly_once,
             is_native=name in layout.native,
         )
 
-    def _report(self, name: str, batch: int, outcomes: list[Outcome]) -> None:
+    def _report(self, name: str, batch: int, outcomes: list[BatchResult]) -> None:
         self.progress.batch(name, batch, outcomes)
         for outcome in outcomes:
-            if outcome.passed_over is not None:
-                _log.warning("records passed over", subtopology=name, latest=outcome.passed_over)
-            if outcome.migrated is not None:
-                topic, wanted, _ = outcome.migrated
+            if outcome.handler_message is not None:
+                _log.warning("records passed over", subtopology=name, latest=outcome.handler_message)
+            if outcome.missing_partition is not None:
+                topic, wanted, _ = outcome.missing_partition
                 _log.info("record waits for a partition", topic=topic, wanted=wanted)
                 self.recheck.set()

@@ -14,11 +14,10 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
-from spark_jobs.runtime.worker.garbage import no_collection
-from spark_jobs.runtime.worker.messages import Outcome, WorkOrder
-from spark_jobs.runtime.worker.rows import by_task
-from spark_jobs.runtime.worker.task_input import COLUMNS
-from spark_jobs.runtime.worker.task_owner import work
+from spark_jobs.runtime.worker.gc_pause import paused_gc
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.task_input import COLUMNS, split_by_task
+from spark_jobs.runtime.worker.task_owner import process_task_batch
 
 _SCHEMA = "outcome string"
 _ENDS_KEY = "headwater.ends"
@@ -32,12 +31,12 @@ class TaskFunction:
     """Of one query, called by its thread alone."""
 
     def __init__(self) -> None:
-        self._made_for: tuple[WorkOrder, bool] | None = None
+        self._made_for: tuple[BatchRequest, bool] | None = None
         self._call: Column | None = None
 
-    def over(self, rows: DataFrame, batch: int, order: WorkOrder, *, shuffled: bool) -> list[Outcome]:
+    def over(self, rows: DataFrame, batch: int, order: BatchRequest, *, shuffled: bool) -> list[BatchResult]:
         """Return what became of the tasks' parts of `rows` (columns of `worker.task_input`)."""
-        lasting = attrs.evolve(order, ends={})
+        lasting = attrs.evolve(order, end_offsets={})
         if self._call is None or self._made_for != (lasting, shuffled):
             function = pandas_udf(  # type: ignore[call-overload]
                 _worker(lasting, shuffled=shuffled), _SCHEMA, PythonEvalType.SQL_MAP_ARROW_ITER_UDF
@@ -48,29 +47,29 @@ class TaskFunction:
         return [_outcome(row.outcome) for row in told.collect()]
 
 
-def written_ends(order: WorkOrder, batch: int) -> str:
+def written_ends(order: BatchRequest, batch: int) -> str:
     """Return the ends of a batch with whose they are."""
-    ends = [[*place, end] for place, end in order.ends.items()]
-    return json.dumps([order.application, order.query, batch, ends])
+    ends = [[*place, end] for place, end in order.end_offsets.items()]
+    return json.dumps([order.application, order.subtopology, batch, ends])
 
 
-def read_ends(text: str | None, order: WorkOrder, batch: str | None) -> Ends:
+def read_ends(text: str | None, order: BatchRequest, batch: str | None) -> Ends:
     """Return the ends if they are this batch's. None are missed but by who looks at lags (`offset_log`)."""
     if text is None:
         return {}
     *whose, ends = json.loads(text)
-    if [*map(str, whose)] != [order.application, order.query, batch]:
+    if [*map(str, whose)] != [order.application, order.subtopology, batch]:
         return {}
     return {(topic, partition): end for topic, partition, end in ends}
 
 
-def _worker(lasting: WorkOrder, *, shuffled: bool) -> ToArrow:
+def _worker(lasting: BatchRequest, *, shuffled: bool) -> ToArrow:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        order = attrs.evolve(lasting, ends=_ends_here(lasting))
-        with no_collection():
-            tasks = by_task(batches, shuffled=shuffled)
+        order = attrs.evolve(lasting, end_offsets=_ends_here(lasting))
+        with paused_gc():
+            tasks = split_by_task(batches, shuffled=shuffled)
             outcomes = [
-                work(order, partition, rows.input, tick=rows.tick)
+                process_task_batch(order, partition, rows.input, tick=rows.tick)
                 for partition, rows in sorted(tasks.items())
             ]
             del tasks
@@ -81,14 +80,14 @@ def _worker(lasting: WorkOrder, *, shuffled: bool) -> ToArrow:
     return run
 
 
-def _ends_here(order: WorkOrder) -> Ends:
+def _ends_here(order: BatchRequest) -> Ends:
     context = TaskContext.get()
     if context is None:
         return {}
     return read_ends(context.getLocalProperty(_ENDS_KEY), order, context.getLocalProperty(_BATCH_KEY))
 
 
-def _outcome(line: str) -> Outcome:
+def _outcome(line: str) -> BatchResult:
     fields = json.loads(line)
-    migrated = fields.pop("migrated")
-    return Outcome(**fields, migrated=tuple(migrated) if migrated else None)
+    migrated = fields.pop("missing_partition")
+    return BatchResult(**fields, missing_partition=tuple(migrated) if migrated else None)

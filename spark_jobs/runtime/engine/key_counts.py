@@ -2,7 +2,7 @@
 
 This holds if the records of the only source go directly to a `count` whose record cache holds updates back
 until the batch ends: only the last update of each key leaves the cache. The records then need not become
-Python objects; `worker.key_counts` counts them as columns.
+Python objects; `worker.task_input` counts them as columns.
 """
 
 from collections.abc import Callable, Iterable, Sequence

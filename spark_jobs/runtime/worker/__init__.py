@@ -1,5 +1,5 @@
-"""One batch of one task in a worker process: its records, its local state, its transaction.
+"""A task inside a Python process of Spark: its records, its local state, its Kafka transaction.
 
-Belongs here: what talks to Kafka beside Spark and what keeps a task between two batches. Nothing here knows
-PySpark: the same code could be driven by anything that hands over records.
+Belongs here: whatever uses Kafka without Spark, and whatever a task keeps between two batches. No module here
+imports PySpark.
 """

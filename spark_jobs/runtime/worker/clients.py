@@ -1,21 +1,25 @@
-"""Kafka clients of a worker process: quiet ones, made once a process where that is safe."""
+"""Kafka clients of this process: how they are created, and calls with retries and time-outs."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from threading import Thread
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from infra.observe import Connection
 from infra.observe.client_log import client_log
+from spark_jobs.runtime.engine.records import TopicPartition
 
 REQUEST_SECONDS = 30.0
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
 def settings(connection: Connection, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - librdkafka's settings
-    """Return librdkafka's settings; keywords stand for keys with dots (`client_id` for `client.id`)."""
+    """Return librdkafka's settings; in keywords `_` stands for `.` (`client_id` for `client.id`)."""
     return {
         **connection.confluent(),
         **{name.replace("_", "."): value for name, value in more.items()},
@@ -24,7 +28,7 @@ def settings(connection: Connection, **more: Any) -> dict[str, Any]:  # noqa: AN
 
 
 def consumer(connection: Connection, group: str, more: Mapping[str, Any] | None = None) -> Consumer:
-    """Return a consumer that sees committed records only and never commits or joins by itself."""
+    """Return a consumer that reads committed records only. It does not join its group or auto-commit."""
     return Consumer(
         {
             **settings(connection, group_id=group, client_id=f"{group}-runtime"),
@@ -33,15 +37,21 @@ def consumer(connection: Connection, group: str, more: Mapping[str, Any] | None 
             "isolation.level": "read_committed",
             **(more or {}),
         },
-        logger=quiet_logger(),
+        logger=client_logger(),
     )
 
 
 def producer(connection: Connection, more: Mapping[str, Any]) -> Producer:
-    return Producer({**settings(connection), **more}, logger=quiet_logger())
+    return Producer({**settings(connection), **more}, logger=client_logger())
 
 
-def _is_passing(error: BaseException) -> bool:
+@lru_cache(maxsize=1)
+def client_logger() -> logging.Logger:
+    """Return the logger that all clients share; failures are raised as exceptions, too."""
+    return client_log()
+
+
+def _is_transient(error: BaseException) -> bool:
     return isinstance(error, KafkaException) and error.args[0].code() in (
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -49,30 +59,48 @@ def _is_passing(error: BaseException) -> bool:
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._NOENT,  # noqa: SLF001 - the library's public name: it knows of no leader
+        KafkaError._NOENT,  # noqa: SLF001 - the library's public name for a partition without a known leader
     )
 
 
-patiently = retry(
-    retry=retry_if_exception(_is_passing),
+retry_transient = retry(
+    retry=retry_if_exception(_is_transient),
     stop=stop_after_delay(REQUEST_SECONDS),
     wait=wait_fixed(0.1),
     reraise=True,
 )
-"""Asks again while a coordinator comes up, or a topic that was just made gets its leaders."""
+"""Decorator: retries while a group coordinator starts, or the leaders of a new topic are elected."""
 
 
-@patiently
-def committed(reader: Consumer, places: Iterable[tuple[str, int]]) -> list[TopicPartition]:
-    """Return what the consumer's group has committed; raises `KafkaException`."""
-    found = reader.committed([TopicPartition(*place) for place in places], REQUEST_SECONDS)
+@retry_transient
+def committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> list[KafkaTopicPartition]:
+    """Return the committed offsets of the consumer's group, with their metadata; raises `KafkaException`."""
+    found = reader.committed([KafkaTopicPartition(*each) for each in partitions], REQUEST_SECONDS)
     for partition in found:
         if partition.error is not None:
             raise KafkaException(partition.error)
     return found
 
 
-@lru_cache(maxsize=1)
-def quiet_logger() -> logging.Logger:
-    """One for all clients. What goes wrong comes as exceptions."""
-    return client_log()
+def call_with_timeout(seconds: float, what: str, call: Callable[[], None]) -> None:
+    """Call `call` and raise what it raises; raise `KafkaException` if it has not returned after `seconds`.
+
+    librdkafka (2.16) sometimes never returns from `send_offsets_to_transaction` when its broker was
+    restarted, whatever time-out it was given. Such a call continues in a daemon thread. What it may still do
+    must be harmless; a transaction is, because the next producer with its transactional id fences it.
+    """
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+            failures.append(error)
+
+    thread = Thread(target=run, name=what, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise KafkaException(KafkaError(_TIMED_OUT, f"{what}: no answer within {seconds:g} s"))
+    for failure in failures:
+        raise failure

@@ -1,15 +1,15 @@
-"""Global tables: each worker process has them all, and reads on before each batch (`GlobalStreamThread`)."""
+"""Global tables: each process holds all of them and updates them before a batch (`GlobalStreamThread`)."""
 
 import time
 from collections.abc import Mapping
 from threading import Lock
 
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import InputRecord, Value
+from spark_jobs.runtime.engine.records import InputRecord, TopicPartition, Value
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
-from spark_jobs.runtime.worker.messages import WorkOrder
-from spark_jobs.runtime.worker.restoring import Span, SpanReader
+from spark_jobs.runtime.worker.messages import BatchRequest
+from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader
 
 _PARTITION = 0
 
@@ -17,20 +17,20 @@ _PARTITION = 0
 class _GlobalTask:
     """One global program over all partitions of its topics."""
 
-    def __init__(self, order: WorkOrder, program: SubtopologyProgram) -> None:
+    def __init__(self, request: BatchRequest, program: SubtopologyProgram) -> None:
         self._topics = tuple(program.sources)
         self._state = MemoryState()
         self._task = Task(program, _PARTITION, self._state)
-        self._reader = SpanReader(order.connection, f"{order.group}-global")
-        self._next: dict[tuple[str, int], int] = {}
+        self._reader = PartitionReader(request.connection, f"{request.group}-global")
+        self._next_offsets: dict[TopicPartition, int] = {}
 
-    def read_on(self, counts: Mapping[str, int]) -> None:
+    def read_new_records(self, partition_counts: Mapping[str, int]) -> None:
         for topic in self._topics:
-            for partition in range(counts.get(topic, 0)):
-                place = topic, partition
-                for chunk in self._reader.read(topic, partition, Span(self._next.get(place, 0))):
+            for partition in range(partition_counts.get(topic, 0)):
+                range_ = OffsetRange(self._next_offsets.get((topic, partition), 0))
+                for chunk in self._reader.read(topic, partition, range_):
                     self._process(chunk.records)
-                    self._next[place] = chunk.next
+                    self._next_offsets[topic, partition] = chunk.next_offset
 
     @property
     def stores(self) -> Mapping[str, Value]:
@@ -46,14 +46,14 @@ _TASKS: dict[tuple[str, str], _GlobalTask] = {}
 _READING = Lock()
 
 
-def global_stores(order: WorkOrder) -> Mapping[str, Value]:
-    """Return store → typed store, as of what the global topics hold now; raises `KafkaException`."""
+def read_global_stores(request: BatchRequest) -> Mapping[str, Value]:
+    """Return store → typed store, after reading the global topics to their ends; raises `KafkaException`."""
     stores: dict[str, Value] = {}
     with _READING:
-        for program in order.global_programs:
-            name = order.application, program.name
+        for program in request.global_programs:
+            name = request.application, program.name
             if name not in _TASKS:
-                _TASKS[name] = _GlobalTask(order, program)
-            _TASKS[name].read_on(order.counts)
+                _TASKS[name] = _GlobalTask(request, program)
+            _TASKS[name].read_new_records(request.partition_counts)
             stores |= _TASKS[name].stores
     return stores

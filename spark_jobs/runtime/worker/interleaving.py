@@ -1,9 +1,9 @@
-"""PURE. Records that several tasks wrote into one repartition partition, side by side in time again.
+"""Records that several tasks wrote to the same partition of a repartition topic, merged by time.
 
-The tasks of a batch work off their parts one after the other, each with its whole stretch of time. Read in
-the order of offsets, the first one's last record would make most of what the others wrote late. In Kafka
-Streams tasks advance side by side, so that neighbors in a partition are of about the same time. So a record
-says which task wrote it, and the reader lets the task go on that has come least far in time.
+The tasks of a batch write one after the other, each its whole range of times. In the order of offsets, the
+last record of the first task would make most records of the others late. In Kafka Streams tasks advance side
+by side, so that neighbors in a partition have similar times. So each record carries a header with the task
+that wrote it. The reader merges the tasks' records: next is always the task that has advanced least in time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,57 +13,58 @@ from typing import Final
 
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 
-_HEADER: Final = "headwater.task"
+_TASK_HEADER: Final = "headwater.task"
 _TOPIC: Final = 0
 _TIME: Final = 3
 _topic = itemgetter(_TOPIC)
 
 
-def marked(records: Iterable[OutputRecord], shared: frozenset[str], task: int) -> Iterable[OutputRecord]:
-    """Return `records`, those of the topics `shared` with a header that names the task."""
-    if not shared:
+def with_task_header(
+    records: Iterable[OutputRecord], shared_topics: frozenset[str], task: int
+) -> Iterable[OutputRecord]:
+    """Return `records`; those of `shared_topics` get a header with the task's partition."""
+    if not shared_topics:
         return records
-    header = (_HEADER, b"%d" % task)
+    header = (_TASK_HEADER, b"%d" % task)
     return [
         (topic, partition, key, value, time, (*headers, header))
-        if topic in shared
+        if topic in shared_topics
         else (topic, partition, key, value, time, headers)
         for topic, partition, key, value, time, headers in records
     ]
 
 
-def interleaved(records: Sequence[InputRecord], shared: frozenset[str]) -> Sequence[InputRecord]:
-    """Return `records`, those of the topics `shared` merged by task and without the header.
+def interleaved(records: Sequence[InputRecord], shared_topics: frozenset[str]) -> Sequence[InputRecord]:
+    """Return `records`; those of `shared_topics` are merged by task, and their header is removed.
 
-    Records that came without one are taken for another task's. All others come as they came.
+    Records without the header count as one more task. Records of other topics keep their order.
     """
-    if not shared or shared.isdisjoint(map(_topic, records)):
+    if not shared_topics or shared_topics.isdisjoint(map(_topic, records)):
         return records
     others: list[InputRecord] = []
-    written: dict[tuple[str, bytes | None], list[InputRecord]] = {}
+    by_task: dict[tuple[str, bytes | None], list[InputRecord]] = {}
     for record in records:
         topic, partition, offset, time, key, value, headers = record
-        if topic not in shared:
+        if topic not in shared_topics:
             others.append(record)
-        elif headers and headers[-1][0] == _HEADER:
+        elif headers and headers[-1][0] == _TASK_HEADER:
             plain = (topic, partition, offset, time, key, value, headers[:-1])
-            written.setdefault((topic, headers[-1][1]), []).append(plain)
+            by_task.setdefault((topic, headers[-1][1]), []).append(plain)
         else:
-            written.setdefault((topic, None), []).append(record)
+            by_task.setdefault((topic, None), []).append(record)
     return others + [
-        record for _, record in merge(*map(_by_reached_time, written.values()), key=itemgetter(0))
+        record for _, record in merge(*map(_with_largest_time, by_task.values()), key=itemgetter(0))
     ]
 
 
-def unmarked(record: InputRecord) -> InputRecord:
-    """Return `record` without the header."""
+def without_task_header(record: InputRecord) -> InputRecord:
     *fields, headers = record
-    return (*fields, headers[:-1]) if headers and headers[-1][0] == _HEADER else record  # type: ignore[return-value]
+    return (*fields, headers[:-1]) if headers and headers[-1][0] == _TASK_HEADER else record  # type: ignore[return-value]
 
 
-def _by_reached_time(records: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:
-    """Yield each with the largest time so far: a merge then keeps late ones with what came before them."""
-    reached = -1
+def _with_largest_time(records: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:
+    """Yield each record with the largest time so far: a merge keeps late records after their predecessors."""
+    largest = -1
     for record in records:
-        reached = max(reached, record[_TIME])
-        yield reached, record
+        largest = max(largest, record[_TIME])
+        yield largest, record

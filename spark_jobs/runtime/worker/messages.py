@@ -1,4 +1,4 @@
-"""What the driver tells the workers of a query's batch, and what they tell of it."""
+"""What the driver sends to the workers for a batch of a query, and what each task returns."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,16 +7,19 @@ import attrs
 
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import TopicPartition
 
 
 @attrs.frozen(kw_only=True)
-class WorkOrder:
-    """`counts` is topic → number of partitions, sources and global topics, as this batch found them.
+class BatchRequest:
+    """The request to process a batch; each task of the sub-topology gets the same one.
 
-    `group` is the consumer group that holds offsets and markers: the application's own, as in Kafka Streams.
-    `ends` is (topic, partition) → where the batch ends, if known: transactions' own marks lie before it, too.
-    `shared` are the repartition topics that more than one task writes.
-    `edition` grows when the programs change, so that tasks are built anew.
+    `group` is the consumer group of the offsets: the application id, as in Kafka Streams.
+    `layout_version` grows when the programs change; tasks of an older version are closed and created again.
+    `partition_counts` is topic → number of partitions, for source topics and topics of global tables.
+    `end_offsets` is topic partition → offset after the batch, if known; it includes transaction markers.
+    `shared_topics` are the repartition topics that more than one task writes to.
+    `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     """
 
     application: str
@@ -24,40 +27,41 @@ class WorkOrder:
     connection: Connection
     program: SubtopologyProgram
     global_programs: tuple[SubtopologyProgram, ...] = ()
-    edition: int = 0
+    layout_version: int = 0
     state_folder: Path
-    counts: Mapping[str, int]
-    ends: Mapping[tuple[str, int], int] = attrs.field(factory=dict)
-    shared: frozenset[str] = frozenset()
+    partition_counts: Mapping[str, int]
+    end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True
     is_native: bool = False
-    """Rows come with keys and values as the sink wants them."""
 
     @property
-    def query(self) -> str:
+    def subtopology(self) -> str:
         return self.program.name
 
-    def task(self, partition: int) -> str:
-        """Return a task's name: transactional id, client id and what its files are called."""
-        return f"{self.application}-{self.query}-{partition}"
+    def task_name(self, partition: int) -> str:
+        """Return the name of a task: its transactional id, client id and the name of its lease file."""
+        return f"{self.application}-{self.subtopology}-{partition}"
 
-    def inputs(self, partition: int) -> tuple[tuple[str, int], ...]:
-        """Return the task's input partitions."""
-        globals_ = {topic for program in self.global_programs for topic in program.sources}
+    def input_partitions(self, partition: int) -> tuple[TopicPartition, ...]:
+        """Return the input partitions of a task."""
+        global_topics = {topic for program in self.global_programs for topic in program.sources}
         return tuple(
             (topic, partition)
-            for topic, count in self.counts.items()
-            if partition < count and topic not in globals_
+            for topic, count in self.partition_counts.items()
+            if partition < count and topic not in global_topics
         )
 
 
 @attrs.frozen(kw_only=True)
-class Outcome:
-    """What became of a task's part of a batch. `skipped` records had been committed before.
+class BatchResult:
+    """The result of one task's part of a batch.
 
-    `restored` records came from changelogs first. `dropped` ones were left out by operators or by exception
-    handlers (`dropped-records-total`), `passed_over` says what was wrong with the last of the handlers'.
-    `migrated` is (topic, wanted partition, its partitions); `poison` says which record cannot be handled.
+    `skipped` records had been committed before. `dropped` ones were dropped by operators or exception
+    handlers (`dropped-records-total`); `handler_message` describes the last record that a handler dropped.
+    `restored` records were read from changelog topics first. `stream_time` is milliseconds, -1 = none.
+    `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
+    `poison_record` describes the record that failed the batch.
     """
 
     partition: int
@@ -65,10 +69,10 @@ class Outcome:
     skipped: int = 0
     written: int = 0
     dropped: int = 0
-    passed_over: str | None = None
+    handler_message: str | None = None
     stream_time: int = -1
     seconds: float = 0.0
     restored: int = 0
     state_bytes: int = 0
-    migrated: tuple[str, int, int] | None = None
-    poison: str | None = None
+    missing_partition: tuple[str, int, int] | None = None
+    poison_record: str | None = None

@@ -1,64 +1,165 @@
-"""A task's local state brought to the version that is committed."""
+"""Restore a task's local state to the committed version, from the prepared batch or from changelog topics."""
 
 import secrets
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
+import attrs
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
-from spark_jobs.runtime.worker.messages import WorkOrder
-from spark_jobs.runtime.worker.restoring import Span, SpanReader
-from spark_jobs.runtime.worker.session import Session
+from spark_jobs.runtime.worker.messages import BatchRequest
+from spark_jobs.runtime.worker.transaction import TaskSession
 
-_LINE = "headwater.line"
-"""Which line of versions a state is of: offsets that are deleted or set back begin another one."""
+_LINEAGE_KEY = "headwater.line"
+"""The lineage of a state's versions, a random number: versions of different lineages cannot be compared.
+
+A task gets a new lineage when its offsets were deleted or reset."""
+_RECORDS_AT_ONCE = 10_000
+_CONSUME_SECONDS = 0.05
+"""`consume` blocks for this time unless it gets as many records as it requested."""
 
 State = LocalState | MemoryState
 
 
-def catch_up(order: WorkOrder, partition: int, state: State, session: Session) -> int:
-    """Return how many records were restored; raises `KafkaException`.
+def restore_state(request: BatchRequest, partition: int, state: State, session: TaskSession) -> int:
+    """Bring `state` to the version that `session` found committed; return how many records were restored.
 
-    A state that is merely behind (the task was elsewhere meanwhile) gets what the changelogs hold since.
+    State that is only behind, because another process had the task, gets the newer changelog records. Any
+    other difference empties it first.
+
+    Raises:
+        KafkaException: The changelog topics cannot be read.
     """
-    marker = session.marker
-    line = marker.clocks.get(_LINE)
-    is_kin = line is not None and state.metadata.get(_LINE) == line
-    if is_kin and state.recover(marker.version):
+    committed = session.metadata
+    lineage = committed.clocks.get(_LINEAGE_KEY)
+    has_same_lineage = lineage is not None and state.metadata.get(_LINEAGE_KEY) == lineage
+    if has_same_lineage and state.recover(committed.version):
         return 0
-    if not is_kin or state.version > marker.version:
+    if not has_same_lineage or state.version > committed.version:
         state.reset()
-    restored = _restore(order, partition, state, session)
-    state.metadata.update(marker.clocks)
-    state.metadata.setdefault(_LINE, secrets.randbits(62) | 1)
-    state.commit(marker.version - 1)
+    restored = _restore_from_changelogs(request, partition, state, session)
+    state.metadata.update(committed.clocks)
+    state.metadata.setdefault(_LINEAGE_KEY, secrets.randbits(62) | 1)
+    state.commit(committed.version - 1)
     return restored
 
 
-def _restore(order: WorkOrder, partition: int, state: State, session: Session) -> int:
-    spans = dict(_spans(order.program, partition, state, session))
-    if not spans:
+def _restore_from_changelogs(
+    request: BatchRequest, partition: int, state: State, session: TaskSession
+) -> int:
+    ranges = dict(_changelog_ranges(request.program, partition, state, session))
+    if not ranges:
         return 0
     restored = 0
-    task = Task(order.program, partition, state)
-    with closing(SpanReader(order.connection, f"{order.group}-restore")) as reader:
-        for topic, span in spans.items():
-            for chunk in reader.read(topic, partition, span):
+    task = Task(request.program, partition, state)
+    with closing(PartitionReader(request.connection, f"{request.group}-restore")) as reader:
+        for topic, range_ in ranges.items():
+            for chunk in reader.read(topic, partition, range_):
                 task.restore(topic, chunk.records)
                 restored += len(chunk.records)
-                if line := session.marker.clocks.get(_LINE):
-                    state.metadata[_LINE] = line  # killed now, it goes on from here
-                state.commit(state.version - 1, {topic: chunk.next})
+                if lineage := session.metadata.clocks.get(_LINEAGE_KEY):
+                    state.metadata[_LINEAGE_KEY] = lineage  # if killed now, the next owner resumes from here
+                state.commit(state.version - 1, {topic: chunk.next_offset})
     return restored
 
 
-def _spans(
-    program: SubtopologyProgram, partition: int, state: State, session: Session
-) -> Iterator[tuple[str, Span]]:
+def _changelog_ranges(
+    program: SubtopologyProgram, partition: int, state: State, session: TaskSession
+) -> Iterator[tuple[str, "OffsetRange"]]:
     known = state.offsets()
     for topic in program.changelogs.values():
-        yield topic, Span(known.get(topic, 0))
+        yield topic, OffsetRange(known.get(topic, 0))
     for topic in program.source_changelogs.values():
-        # Only what was processed is state; the rest is still to come.
-        yield topic, Span(known.get(topic, 0), session.positions.get((topic, partition), 0))
+        # Records after the committed offset are input that has not been processed.
+        yield topic, OffsetRange(known.get(topic, 0), session.offsets.get((topic, partition), 0))
+
+
+@attrs.frozen
+class OffsetRange:
+    """Offsets from `start` up to and excluding `end`; None = the end of what is committed now."""
+
+    start: int = 0
+    end: int | None = None
+
+
+@attrs.frozen
+class RecordChunk:
+    """Records of one partition, in order; `next_offset` follows them."""
+
+    records: tuple[InputRecord, ...]
+    next_offset: int
+
+
+class PartitionReader:
+    """Reads ranges of partitions one after another, committed records only (`StoreChangelogReader`)."""
+
+    def __init__(self, connection: Connection, client: str) -> None:
+        settings = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+        self._consumer = clients.consumer(connection, client, settings)
+
+    def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
+        """Yield the records of the range; offsets that retention or compaction removed are skipped.
+
+        The last chunk may be empty: it gives the offset where the next read starts.
+
+        Raises:
+            KafkaException: The partition cannot be read.
+        """
+        kafka_partition = KafkaTopicPartition(topic, partition)
+        low, high = self._watermarks(kafka_partition)
+        at, end = max(low, range_.start), high if range_.end is None else min(high, range_.end)
+        if at < end:
+            self._consumer.assign([KafkaTopicPartition(topic, partition, at)])
+        while at < end:
+            messages = self._consumer.consume(_RECORDS_AT_ONCE, timeout=_CONSUME_SECONDS)
+            records = tuple(input_record(message) for message in messages if message.error() is None)
+            at = _next_offset(messages, at)
+            yield RecordChunk(tuple(record for record in records if record[2] < end), min(at, end))
+        yield RecordChunk((), max(at, end))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    @clients.retry_transient
+    def _watermarks(self, partition: KafkaTopicPartition) -> tuple[int, int]:
+        return self._consumer.get_watermark_offsets(partition, clients.REQUEST_SECONDS)
+
+
+def input_record(message: Message) -> InputRecord:
+    """Return a consumed message as the engine's record."""
+    _, timestamp = message.timestamp()
+    headers: Any = message.headers() or ()  # the library's stubs allow a dict, which it never returns
+    return (
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        timestamp,
+        _bytes(message.key()),
+        _bytes(message.value()),
+        tuple(headers),
+    )
+
+
+def _next_offset(messages: list[Message], at: int) -> int:
+    """Return the offset after `messages`; an end-of-partition event carries the offset that follows it."""
+    for message in messages:
+        error = message.error()
+        if error is None:
+            at = (message.offset() or 0) + 1
+        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's public name
+            at = max(at, message.offset() or 0)
+        else:
+            raise KafkaException(error)
+    return at
+
+
+def _bytes(value: bytes | str | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

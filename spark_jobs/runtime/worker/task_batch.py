@@ -1,15 +1,16 @@
-"""A task that this process has: its session, its local state, its operators, from batch to batch.
+"""One batch of one task: from its input to the commit.
 
-The order of steps is what makes a crash harmless:
+The order of the steps makes a crash at any moment harmless:
 
-    1. the session: nobody else can commit for this task from now on; what is committed is known
-    2. the local state is brought to the committed version (prepared batch, else changelogs)
-    3. records below the committed offsets are left out, the others processed
-    4. the state's changes are prepared on disk
-    5. one transaction: records of sinks and changelogs, input offsets with the marker
-    6. the prepared changes are applied
+    1. Open the session: earlier owners of the task are fenced, and the committed offsets are known.
+    2. Restore the local state to the committed version (prepared batch, else changelogs).
+    3. Skip records below the committed offsets, process the others.
+    4. Save the state's changes on disk as the prepared batch.
+    5. Commit one transaction: records of sinks and changelogs, input offsets with their metadata.
+    6. Apply the prepared changes to the local state.
 
-Killed before 5 nothing has happened; killed after it, 2 of the next owner applies what was prepared.
+A crash before step 5 has no effect. After a crash behind it, step 2 of the next owner applies the prepared
+batch.
 """
 
 import time
@@ -19,119 +20,129 @@ from operator import itemgetter
 
 import structlog
 
-from spark_jobs.runtime.engine.records import OutputRecord
+from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.global_state import global_stores
-from spark_jobs.runtime.worker.interleaving import interleaved, marked
-from spark_jobs.runtime.worker.key_counts import count_keys
+from spark_jobs.runtime.worker.global_state import read_global_stores
+from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
-from spark_jobs.runtime.worker.messages import Outcome, WorkOrder
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.native_task import NativeTask
-from spark_jobs.runtime.worker.offset_metadata import Marker
-from spark_jobs.runtime.worker.restore import catch_up
-from spark_jobs.runtime.worker.session import open_session
-from spark_jobs.runtime.worker.task_input import Columns, Place, TaskInput
+from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
+from spark_jobs.runtime.worker.restore import restore_state
+from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput, count_keys
+from spark_jobs.runtime.worker.transaction import open_session
 
 _BLOCK_BYTES = 512
-"""The unit of `st_blocks`, whatever the file system's own is."""
+"""The unit of `st_blocks`, whatever the file system's block size is."""
 
 
-def _logger(node: str) -> Callable[..., None]:
-    log: Callable[..., None] = structlog.get_logger(node).info
-    return log
+class OpenTask:
+    """A task with its session, local state and operators, kept from batch to batch.
 
+    The constructor does steps 1 and 2, `process_batch` steps 3 to 6. After an exception only `close` may be
+    called.
+    """
 
-class OwnedTask:
-    """Steps 1 and 2 on construction, 3 to 6 in `work`; after an exception it is of no use but to `close`."""
-
-    def __init__(self, order: WorkOrder, partition: int) -> None:
-        self.edition = order.edition
+    def __init__(self, request: BatchRequest, partition: int) -> None:
+        self.layout_version = request.layout_version
         self._partition = partition
-        self._session = open_session(order, partition)
-        is_stateful = any(not store.is_global for store in order.program.stores)
-        self._folder = order.state_folder / f"{order.query}_{partition}"
+        self._session = open_session(request, partition)
+        is_stateful = any(not store.is_global for store in request.program.stores)
+        self._folder = request.state_folder / f"{request.subtopology}_{partition}"
         self._state = LocalState(self._folder) if is_stateful else MemoryState()
-        self._restored = catch_up(order, partition, self._state, self._session)
+        self._restored = restore_state(request, partition, self._state, self._session)
         self._task: Task | NativeTask = (
-            NativeTask(order.program)
-            if order.is_native
-            else Task(order.program, partition, self._state, global_stores(order), _logger)
+            NativeTask(request.program)
+            if request.is_native
+            else Task(request.program, partition, self._state, read_global_stores(request), _logger)
         )
 
-    def work(self, order: WorkOrder, input_: TaskInput, *, tick: bool) -> Outcome:
-        """Do the task's part of a batch; `tick` = also without records, for punctuations by the wall clock.
+    def process_batch(self, request: BatchRequest, input_: TaskInput, *, tick: bool) -> BatchResult:
+        """Process and commit the task's part of a batch; with `tick` also without records, for punctuation.
 
-        Raises `TaskMigrated`, `PoisonRecordError`, `KafkaException`.
+        Raises:
+            TaskMigrated: A record's partition does not exist yet.
+            PoisonRecordError: A record cannot be processed, and the exception handlers fail.
+            KafkaException: Kafka fails.
         """
-        fresh = input_.after(self._session.positions)
+        fresh = input_.starting_at(self._session.offsets)
         if not fresh and not tick:
-            return Outcome(partition=self._partition, skipped=len(input_))
-        positions, times = fresh.reached()
-        global_stores(order)
-        outputs = self._outputs(fresh, order.shared)
-        written = self._settle(order, positions, times, marked(outputs, order.shared, self._partition))
+            return BatchResult(partition=self._partition, skipped=len(input_))
+        offsets, times = fresh.progress()
+        read_global_stores(request)
+        outputs = self._process(fresh, request.shared_topics)
+        outputs = with_task_header(outputs, request.shared_topics, self._partition)
+        written = self._commit(request, offsets, times, outputs)
         restored, self._restored = self._restored, 0
-        dropped, passed_over = self._task.take_dropped()
-        return Outcome(
+        dropped, handler_message = self._task.take_dropped()
+        return BatchResult(
             partition=self._partition,
             read=len(fresh),
             skipped=len(input_) - len(fresh),
             written=written,
             dropped=dropped,
-            passed_over=passed_over,
+            handler_message=handler_message,
             stream_time=max(times.values(), default=-1),
             restored=restored,
             state_bytes=self._state_bytes(),
         )
 
-    def _outputs(self, fresh: TaskInput, shared: frozenset[str]) -> Iterable[OutputRecord]:
-        task = self._task
-        if isinstance(task, NativeTask):
-            return task.process(fresh, shared)
-        now = time.time_ns() // 1_000_000
-        if task.key_counter is not None and isinstance(fresh, Columns) and fresh.are_there:
-            counts = count_keys(fresh, shared)
-            if counts is not None:
-                return task.process_key_counts(counts, now)
-        return task.process(interleaved(fresh.records(), shared), now)
-
     def close(self) -> None:
-        """Let go: what was not committed never happened."""
-        self._session.outbox.abort()
+        """Release the task; records that were not committed are discarded."""
+        self._session.producer.abort()
         self._task.close()
         if isinstance(self._state, LocalState):
             self._state.release()
+
+    def _process(self, fresh: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
+        task = self._task
+        if isinstance(task, NativeTask):
+            return task.process(fresh, shared_topics)
+        now = time.time_ns() // 1_000_000
+        if task.key_counter is not None and isinstance(fresh, ColumnInput) and fresh.has_columns:
+            counts = count_keys(fresh, shared_topics)
+            if counts is not None:
+                return task.process_key_counts(counts, now)
+        return task.process(interleaved(fresh.records(), shared_topics), now)
+
+    def _commit(
+        self,
+        request: BatchRequest,
+        offsets: Mapping[TopicPartition, int],
+        times: Mapping[TopicPartition, int],
+        outputs: Iterable[OutputRecord],
+    ) -> int:
+        """Commit the batch to Kafka, apply it to the local state; return the number of written records."""
+        version = self._session.metadata.version
+        written = self._session.producer.send(outputs)
+        self._state.prepare(version)
+        if not offsets:  # a tick: the metadata is committed with the unchanged offset of some partition
+            partition = request.input_partitions(self._partition)[0]
+            offsets = {partition: self._session.offsets.get(partition, 0)}
+        offsets = {
+            partition: max(offset, request.end_offsets.get(partition, 0))
+            for partition, offset in offsets.items()
+        }
+        self._session.commit(offsets, times, OffsetMetadata(version + 1, dict(self._state.metadata)))
+        self._state.commit(version, self._changelog_offsets(request, outputs, offsets))
+        return written
+
+    def _changelog_offsets(
+        self, request: BatchRequest, written: Iterable[OutputRecord], offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[str, int]:
+        """Return the offsets where a restore resumes; they may precede the ends by transaction markers."""
+        known = self._state.offsets()
+        counts = Counter(map(itemgetter(0), written)) if known else {}
+        after = {topic: offset + counts[topic] for topic, offset in known.items() if topic in counts}
+        sources = set(request.program.source_changelogs.values())
+        return after | {topic: next_ for (topic, _), next_ in offsets.items() if topic in sources}
 
     def _state_bytes(self) -> int:
         if not isinstance(self._state, LocalState):
             return 0
         return sum(file.stat().st_blocks for file in self._folder.iterdir()) * _BLOCK_BYTES
 
-    def _settle(
-        self,
-        order: WorkOrder,
-        positions: Mapping[Place, int],
-        times: Mapping[Place, int],
-        outputs: Iterable[OutputRecord],
-    ) -> int:
-        """Make the batch hold, outside in Kafka and here on disk; return how many records were written."""
-        version = self._session.marker.version
-        sent = self._session.outbox.send(outputs)
-        self._state.prepare(version)
-        if not positions:  # a tick: the marker needs a place to stand
-            place = order.inputs(self._partition)[0]
-            positions = {place: self._session.positions.get(place, 0)}
-        positions = {place: max(offset, order.ends.get(place, 0)) for place, offset in positions.items()}
-        self._session.commit(positions, times, Marker(version + 1, dict(self._state.metadata)))
-        self._state.commit(version, self._changelog_offsets(order, outputs, positions))
-        return sent
 
-    def _changelog_offsets(
-        self, order: WorkOrder, written: Iterable[OutputRecord], positions: Mapping[Place, int]
-    ) -> Mapping[str, int]:
-        """Return where to go on restoring from: never after the true ends; before them lie only markers."""
-        known = self._state.offsets()
-        counts = Counter(map(itemgetter(0), written)) if known else {}
-        after = {topic: offset + counts[topic] for topic, offset in known.items() if topic in counts}
-        sources = set(order.program.source_changelogs.values())
-        return after | {topic: next_ for (topic, _), next_ in positions.items() if topic in sources}
+def _logger(node: str) -> Callable[..., None]:
+    log: Callable[..., None] = structlog.get_logger(node).info
+    return log

@@ -1,4 +1,4 @@
-"""A task's part of a batch: single records, or columns as long as nobody asks for single records."""
+"""A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -9,33 +9,35 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from spark_jobs.runtime.engine.records import Headers, InputRecord
+from spark_jobs.runtime.engine.key_counts import KeyCount, KeyCounts
+from spark_jobs.runtime.engine.records import Headers, InputRecord, TopicPartition
+from spark_jobs.runtime.worker.interleaving import without_task_header
 
-Place = tuple[str, int]
-Reached = tuple[Mapping[Place, int], Mapping[Place, int]]
-"""Input partition → the offset after its last record, and → its largest timestamp."""
+InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
+"""Topic partition → the offset after its last record, and → its largest timestamp in milliseconds."""
 
 COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
-"""`time` in milliseconds. A tick is a row that has a partition and nothing else."""
+"""`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else."""
+_ROW = "row"
 
 
 class TaskInput(Protocol):
-    """By offset within each input partition."""
+    """Records by offset within each input partition."""
 
     def __len__(self) -> int: ...
 
     def records(self) -> Sequence[InputRecord]: ...
 
-    def reached(self) -> Reached: ...
+    def progress(self) -> InputProgress: ...
 
-    def after(self, positions: Mapping[Place, int]) -> "TaskInput":
-        """Return what was not committed yet; a replayed batch begins with some that was."""
+    def starting_at(self, offsets: Mapping[TopicPartition, int]) -> "TaskInput":
+        """Return the records from `offsets` on; a batch that is replayed may start before them."""
         ...
 
 
 @attrs.frozen
-class Records:
-    """Of any number of topics; a task has one partition of each."""
+class RecordInput:
+    """Records of any number of topics; a task has one partition of each."""
 
     each: Sequence[InputRecord] = ()
 
@@ -45,17 +47,19 @@ class Records:
     def records(self) -> Sequence[InputRecord]:
         return self.each
 
-    def reached(self) -> Reached:
-        places = self._by_place()
-        positions = {place: of[-1][2] + 1 for place, of in places.items()}
-        return positions, {place: max(map(itemgetter(3), of)) for place, of in places.items()}
+    def progress(self) -> InputProgress:
+        partitions = self._by_partition()
+        offsets = {partition: records[-1][2] + 1 for partition, records in partitions.items()}
+        times = {partition: max(map(itemgetter(3), records)) for partition, records in partitions.items()}
+        return offsets, times
 
-    def after(self, positions: Mapping[Place, int]) -> "Records":
-        if all(of[0][2] >= positions.get(place, 0) for place, of in self._by_place().items()):
+    def starting_at(self, offsets: Mapping[TopicPartition, int]) -> "RecordInput":
+        first = self._by_partition()
+        if all(records[0][2] >= offsets.get(partition, 0) for partition, records in first.items()):
             return self
-        return Records([record for record in self.each if record[2] >= positions.get(record[:2], 0)])
+        return RecordInput([record for record in self.each if record[2] >= offsets.get(record[:2], 0)])
 
-    def _by_place(self) -> Mapping[Place, Sequence[InputRecord]]:
+    def _by_partition(self) -> Mapping[TopicPartition, Sequence[InputRecord]]:
         topics = set(map(itemgetter(0), self.each))
         if len(topics) == 1:
             return {self.each[0][:2]: self.each}
@@ -66,10 +70,10 @@ class Records:
 
 
 @attrs.define
-class Columns:
-    """Of one input partition, never empty. `records` lets go of the columns as it makes records of them."""
+class ColumnInput:
+    """Arrow columns of one input partition, never empty. `records` converts them and releases the columns."""
 
-    place: Place
+    topic_partition: TopicPartition
     batches: list[pa.RecordBatch]
     _records: list[InputRecord] | None = None
 
@@ -77,7 +81,7 @@ class Columns:
         return len(self._records or ()) or sum(batch.num_rows for batch in self.batches)
 
     @property
-    def are_there(self) -> bool:
+    def has_columns(self) -> bool:
         return self._records is None
 
     def records(self) -> Sequence[InputRecord]:
@@ -85,32 +89,106 @@ class Columns:
             self._records = []
             self.batches.reverse()
             while self.batches:
-                self._records.extend(records(self.batches.pop()))
+                self._records.extend(_records_of(self.batches.pop()))
         return self._records
 
-    def reached(self) -> Reached:
+    def progress(self) -> InputProgress:
         if self._records is not None:
-            return Records(self._records).reached()
-        latest = max(pc.max(batch.column("time")).as_py() for batch in self.batches)
-        return {self.place: self.batches[-1].column("offset")[-1].as_py() + 1}, {self.place: latest}
+            return RecordInput(self._records).progress()
+        largest = max(pc.max(batch.column("time")).as_py() for batch in self.batches)
+        next_offset = self.batches[-1].column("offset")[-1].as_py() + 1
+        return {self.topic_partition: next_offset}, {self.topic_partition: largest}
 
-    def after(self, positions: Mapping[Place, int]) -> TaskInput:
-        if self._records is None and self.batches[0].column("offset")[0].as_py() >= positions.get(
-            self.place, 0
+    def starting_at(self, offsets: Mapping[TopicPartition, int]) -> TaskInput:
+        if self._records is None and self.batches[0].column("offset")[0].as_py() >= offsets.get(
+            self.topic_partition, 0
         ):
             return self
-        return Records(self.records()).after(positions)
+        return RecordInput(self.records()).starting_at(offsets)
 
     def tuples(self, *fields: str | Iterable[object]) -> Iterator[tuple[object, ...]]:
-        """Yield for each record its `fields`: a column's value, or what is given; the columns stay."""
+        """Yield for each record its `fields`: a column by name, or the given values; the columns are kept."""
         return chain.from_iterable(
-            zip(*(_values(batch, of) if isinstance(of, str) else of for of in fields), strict=False)
+            zip(*(_values(batch, each) if isinstance(each, str) else each for each in fields), strict=False)
             for batch in self.batches
         )
 
 
-def records(batch: pa.RecordBatch) -> Iterable[InputRecord]:
-    """Return the rows of a batch that has the columns `COLUMNS`."""
+@attrs.define
+class TaskRows:
+    """One task's rows of a batch; `tick`: process it even without records, for wall-clock punctuation."""
+
+    input: TaskInput
+    tick: bool = False
+
+
+def split_by_task(batches: Iterable[pa.RecordBatch], *, shuffled: bool) -> Mapping[int, TaskRows]:
+    """Return partition → rows, by offset within each topic.
+
+    Rows that Spark has not shuffled are whole input partitions, one after the other, in order.
+    """
+    filled = (batch for batch in batches if batch.num_rows)
+    return _split_shuffled(filled) if shuffled else _split_in_order(filled)
+
+
+def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
+    """Return the records counted per key; None if a timestamp is negative: then single records matter.
+
+    Records of `shared_topics` have a header with the task that wrote them (`interleaving`); it is removed.
+    """
+    table = pa.Table.from_batches(columns.batches)
+    times = pc.min_max(table.column("time")).as_py()
+    if times["min"] < 0:
+        return None
+    table = table.append_column(_ROW, pa.array(range(table.num_rows), pa.int64()))
+    whole = table
+    if table.column("key").null_count or table.column("value").null_count:
+        whole = table.filter(pc.and_(pc.is_valid(table.column("key")), pc.is_valid(table.column("value"))))
+    groups = (
+        whole.group_by("key", use_threads=False)
+        .aggregate([(_ROW, "max"), (_ROW, "count"), ("time", "max")])
+        .sort_by(f"{_ROW}_max")
+    )
+    last_rows = table.drop_columns(_ROW).take(groups.column(f"{_ROW}_max")).combine_chunks()
+    last: Iterable[InputRecord] = (
+        record for batch in last_rows.to_batches() for record in _records_of(batch)
+    )
+    if columns.topic_partition[0] in shared_topics:
+        last = map(without_task_header, last)
+    counts = (groups.column(name).to_pylist() for name in ("key", f"{_ROW}_count", "time_max"))
+    by_key: list[KeyCount] = list(zip(*counts, last, strict=True))
+    return KeyCounts(by_key=by_key, dropped=table.num_rows - whole.num_rows, latest=times["max"])
+
+
+def _split_in_order(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:
+    inputs: dict[int, ColumnInput] = {}
+    for batch in batches:
+        partitions = batch.column("partition")
+        found = pc.unique(partitions).to_pylist()
+        for partition in found:
+            rows = batch if len(found) == 1 else batch.filter(pc.equal(partitions, partition))
+            topic = rows.column("topic")[0].as_py()
+            inputs.setdefault(partition, ColumnInput((topic, partition), [])).batches.append(rows)
+    return {partition: TaskRows(columns) for partition, columns in inputs.items()}
+
+
+def _split_shuffled(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:
+    tasks: dict[int, list[InputRecord]] = {}
+    ticks: set[int] = set()
+    for batch in batches:
+        are_ticks = batch.column("topic").is_null().to_pylist()
+        for record, is_tick in zip(_records_of(batch), are_ticks, strict=True):
+            task = tasks.setdefault(record[1], [])
+            if is_tick:
+                ticks.add(record[1])
+            else:
+                task.append(record)
+    for task in tasks.values():
+        task.sort(key=itemgetter(0, 2))
+    return {partition: TaskRows(RecordInput(task), partition in ticks) for partition, task in tasks.items()}
+
+
+def _records_of(batch: pa.RecordBatch) -> Iterable[InputRecord]:
     return zip(*(_values(batch, column) for column in COLUMNS), strict=True)
 
 

@@ -1,16 +1,18 @@
-"""A task's part of a batch, done where the task is at home.
+"""Which Python process owns a task, and how another one passes records to it.
 
-Spark hands a task's records to any of its Python workers. Moving a task costs a new producer and the opening
-of its state, so a worker that gets a few records of a task that another one has lets that one process them;
-for many records it takes the task over.
+Spark gives a task's records to any of its Python workers. Moving a task requires a new producer and opening
+its state. So a worker that gets a few records of a task sends them to the process that owns it; for many
+records it takes the ownership over.
 """
 
+import fcntl
 import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from secrets import token_hex
 from threading import Lock, Thread
 from types import MappingProxyType
@@ -19,108 +21,146 @@ import attrs
 
 from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
-from spark_jobs.runtime.worker.lease import Lease, read_holder, take
-from spark_jobs.runtime.worker.messages import Outcome, WorkOrder
-from spark_jobs.runtime.worker.task_batch import OwnedTask
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import TaskInput
 
-_FEW = 2_000
-_PATIENCE_SECONDS = 120.0
+_MAX_FORWARDED_RECORDS = 2_000
+_FORWARD_TIMEOUT_SECONDS = 120.0
 
 
-def work(order: WorkOrder, partition: int, input_: TaskInput, *, tick: bool) -> Outcome:
-    """Do it, here or at the task's home.
+def process_task_batch(
+    request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
+) -> BatchResult:
+    """Process a task's part of a batch, in this process or in the task's owner; measure the time.
 
-    Raises `KafkaException` when Kafka fails: then nothing of the batch holds, or all of it, and the next
-    attempt finds out which.
+    Raises:
+        KafkaException: Kafka fails. Either nothing of the batch is committed or all of it; the next attempt
+            finds out which.
     """
     started = time.perf_counter()
-    outcome = _HOME.work(order, partition, input_, tick=tick)
-    return attrs.evolve(outcome, seconds=time.perf_counter() - started)
+    result = _TASK_OWNER.process_or_forward(request, partition, input_, tick=tick)
+    return attrs.evolve(result, seconds=time.perf_counter() - started)
+
+
+@attrs.frozen
+class Lease:
+    """A task's lease: held until it is released, or until the process dies.
+
+    The file contains the owner's address, for the other processes of the machine.
+    """
+
+    _file: int
+
+    @classmethod
+    def acquire(cls, folder: Path, task: str, owner: str) -> "Lease":
+        """Block until no other process holds the lease."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / f"{task}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.ftruncate(file, 0)
+        os.pwrite(file, owner.encode(), 0)
+        return cls(file)
+
+    @staticmethod
+    def owner_of(folder: Path, task: str) -> str:
+        """Return the owner's address; empty = no owner. An owner that died may still be named."""
+        try:
+            return (folder / f"{task}.lease").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def release(self) -> None:
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
 
 
 @attrs.define
-class _Place:
-    """A task's place in this process; `owned` is None while it is elsewhere."""
+class _Ownership:
+    """Whether this process owns a task; `task` is None while another process does."""
 
     lock: Lock = attrs.field(factory=Lock)
     lease: Lease | None = None
-    owned: OwnedTask | None = None
+    task: OpenTask | None = None
 
 
-class _Home:
-    """The tasks that this process has, and how other processes of the machine reach them."""
+class TaskOwner:
+    """The tasks that this process owns, and the socket by which other processes of the machine reach them."""
 
     def __init__(self) -> None:
-        self._places: dict[str, _Place] = {}
+        self._ownerships: dict[str, _Ownership] = {}
         self._lock = Lock()
         self._process = 0
-        self._holder = ""
+        self._address = ""
 
-    def work(self, order: WorkOrder, partition: int, input_: TaskInput, *, tick: bool) -> Outcome:
-        task = order.task(partition)
-        place = self._place(task)
-        with place.lock:
-            if place.owned is None:
-                holder = read_holder(order.state_folder, task)
-                away = None
-                if holder != self._holder:
-                    away = _elsewhere(holder, order, partition, input_, tick=tick)
-                if away is not None:
-                    return away
-            was_owned = place.owned is not None
+    def process_or_forward(
+        self, request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
+    ) -> BatchResult:
+        name = request.task_name(partition)
+        ownership = self._ownership(name)
+        with ownership.lock:
+            if ownership.task is None:
+                owner = Lease.owner_of(request.state_folder, name)
+                forwarded = None
+                if owner != self._address:
+                    forwarded = _forward(owner, request, partition, input_, tick=tick)
+                if forwarded is not None:
+                    return forwarded
+            was_open = ownership.task is not None
             try:
-                return self._here(order, partition, place, input_, tick=tick)
-            except _Fatal as fatal:
-                return fatal.outcome
+                return self._process_here(request, partition, ownership, input_, tick=tick)
+            except _FinalResultError as final:
+                return final.result
             except Exception:
-                if not was_owned:
+                if not was_open:
                     raise
-                # Another machine may have had the task meanwhile: a new session knows what holds.
-                return self._here(order, partition, place, input_, tick=tick)
+                # Another machine may have owned the task meanwhile: a new session reads what is committed.
+                return self._process_here(request, partition, ownership, input_, tick=tick)
 
-    def _here(
-        self, order: WorkOrder, partition: int, place: _Place, input_: TaskInput, *, tick: bool
-    ) -> Outcome:
+    def _process_here(
+        self, request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
+    ) -> BatchResult:
         try:
-            if place.owned is not None and place.owned.edition != order.edition:
-                self._leave(place)
-            if place.owned is None:
-                place.lease = place.lease or take(order.state_folder, order.task(partition), self._holder)
-                place.owned = OwnedTask(order, partition)
-            return place.owned.work(order, input_, tick=tick)
+            if ownership.task is not None and ownership.task.layout_version != request.layout_version:
+                self._release(ownership)
+            if ownership.task is None:
+                ownership.lease = ownership.lease or Lease.acquire(
+                    request.state_folder, request.task_name(partition), self._address
+                )
+                ownership.task = OpenTask(request, partition)
+            return ownership.task.process_batch(request, input_, tick=tick)
         except BaseException as error:
-            self._leave(place)
+            self._release(ownership)
             if isinstance(error, TaskMigrated):
-                wanted = (error.topic, error.partition, error.num_partitions)
-                raise _Fatal(Outcome(partition=partition, migrated=wanted)) from None
+                missing = (error.topic, error.partition, error.num_partitions)
+                raise _FinalResultError(BatchResult(partition=partition, missing_partition=missing)) from None
             if isinstance(error, PoisonRecordError):
-                raise _Fatal(Outcome(partition=partition, poison=str(error))) from None
+                raise _FinalResultError(BatchResult(partition=partition, poison_record=str(error))) from None
             raise
 
-    def _leave(self, place: _Place) -> None:
-        owned, lease = place.owned, place.lease
-        place.owned = place.lease = None
+    def _release(self, ownership: _Ownership) -> None:
+        task, lease = ownership.task, ownership.lease
+        ownership.task = ownership.lease = None
         try:
-            if owned is not None:
-                owned.close()
+            if task is not None:
+                task.close()
         finally:
             if lease is not None:
                 lease.release()
 
-    def _place(self, task: str) -> _Place:
+    def _ownership(self, name: str) -> _Ownership:
         with self._lock:
             if self._process != os.getpid():
                 self._listen()
-            return self._places.setdefault(task, _Place())
+            return self._ownerships.setdefault(name, _Ownership())
 
     def _listen(self) -> None:
         key = token_hex(16)
         listener = Listener(family="AF_UNIX", authkey=key.encode())
         self._process = os.getpid()
-        self._places = {}
-        self._holder = f"{listener.address}\n{key}"
-        Thread(target=self._serve, args=(listener,), name="task-home", daemon=True).start()
+        self._ownerships = {}
+        self._address = f"{listener.address}\n{key}"
+        Thread(target=self._serve, args=(listener,), name="task-owner", daemon=True).start()
 
     def _serve(self, listener: Listener) -> None:
         while True:
@@ -131,51 +171,54 @@ class _Home:
             Thread(target=self._answer, args=(caller,), daemon=True).start()
 
     def _answer(self, caller: Connection) -> None:
-        with caller, suppress(OSError, EOFError):  # a caller that has died waits for no answer
-            order, partition, input_, tick = caller.recv()
-            caller.send(self._done_for_another(order, partition, input_, tick=tick))
+        with caller, suppress(OSError, EOFError):  # the caller may have died
+            request, partition, input_, tick = caller.recv()
+            caller.send(self._process_forwarded(request, partition, input_, tick=tick))
 
-    def _done_for_another(
-        self, order: WorkOrder, partition: int, input_: TaskInput | None, *, tick: bool
-    ) -> Outcome | None:
-        """Return None where the caller has to do it: the task is let go, or was not here any more."""
-        place = self._place(order.task(partition))
-        with place.lock:
-            if input_ is None or place.owned is None:
-                self._leave(place)
+    def _process_forwarded(
+        self, request: BatchRequest, partition: int, input_: TaskInput | None, *, tick: bool
+    ) -> BatchResult | None:
+        """Return None if the caller has to process the batch: the task is released, or was not open here."""
+        ownership = self._ownership(request.task_name(partition))
+        with ownership.lock:
+            if input_ is None or ownership.task is None:
+                self._release(ownership)
                 return None
             try:
-                return self._here(order, partition, place, input_, tick=tick)
-            except _Fatal as fatal:
-                return fatal.outcome
-            except Exception:  # noqa: BLE001 - the caller tries it itself and meets whatever it was
+                return self._process_here(request, partition, ownership, input_, tick=tick)
+            except _FinalResultError as final:
+                return final.result
+            except Exception:  # noqa: BLE001 - the caller processes the batch itself and fails the same way
                 return None
 
 
-class _Fatal(Exception):  # noqa: N818 - carries an outcome out
-    def __init__(self, outcome: Outcome) -> None:
+class _FinalResultError(Exception):
+    """Carries the result of a task that must not try the batch again."""
+
+    def __init__(self, result: BatchResult) -> None:
         super().__init__()
-        self.outcome = outcome
+        self.result = result
 
 
-def _elsewhere(
-    holder: str, order: WorkOrder, partition: int, input_: TaskInput, *, tick: bool
-) -> Outcome | None:
-    """Have the task's home do it if the records are few, else let go; None = it is to be done here."""
-    address, _, key = holder.partition("\n")
+def _forward(
+    owner: str, request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
+) -> BatchResult | None:
+    """Let the owner process a few records, else let it release the task; None = process the batch here."""
+    address, _, key = owner.partition("\n")
     if not key:
         return None
     try:
-        with Client(address, authkey=key.encode()) as home:
-            home.send((order, partition, input_ if len(input_) <= _FEW else None, tick))
-            return home.recv() if home.poll(_PATIENCE_SECONDS) else None
+        with Client(address, authkey=key.encode()) as connection:
+            forwarded = input_ if len(input_) <= _MAX_FORWARDED_RECORDS else None
+            connection.send((request, partition, forwarded, tick))
+            return connection.recv() if connection.poll(_FORWARD_TIMEOUT_SECONDS) else None
     except (OSError, EOFError):
-        return None  # it has died
+        return None  # the owner has died
 
 
-def _frozen(entries: Mapping[object, object]) -> Mapping[object, object]:
+def _read_only(entries: Mapping[object, object]) -> Mapping[object, object]:
     return MappingProxyType(entries)
 
 
-ForkingPickler.register(MappingProxyType, lambda mapping: (_frozen, (dict(mapping),)))
-_HOME = _Home()
+ForkingPickler.register(MappingProxyType, lambda mapping: (_read_only, (dict(mapping),)))
+_TASK_OWNER = TaskOwner()

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from infra.compiler import build_nodes, compile_document
 from infra.spec import load_text
 from spark_jobs.runtime.driver.layout import Layout
@@ -73,3 +75,23 @@ def test_a_topic_that_was_made_anew_changes_the_digest_of_its_reader_alone() -> 
     after = laid_out(LAYOUT, COUNTS, {**IDS, "clicks": "another id"})
     changed = {name for name in LAYOUT.queries if LAYOUT.digest(name) != after.digest(name)}
     assert changed == {reading("clicks")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("earliest", Reset(ResetKind.EARLIEST)),
+        ("LATEST", Reset(ResetKind.LATEST)),
+        ("none", Reset(ResetKind.NONE)),
+        ("by_duration:PT1H", Reset(ResetKind.BY_DURATION, 3_600_000)),
+        ("by_duration:P1DT1M0.5S", Reset(ResetKind.BY_DURATION, 86_460_500)),
+    ],
+)
+def test_reset_policies(text: str, expected: Reset) -> None:
+    assert Reset.of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["first", "by_duration:", "by_duration:P", "by_duration:1h"])
+def test_invalid_reset_policies(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Reset.of(text)

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
 )
 
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from spark_jobs.runtime.worker.restoring import as_input
+from spark_jobs.runtime.worker.restore import input_record
 from tests.answers import answered
 from toolchain.broker.readiness import until
 
@@ -146,7 +146,7 @@ def _read(reader: Consumer, topic: str, partition: int) -> list[InputRecord]:
         for message in reader.consume(10_000, timeout=0.1):
             error = message.error()
             if error is None:
-                found.append(as_input(message))
+                found.append(input_record(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 return found
             else:

@@ -1,8 +1,10 @@
+"""Records of several tasks, merged by time."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.runtime.engine.records import Headers, InputRecord
-from spark_jobs.runtime.worker.interleaving import interleaved, marked
+from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
 
 SHARED = frozenset({"app-by-customer-repartition"})
 (TOPIC,) = SHARED
@@ -10,37 +12,37 @@ OWN: Headers = (("trace", b"1"),)
 
 
 def written(task: int, *times: int, topic: str = TOPIC) -> list[InputRecord]:
-    """What a task writes, as another one reads it."""
+    """Return the records of one task as their reader gets them."""
     outputs = [(topic, None, b"key", b"value", time, OWN) for time in times]
     return [
-        (topic, 0, 100 * task + place, time, key, value, headers)
-        for place, (_, _, key, value, time, headers) in enumerate(marked(outputs, SHARED, task))
+        (topic, 0, 100 * task + number, time, key, value, headers)
+        for number, (_, _, key, value, time, headers) in enumerate(with_task_header(outputs, SHARED, task))
     ]
 
 
-def test_two_tasks_stretches_of_time_lie_side_by_side_again() -> None:
+def test_records_of_two_tasks_are_merged_by_time() -> None:
     records = written(1, 0, 100) + written(2, 1, 99)
     assert [each[2:4] for each in interleaved(records, SHARED)] == [(100, 0), (200, 1), (201, 99), (101, 100)]
 
 
-def test_what_is_late_to_its_own_task_stays_late() -> None:
+def test_record_that_is_late_in_its_own_task_stays_late() -> None:
     records = written(1, 50, 10) + written(2, 20, 60)
     assert [each[3] for each in interleaved(records, SHARED)] == [20, 50, 10, 60]
 
 
-def test_the_mark_is_gone_when_a_record_is_read() -> None:
+def test_task_header_is_removed_from_records_that_are_read() -> None:
     assert written(1, 0)[0][6] != OWN
     assert interleaved(written(1, 0), SHARED)[0][6] == OWN
 
 
-def test_topics_that_one_task_writes_carry_no_mark_and_come_as_they_came() -> None:
+def test_records_of_topics_with_one_writer_are_unchanged() -> None:
     records = written(1, 50, 10, topic="orders")
     assert records[0][6] == OWN
     assert interleaved(records, SHARED) == records
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 20), max_size=6)), max_size=6))
-def test_nothing_is_lost_and_each_task_keeps_its_order(drawn: list[tuple[int, list[int]]]) -> None:
+def test_no_record_is_lost_and_each_task_keeps_its_order(drawn: list[tuple[int, list[int]]]) -> None:
     records = [record for task, times in drawn for record in written(task, *times)]
     taken = interleaved(records, SHARED)
     assert len(taken) == len(records)

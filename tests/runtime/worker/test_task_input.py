@@ -1,4 +1,4 @@
-"""A task's part of a batch: the same as columns and as records; where it begins and ends."""
+"""A task's part of a batch: columns and records give the same; rows are split by task."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.runtime.engine.key_counts import KeyCounts
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.worker.interleaving import unmarked
-from spark_jobs.runtime.worker.key_counts import count_keys
-from spark_jobs.runtime.worker.task_input import COLUMNS, Columns, Place, Records, TaskInput
+from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
+from spark_jobs.runtime.worker.interleaving import without_task_header
+from spark_jobs.runtime.worker.task_input import (
+    COLUMNS,
+    ColumnInput,
+    RecordInput,
+    TaskInput,
+    count_keys,
+    split_by_task,
+)
 
 A, B = ("a", 2), ("b", 2)
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -22,52 +28,52 @@ def record(topic: str, offset: int, timestamp: int) -> InputRecord:
     return (topic, 2, offset, timestamp, b"k", b"v", ())
 
 
-def columns(records: Sequence[InputRecord], at_once: int = 2) -> Columns:
-    """Return `records` of one input partition as Spark gives them, `at_once` in an Arrow batch."""
+def columns(records: Sequence[InputRecord], at_once: int = 2) -> ColumnInput:
+    """Return `records` of one input partition as Arrow columns, `at_once` in a batch."""
     batches = []
     for first in range(0, len(records), at_once):
         fields = zip(*records[first : first + at_once], strict=True)
         arrays = [pa.array(list(field), kind) for field, kind in zip(fields, _KINDS, strict=True)]
         batches.append(pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS)))
-    return Columns(records[0][:2], batches)
+    return ColumnInput(records[0][:2], batches)
 
 
 BOTH = [record("a", 3, 50), record("b", 7, 40), record("a", 4, 30), record("b", 9, 45)]
 ONE = [record("a", 3, 50), record("a", 4, 30), record("a", 8, 45)]
 
 
-def test_a_position_is_after_the_last_record_and_a_time_the_largest() -> None:
-    assert Records(BOTH).reached() == ({A: 5, B: 10}, {A: 50, B: 45})
-    assert Records(BOTH[:1]).reached() == ({A: 4}, {A: 50})
-    assert Records([]).reached() == ({}, {})
+def test_progress_is_the_next_offset_and_the_largest_timestamp() -> None:
+    assert RecordInput(BOTH).progress() == ({A: 5, B: 10}, {A: 50, B: 45})
+    assert RecordInput(BOTH[:1]).progress() == ({A: 4}, {A: 50})
+    assert RecordInput([]).progress() == ({}, {})
 
 
-def test_records_below_the_committed_offsets_are_left_out() -> None:
-    def after(positions: dict[Place, int]) -> Sequence[InputRecord]:
-        return Records(BOTH).after(positions).records()
+def test_records_below_the_committed_offsets_are_skipped() -> None:
+    def starting_at(offsets: dict[TopicPartition, int]) -> Sequence[InputRecord]:
+        return RecordInput(BOTH).starting_at(offsets).records()
 
-    assert after({}) == BOTH
-    assert after({A: 3, B: 7}) == BOTH
-    assert after({A: 3, B: 8}) == [BOTH[0], BOTH[2], BOTH[3]]
-    assert after({A: 5, B: 10}) == []
-    assert Records([]).after({A: 5}).records() == []
+    assert starting_at({}) == BOTH
+    assert starting_at({A: 3, B: 7}) == BOTH
+    assert starting_at({A: 3, B: 8}) == [BOTH[0], BOTH[2], BOTH[3]]
+    assert starting_at({A: 5, B: 10}) == []
+    assert RecordInput([]).starting_at({A: 5}).records() == []
 
 
 @pytest.mark.parametrize("position", [0, 3, 4, 5, 8, 9])
-def test_columns_say_what_records_say(position: int) -> None:
-    found: TaskInput = columns(ONE).after({A: position})
-    expected = Records(ONE).after({A: position})
+def test_columns_and_records_give_the_same(position: int) -> None:
+    found: TaskInput = columns(ONE).starting_at({A: position})
+    expected = RecordInput(ONE).starting_at({A: position})
     assert len(found) == len(expected)
-    assert found.reached() == expected.reached()
+    assert found.progress() == expected.progress()
     assert found.records() == expected.records()
-    assert found.reached() == expected.reached(), "once its columns are gone"
+    assert found.progress() == expected.progress(), "after its columns are released"
     assert len(found) == len(expected)
 
 
-def test_single_fields_come_in_the_order_of_records() -> None:
+def test_tuples_of_fields_are_in_the_order_of_the_records() -> None:
     of = columns(ONE, at_once=2)
     assert list(of.tuples("offset", "time", ["x"] * 2)) == [(3, 50, "x"), (4, 30, "x"), (8, 45, "x")]
-    assert of.are_there
+    assert of.has_columns
 
 
 _RECORDS = st.lists(
@@ -96,7 +102,51 @@ def test_counts_per_key_equal_counting_record_by_record(records: list[InputRecor
             dropped += 1
             continue
         _, times, latest, _ = last.pop(key, (key, 0, -1, each))
-        last[key] = (key, times + 1, max(latest, each[3]), unmarked(each) if shares else each)
+        last[key] = (key, times + 1, max(latest, each[3]), without_task_header(each) if shares else each)
     assert found == KeyCounts(
         by_key=list(last.values()), dropped=dropped, latest=max(record[3] for record in records)
     )
+
+
+def batch(*rows: tuple[object, ...]) -> pa.RecordBatch:
+    kinds = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(list(column), kind)
+            for column, kind in zip(columns, (*kinds, pa.list_(header)), strict=True)
+        ],
+        names=list(COLUMNS),
+    )
+
+
+def test_rows_are_converted_to_records() -> None:
+    rows = batch(
+        ("in", 1, 5, 99, b"k", None, [{"key": "h", "value": b"x"}, {"key": "h", "value": None}]),
+        ("in", 1, 6, 98, None, b"v", None),
+        ("in", 1, 7, 97, b"k", b"v", []),
+    )
+    (partition, task), *more = split_by_task([rows], shuffled=False).items()
+    assert not more
+    assert partition == 1
+    assert task.input.records() == [
+        ("in", 1, 5, 99, b"k", None, (("h", b"x"), ("h", None))),
+        ("in", 1, 6, 98, None, b"v", ()),
+        ("in", 1, 7, 97, b"k", b"v", ()),
+    ]
+
+
+def test_shuffled_rows_are_sorted_and_ticks_go_to_their_tasks() -> None:
+    rows = batch(
+        ("b", 0, 1, 1, b"k", b"v", []),
+        ("a", 0, 2, 1, b"k", b"v", []),
+        (None, 2, None, None, None, None, None),
+        ("a", 0, 1, 1, b"k", b"v", None),
+    )
+    tasks = split_by_task([rows], shuffled=True)
+    assert [record[:3] for record in tasks[0].input.records()] == [("a", 0, 1), ("a", 0, 2), ("b", 0, 1)]
+    assert {record[6] for record in tasks[0].input.records()} == {()}
+    assert not tasks[0].tick
+    assert tasks[2].tick
+    assert tasks[2].input.records() == []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from spark_jobs.runtime.engine.key_counts import KeyCounts
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.key_counts import count_keys
 from spark_jobs.runtime.worker.local_state import MemoryState
+from spark_jobs.runtime.worker.task_input import count_keys
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns

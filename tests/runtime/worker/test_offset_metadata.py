@@ -1,0 +1,51 @@
+"""The metadata that is committed with offsets."""
+
+import base64
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.runtime.worker.offset_metadata import (
+    MAX_METADATA_BYTES,
+    OffsetMetadata,
+    decode,
+    latest_metadata,
+)
+
+NAMES = st.text(max_size=40).filter(lambda name: not name.startswith("headwater."))
+CLOCKS = st.dictionaries(NAMES, st.integers(-(2**63), 2**63 - 1), max_size=20)
+
+
+@given(version=st.integers(0, 2**62), clocks=CLOCKS, time=st.integers(-1, 2**62))
+def test_metadata_is_decoded_as_it_was_encoded(version: int, clocks: dict[str, int], time: int) -> None:
+    assert decode(OffsetMetadata(version, clocks).encode(time)) == OffsetMetadata(version, clocks)
+
+
+def test_layout_is_that_of_kafka_streams() -> None:
+    raw = base64.b64decode(OffsetMetadata(3, {"task": 17}).encode(1_700_000_000_000))
+    assert struct.unpack_from(">bqi", raw) == (2, 1_700_000_000_000, 2)
+    assert raw[13:17] == struct.pack(">i", 4)
+    assert raw[17:21] == b"task"
+    assert raw[21:29] == struct.pack(">q", 17)
+
+
+def test_many_clocks_are_compressed_to_fit() -> None:
+    clocks = {f"KSTREAM-AGGREGATE-{number:010}": 1_700_000_000_000 + number for number in range(200)}
+    text = OffsetMetadata(1, clocks).encode(0)
+    assert len(text) <= MAX_METADATA_BYTES
+    assert decode(text) == OffsetMetadata(1, clocks)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "AgAAAAAAAAAA", base64.b64encode(b"\x01" + bytes(8)).decode()]
+)
+def test_metadata_of_other_programs_is_ignored(text: str) -> None:
+    assert decode(text) is None
+
+
+def test_latest_metadata_is_that_of_the_last_batch() -> None:
+    texts = [OffsetMetadata(version).encode(0) for version in (3, 12, 7)]
+    assert latest_metadata(["", *texts]) == OffsetMetadata(12)
+    assert latest_metadata([""]) is None
