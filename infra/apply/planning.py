@@ -1,7 +1,7 @@
 """The plan of a stack: read the cluster once, compile the documents, plan, and collect all problems."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -40,8 +40,7 @@ def plan_stack(
         return Planned(None, (*settings.problems, *error.problems))
     elapsed_ms = round((time.monotonic() - started) * 1000)
     planned = plan(compiled, snapshot, state.records, settings.policy, elapsed_ms)
-    problems = planned.problems if settings.are_documents_complete else _without_removals(planned.problems)
-    return Planned(planned, (*settings.problems, *problems, *_unknown_replication(planned)))
+    return Planned(planned, (*settings.problems, *planned.problems, *_unknown_replication(planned)))
 
 
 def _unknown_replication(planned: Plan) -> Iterator[Problem]:
@@ -60,8 +59,3 @@ def _unknown_replication(planned: Plan) -> Iterator[Problem]:
                 fix="Set `replication.factor` in the application's config, or grant the user DescribeConfigs "
                 "on the cluster.",
             )
-
-
-def _without_removals(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Drop `ApplicationRemoved`: the document of that application may be an unreadable one."""
-    return tuple(problem for problem in problems if problem.code is not ProblemCode.APPLICATION_REMOVED)

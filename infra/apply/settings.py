@@ -58,8 +58,6 @@ class StackSettings:
     documents: tuple[TopologyDocument, ...]
     policy: PlanPolicy
     problems: tuple[Problem, ...] = ()
-    are_documents_complete: bool = True
-    """Whether all files could be read. If not, a missing application may be in an unreadable file."""
 
 
 def stack_settings(
@@ -87,9 +85,8 @@ def stack_settings(
     return StackSettings(
         connection=connection,
         documents=documents,
-        policy=policy,
+        policy=attrs.evolve(policy, are_documents_complete=not errors(loaded.problems)),
         problems=(*config.problems, *policy_problems, *loaded.problems, *map(_no_documents, empty)),
-        are_documents_complete=not errors(loaded.problems),
     )
 
 
@@ -147,26 +144,19 @@ def _no_documents(folder: Path) -> Problem:
 
 
 def _connection(config: StackConfig, environment: Mapping[str, str]) -> Connection | None:
-    configured = {variable: _text(config, key) for key, variable in _CONNECTION.items()}
+    texts = {key: text for key in _CONNECTION if (text := _text(config, key)) is not None}
     try:
         return Connection.from_environment(
-            {**environment, **{variable: text for variable, text in configured.items() if text is not None}}
+            {**environment, **{_CONNECTION[key]: text for key, text in texts.items()}},
+            names={_CONNECTION[key]: f"headwater:{key}" for key in texts},
         )
     except ProblemsError as error:
-        config.problems.extend(map(_with_key_names, error.problems))
+        config.problems.extend(error.problems)
         return None
 
 
 def _text(config: StackConfig, key: str) -> str | None:
     return (",".join(config.texts(key)) or None) if key in _LISTS else config.text(key)
-
-
-def _with_key_names(problem: Problem) -> Problem:
-    """Name the stack's keys instead of environment variables: `headwater:caCert` for `HEADWATER_CA_CERT`."""
-    summary, fix = problem.summary, problem.fix
-    for key, variable in _CONNECTION.items():
-        summary, fix = (text.replace(variable, f"headwater:{key}") for text in (summary, fix))
-    return attrs.evolve(problem, summary=summary, fix=fix)
 
 
 def _with_switches(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:

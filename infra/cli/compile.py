@@ -4,7 +4,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import attrs
 import click
 
 from infra.cli import cluster
@@ -12,8 +11,9 @@ from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems,
 from infra.cli.options import Count, cluster_options, files_argument, output_option, policies_option
 from infra.cli.policies import read_policies, violations, with_problems
 from infra.compiler import compile_documents
+from infra.model.callers import OFFLINE, PLAN
 from infra.model.compiled import CompiledApplication
-from infra.model.problems import ProblemCode, ProblemsError
+from infra.model.problems import ProblemsError
 from infra.model.topology import TopologyDocument
 from infra.observe.command_line import named_connection
 from infra.spec import load_documents
@@ -64,9 +64,8 @@ def compile_(
         counts = _counts(loaded.documents, bootstrap_server, command_config) | dict(given)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
-    compiled = compile_documents(loaded.documents, counts)
-    if bootstrap_server is None and command_config is None:
-        compiled = tuple(_asking_for_counts(application) for application in compiled)
+    is_offline = bootstrap_server is None and command_config is None
+    compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else PLAN)
     compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():
@@ -87,26 +86,6 @@ def _counts(
 ) -> dict[str, int]:
     connection = named_connection(bootstrap_server, command_config)
     return dict(cluster.read(documents, {}, connection).partitions) if connection else {}
-
-
-def _asking_for_counts(compiled: CompiledApplication) -> CompiledApplication:
-    """Without a cluster a topic does not lack; nobody said how many partitions it has."""
-    return attrs.evolve(
-        compiled,
-        problems=tuple(
-            attrs.evolve(
-                problem,
-                summary=f"The partition count of source topic {problem.topic} is not known.",
-                expected="a number of partitions",
-                found="none",
-                why="The partition counts of the internal topics follow the source topics.",
-                fix=f"Say `--partitions {problem.topic}=N`, or name a cluster by `--bootstrap-server`.",
-            )
-            if problem.code is ProblemCode.MISSING_SOURCE_TOPIC and problem.topic is not None
-            else problem
-            for problem in compiled.problems
-        ),
-    )
 
 
 def _rendered(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:

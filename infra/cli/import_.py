@@ -220,7 +220,7 @@ def _completed(
         loaded, counts = load_text(imported.document(), file), snapshot.partitions
     compiled = compile_documents(loaded.documents, counts)
     problems = (*loaded.problems, *(problem for each in compiled for problem in each.problems))
-    return imported, tuple(_asking(p) for p in problems if connection or p.code not in _NEED_A_CLUSTER)
+    return imported, tuple(p for p in problems if connection or p.code not in _NEED_A_CLUSTER)
 
 
 def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSnapshot) -> Imported:
@@ -244,11 +244,3 @@ def _questions(problems: Sequence[Problem]) -> list[str]:
         for problem in errors(problems)
         if problem.code is ProblemCode.MISSING_DETAIL
     ]
-
-
-def _asking(problem: Problem) -> Problem:
-    """Name the option that answers a question; a doubt (a warning) no option removes."""
-    if problem.code is not ProblemCode.MISSING_DETAIL or problem.node is None or not errors([problem]):
-        return problem
-    option = f" Or import with `--store {problem.node}=KIND,retention=DURATION`."
-    return attrs.evolve(problem, fix=problem.fix + option)

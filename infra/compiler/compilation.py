@@ -7,9 +7,10 @@ import attrs
 from infra.compiler.assignor_counts import TopicGraph
 from infra.compiler.streams_config import StreamsConfig
 from infra.compiler.topic_groups import Naming, Sources, TopicGroup
+from infra.model.callers import PLAN, Caller
 from infra.model.nodes import NodeTopology, RepartitionTopic
 from infra.model.problems import Problem
-from infra.model.topology import Application, Sink
+from infra.model.topology import Application
 
 NO_SOURCES = Sources({})
 EMPTY_TOPIC_GRAPH = TopicGraph.of((), {})
@@ -21,6 +22,7 @@ class Compilation:
 
     `partitions` are the counts of the cluster's topics, `counts` those of all topics that the application
     reads (repartition topics included) as far as they are decided, `tasks` those of the sub-topologies.
+    `following` are managed sink topics of any document that take the count of their writers.
     """
 
     application: Application
@@ -28,7 +30,8 @@ class Compilation:
     topology: NodeTopology
     naming: Naming
     partitions: Mapping[str, int]
-    managed: tuple[Sink, ...] = ()
+    following: frozenset[str] = frozenset()
+    caller: Caller = PLAN
     sources: Sources = NO_SOURCES
     groups: tuple[TopicGroup, ...] = ()
     copartitioned: tuple[frozenset[str], ...] = ()

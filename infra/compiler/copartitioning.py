@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from infra.compiler.broker_counts import status_text
 from infra.compiler.java.collections import copy_order, set_hash, string_set_order
 from infra.compiler.topic_groups import Naming, Sources
 from infra.model.nodes import NodeTopology, RepartitionTopic, SourceNode
@@ -75,13 +76,15 @@ def enforce(
     repartition: Mapping[str, RepartitionTopic],
     *,
     explicit_count: int | None = None,
+    by_broker: bool = False,
 ) -> EnforcedCounts:
     """Set the repartition topics of each group, in order, to one count.
 
     It is that of the group's external topics, else the fixed one, else the largest.
 
     Groups with an undecided member are left alone. With `explicit_count` (the streams protocol's known fault)
-    groups of repartition topics only take this count instead, whether it is theirs or not.
+    groups of repartition topics only take this count instead, whether it is theirs or not. `by_broker`: the
+    group coordinator decides (KIP-1071), so the problems say how a broker refuses.
     """
     decided = dict(counts)
     problems: list[Problem] = []
@@ -96,7 +99,7 @@ def enforce(
         }
         if external:
             if len(set(external.values())) > 1:
-                problems.append(not_copartitioned(external))
+                problems.append(not_copartitioned(external, by_broker=by_broker))
                 continue
             wanted = next(iter(external.values()))
         elif explicit_count is not None:
@@ -104,13 +107,14 @@ def enforce(
         elif fixed:
             if len(set(fixed.values())) > 1:
                 # all of them explicit: the build refuses that already
-                problems += [] if len(fixed) == len(group) else [_explicit_counts_differ(fixed, repartition)]
+                if len(fixed) != len(group):
+                    problems.append(_explicit_counts_differ(fixed, repartition, by_broker=by_broker))
                 continue
             wanted = next(iter(fixed.values()))
         else:
             wanted = max((decided[topic] for topic in group), default=0)
         problems += [
-            _explicit_count_mismatch(t, c, wanted, external, repartition)
+            _explicit_count_mismatch(t, c, wanted, external, repartition, by_broker=by_broker)
             for t, c in fixed.items()
             if c != wanted
         ]
@@ -118,15 +122,18 @@ def enforce(
     return EnforcedCounts(decided, tuple(problems))
 
 
-def not_copartitioned(external: Mapping[str, int]) -> Problem:
-    """Source topics of one group with different counts, as the assignor refuses them."""
+def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -> Problem:
+    """Source topics of one group with different counts, as the assignor or the broker refuses them."""
     return Problem(
         code=ProblemCode.NOT_COPARTITIONED,
         summary=f"Source topics that are joined have different partition counts: {listed(external)}.",
         topic=next(iter(external)),
         expected="equal partition counts",
         found=listed(external),
-        why='Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application stops.',
+        why=status_text(ProblemCode.NOT_COPARTITIONED)
+        if by_broker
+        else 'Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application '
+        "stops.",
         fix=(
             "Expand the smaller topics to the largest count (keys then move between partitions), or put "
             "repartition() before the join."
@@ -170,7 +177,9 @@ def listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{topic}={count}" for topic, count in counts.items())
 
 
-def _explicit_counts_differ(fixed: Mapping[str, int], repartition: Mapping[str, RepartitionTopic]) -> Problem:
+def _explicit_counts_differ(
+    fixed: Mapping[str, int], repartition: Mapping[str, RepartitionTopic], *, by_broker: bool
+) -> Problem:
     first = next(iter(fixed))
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
@@ -181,11 +190,10 @@ def _explicit_counts_differ(fixed: Mapping[str, int], repartition: Mapping[str, 
         topic=first,
         expected="equal explicit counts",
         found=listed(fixed),
-        why=(
-            'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
-            'partitions") and '
-            "the application stops."
-        ),
+        why=status_text(ProblemCode.CONFLICTING_PARTITIONS)
+        if by_broker
+        else 'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
+        'partitions") and the application stops.',
         fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
         location=repartition[first].at,
     )
@@ -197,6 +205,8 @@ def _explicit_count_mismatch(
     wanted: int,
     external: Mapping[str, int],
     repartition: Mapping[str, RepartitionTopic],
+    *,
+    by_broker: bool,
 ) -> Problem:
     against = listed(external) or f"{wanted} partitions of the topics it is joined with"
     return Problem(
@@ -208,10 +218,10 @@ def _explicit_count_mismatch(
         topic=topic,
         expected=str(wanted),
         found=str(count),
-        why=(
-            "Kafka Streams throws TopologyException (the count of the repartition topic does not match) and "
-            "the application stops."
-        ),
+        why=status_text(ProblemCode.CONFLICTING_PARTITIONS)
+        if by_broker
+        else "Kafka Streams throws TopologyException (the count of the repartition topic does not match) and "
+        "the application stops.",
         fix=f"Set `partitions` of the repartition() call to {wanted}, or leave it out.",
         location=repartition[topic].at,
     )

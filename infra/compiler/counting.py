@@ -15,7 +15,6 @@ from infra.compiler.broker_counts import (
     client_errors,
     count_by_broker,
     explicit_counts_conflict,
-    status_text,
     undersized_source_changelogs,
 )
 from infra.compiler.compilation import Compilation, tasks_of
@@ -142,10 +141,13 @@ def _by_broker(compilation: Compilation) -> EnforcedCounts:
         count_in_dependency_order(topic_graph) if topic_graph.missing else count_by_broker(topic_graph, order)
     )
     enforced = enforce(
-        compilation.copartitioned, counts, compilation.repartition, explicit_count=explicit_count
+        compilation.copartitioned,
+        counts,
+        compilation.repartition,
+        explicit_count=explicit_count,
+        by_broker=True,
     )
-    answered = [attrs.evolve(problem, why=status_text(problem.code)) for problem in enforced.problems]
     outgrown = undersized_source_changelogs(
         topic_graph.groups, enforced.counts, tasks_of(topic_graph.groups, enforced.counts)
     )
-    return EnforcedCounts(enforced.counts, (*refusals, *clash, *answered, *outgrown))
+    return EnforcedCounts(enforced.counts, (*refusals, *clash, *enforced.problems, *outgrown))

@@ -1,26 +1,28 @@
 """PURE. Several applications at once: a managed sink of one may be the source of another (or of itself)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
 from infra.compiler.pipeline import build_nodes, compile_nodes
+from infra.model.callers import PLAN, Caller
 from infra.model.compiled import CompiledApplication
-from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 
 
-def compile_document(document: TopologyDocument, partitions: Mapping[str, int]) -> CompiledApplication:
+def compile_document(
+    document: TopologyDocument, partitions: Mapping[str, int], caller: Caller = PLAN
+) -> CompiledApplication:
     """Compile one document alone. `partitions`: topic → partition count of the cluster's topics.
 
     Never raises for a topology that Kafka Streams would refuse: `problems` of the result says what is wrong.
     """
-    return compile_documents([document], partitions)[0]
+    return compile_documents([document], partitions, caller)[0]
 
 
 def compile_documents(
-    documents: Iterable[TopologyDocument], partitions: Mapping[str, int]
+    documents: Iterable[TopologyDocument], partitions: Mapping[str, int], caller: Caller = PLAN
 ) -> tuple[CompiledApplication, ...]:
     """Compile all, in the given order. Sources that are a managed sink of one of them take the count it gets.
 
@@ -29,31 +31,37 @@ def compile_documents(
     documents = tuple(documents)
     topologies = [build_nodes(document) for document in documents]
     owners = {sink.topic: index for index, document in enumerate(documents) for sink in document.sinks}
-    following = {sink.topic for document in documents for sink in document.sinks if sink.partitions is None}
+    following = frozenset(
+        sink.topic for document in documents for sink in document.sinks if sink.partitions is None
+    )
     known = {topic: count for topic, count in partitions.items() if topic not in following}
     for document in documents:
         for sink in document.sinks:
             if sink.partitions is not None:
                 known[sink.topic] = max(sink.partitions, partitions.get(sink.topic, 0))
-    compiled = _until_stable(documents, topologies, known, partitions)
-    waiting = {topic for topic in following if _count(compiled[owners[topic]], topic) is None}
-    return tuple(_explain(application, waiting, owners, compiled) for application in compiled)
+
+    def compile_(index: int) -> CompiledApplication:
+        return compile_nodes(documents[index], topologies[index], known, following=following, caller=caller)
+
+    compiled = _until_stable(documents, compile_, known, partitions)
+    unsized = {topic for topic in following if _count(compiled[owners[topic]], topic) is None}
+    return tuple(_with_unsized(application, unsized, owners, compiled) for application in compiled)
 
 
 def _until_stable(
     documents: Sequence[TopologyDocument],
-    topologies: Sequence[NodeTopology],
+    compile_: Callable[[int], CompiledApplication],
     known: dict[str, int],
     partitions: Mapping[str, int],
 ) -> list[CompiledApplication]:
-    """Compile, learn the counts of following sinks, compile again what reads them, a sink a round."""
+    """Compile, add counts of following sinks to `known`, compile their readers again, a sink a round."""
     stale = set(range(len(documents)))
     compiled: dict[int, CompiledApplication] = {}
     rounds = 1 + 2 * sum(len(document.sinks) for document in documents)
     while stale and rounds:
         rounds -= 1
         for index in sorted(stale):
-            compiled[index] = compile_nodes(documents[index], topologies[index], known)
+            compiled[index] = compile_(index)
         learned = {
             sink.topic: max(sink.partitions, partitions.get(sink.topic, 0))
             for index in stale
@@ -75,23 +83,19 @@ def _count(application: CompiledApplication, topic: str) -> int | None:
     return next((sink.partitions for sink in application.sinks if sink.topic == topic), None)
 
 
-def _explain(
+def _with_unsized(
     application: CompiledApplication,
-    waiting: set[str],
+    unsized: set[str],
     owners: Mapping[str, int],
     compiled: Sequence[CompiledApplication],
 ) -> CompiledApplication:
-    """Say why sources that another application will create have no count, instead of calling them missing."""
-    unsized = [topic for topic in application.missing_sources if topic in waiting]
-    if not unsized:
-        return application
-    told = [
-        problem
-        for problem in application.problems
-        if not (problem.code is ProblemCode.MISSING_SOURCE_TOPIC and problem.topic in waiting)
-    ]
-    told += [_unsized(topic, application, owners, compiled, waiting) for topic in unsized]
-    return attrs.evolve(application, problems=tuple(told))
+    """Add why sources that an application of the run will create have no count. They are not missing."""
+    problems = tuple(
+        _unsized(topic, application, owners, compiled, unsized)
+        for topic in application.missing_sources
+        if topic in unsized
+    )
+    return attrs.evolve(application, problems=(*application.problems, *problems)) if problems else application
 
 
 def _unsized(
@@ -99,9 +103,9 @@ def _unsized(
     application: CompiledApplication,
     owners: Mapping[str, int],
     compiled: Sequence[CompiledApplication],
-    waiting: set[str],
+    unsized: set[str],
 ) -> Problem:
-    path = _cycle(topic, owners, compiled, waiting)
+    path = _cycle(topic, owners, compiled, unsized)
     owner = compiled[owners[topic]].application.id
     if path:
         return Problem(
@@ -132,14 +136,14 @@ def _unsized(
 
 
 def _cycle(
-    topic: str, owners: Mapping[str, int], compiled: Sequence[CompiledApplication], waiting: set[str]
+    topic: str, owners: Mapping[str, int], compiled: Sequence[CompiledApplication], unsized: set[str]
 ) -> list[str]:
-    """The way from `topic` over what its writers wait for back to itself; empty if there is none."""
+    """The way from `topic` over what its writers depend on, back to itself; empty if there is none."""
     came_from: dict[str, str] = {}
     frontier = [topic]
     while frontier:
         current = frontier.pop()
-        for needed in _needs(current, compiled[owners[current]]) & waiting:
+        for needed in _needs(current, compiled[owners[current]]) & unsized:
             if needed == topic:
                 return _path(topic, current, came_from)
             if needed not in came_from:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import attrs
-
+from infra.compiler.source_problems import missing_topic
 from infra.compiler.streams_config import StreamsConfig
 from infra.compiler.topic_configs import changelog_config, repartition_config
+from infra.model.callers import PLAN, Caller
 from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from infra.model.nodes import ChangelogKind, StateStore
 from infra.model.observed import ObservedTopology, Unknown
@@ -20,7 +20,13 @@ _SUFFIXES = {
 _PLAIN_STORE = StateStore("", ChangelogKind.KEY_VALUE)
 
 
-def compile_observed(document: TopologyDocument, partitions: Mapping[str, int]) -> CompiledApplication:
+def compile_observed(
+    document: TopologyDocument,
+    partitions: Mapping[str, int],
+    *,
+    following: frozenset[str] = frozenset(),
+    caller: Caller = PLAN,
+) -> CompiledApplication:
     """Return exactly the observed topics. `partitions`: topic → count on the cluster, empty = not asked.
 
     Counts never follow anything: where a source has another count than it had, that is an error, for nobody
@@ -39,11 +45,15 @@ def compile_observed(document: TopologyDocument, partitions: Mapping[str, int]) 
         missing_sources=missing,
         sinks=document.sinks,
         problems=tuple(
-            attrs.evolve(problem, application=application.id)
+            problem.located(application=application.id)
             for problem in (
                 *config.problems,
                 *open_questions(application, observed, is_growing=config.autoscaling),
-                *(_missing(topic, observed.locations.get(topic, observed.at)) for topic in missing),
+                *(
+                    _missing(topic, observed.locations.get(topic, observed.at), caller)
+                    for topic in missing
+                    if topic not in following
+                ),
                 *_changed(observed, partitions),
                 *_without_effect(application),
                 *_undecided(document.sinks, observed.at),
@@ -117,13 +127,10 @@ def _topics(observed: ObservedTopology, prefix: str) -> Iterator[InternalTopic]:
         )
 
 
-def _missing(topic: str, at: Location) -> Problem:
-    return Problem(
-        code=ProblemCode.MISSING_SOURCE_TOPIC,
-        summary=f"Source topic {topic} does not exist.",
-        topic=topic,
-        expected="an existing topic",
-        found="no such topic",
+def _missing(topic: str, at: Location, caller: Caller) -> Problem:
+    return missing_topic(
+        topic,
+        caller,
         why="The application read it when it was observed, and stops without it.",
         fix="Create the topic. If the application no longer reads it, remove it from `observed.sources`.",
         location=at,

@@ -17,6 +17,7 @@ from infra.compiler.source_problems import check_sources, missing_topics, with_l
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
+from infra.model.callers import PLAN, Caller
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.topology import TopologyDocument
@@ -65,11 +66,19 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
 
 
 def compile_nodes(
-    document: TopologyDocument, topology: NodeTopology, partitions: Mapping[str, int]
+    document: TopologyDocument,
+    topology: NodeTopology,
+    partitions: Mapping[str, int],
+    *,
+    following: frozenset[str] = frozenset(),
+    caller: Caller = PLAN,
 ) -> CompiledApplication:
-    """Run the passes over the node topology of `document`. `partitions`: topic → count on the cluster."""
+    """Run the passes over the node topology of `document`. `partitions`: topic → count on the cluster.
+
+    No problem is made for a missing source among `following`, managed sink topics of any document.
+    """
     if document.observed is not None:
-        return compile_observed(document, partitions)
+        return compile_observed(document, partitions, following=following, caller=caller)
     application = document.application
     config = StreamsConfig.of(application)
     compilation = Compilation(
@@ -78,6 +87,8 @@ def compile_nodes(
         topology=topology,
         naming=Naming.of(topology, config.topic_prefix or application.id),
         partitions=partitions,
+        following=following,
+        caller=caller,
         problems=(*config.problems, *topology.problems),
     )
     for run in PASSES:

@@ -23,6 +23,15 @@ _TAKES_OVER = (
     "A changed topology shifts generated indices. Kafka Streams takes the topic that another operator used "
     "until now, with what that one stored: wrong results, or records that cannot be read."
 )
+_FIX = (
+    "Name the operator or store (`name`, `materialized`), or undo the change that shifted the index. To "
+    "continue without the old state, reset the application."
+)
+_REFUSED_FIX = (
+    "Name the operator or store (`name`, `materialized`) as the topic was called, or undo the change that "
+    "shifted the index. To continue without the data of the old topics, stop the application and set "
+    "`setup.reinitialize: true` for one `pulumi up`."
+)
 _INDEX = re.compile(r"\d{10}")
 
 
@@ -64,8 +73,13 @@ def _moved(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumbering
             yield Renumbering(gone[shape][before], come[shape][after])
 
 
-def renumbering_problems(recorded: Mapping[str, str], compiled: CompiledApplication) -> tuple[Problem, ...]:
-    """A RENUMBERED warning for each pair. `recorded`: generated topic at the last setup → its origin."""
+def renumbering_problems(
+    recorded: Mapping[str, str], compiled: CompiledApplication, *, is_refused: bool = False
+) -> tuple[Problem, ...]:
+    """A RENUMBERED problem for each pair. `recorded`: generated topic at the last setup → its origin.
+
+    `is_refused`: the loss of an internal topic is an error, not a warning (`internal.topics.setup: manual`).
+    """
     topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
     return tuple(
         Problem(
@@ -77,12 +91,9 @@ def renumbering_problems(recorded: Mapping[str, str], compiled: CompiledApplicat
             expected=pair.old,
             found=pair.new,
             why=_TAKES_OVER if pair.new in recorded else _STARTS_EMPTY,
-            fix=(
-                "Name the operator or store (`name`, `materialized`), or undo what shifted the index. To go "
-                "on with lost state, reset the application."
-            ),
+            fix=_REFUSED_FIX if is_refused else _FIX,
             location=topics[pair.new].at,
-            severity=Severity.WARNING,
+            severity=Severity.ERROR if is_refused else Severity.WARNING,
         )
         for pair in renumberings(recorded, origins(compiled))
     )

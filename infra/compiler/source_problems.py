@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-import attrs
-
 from infra.compiler.broker_counts import status_text
 from infra.compiler.compilation import Compilation
 from infra.compiler.topic_groups import TopicGroup
+from infra.model.callers import Caller
 from infra.model.nodes import SourceNode
 from infra.model.problems import Location, Problem, ProblemCode, errors
 from infra.model.topology import Protocol
@@ -33,11 +32,10 @@ def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tup
     for problem in dict.fromkeys(problems):
         reader = readers.get(problem.topic or "")
         found.append(
-            attrs.evolve(
-                problem,
+            problem.located(
                 application=application.id,
-                node=problem.node or (reader.name if reader else None),
-                location=problem.location or (reader.at if reader else None) or application.at,
+                node=reader.name if reader else None,
+                location=(reader.at if reader else None) or application.at,
             )
         )
     return tuple(found)
@@ -68,16 +66,29 @@ def _missing(compilation: Compilation) -> list[Problem]:
         if by_broker
         else "Every instance throws MissingSourceTopicException; no internal topic is created."
     )
-    readers = _readers(compilation)
-    return [
-        _missing_topic(topic, readers.get(topic), why) for topic in sorted(compilation.topic_graph.missing)
-    ]
+    return _missing_topics(compilation, sorted(compilation.topic_graph.missing), why)
 
 
 def _missing_global(compilation: Compilation) -> list[Problem]:
-    readers = _readers(compilation)
     why = "Kafka Streams throws StreamsException in start(): the global store's topic has no partitions."
-    return [_missing_topic(topic, readers.get(topic), why) for topic in sorted(_absent_global(compilation))]
+    return _missing_topics(compilation, sorted(_absent_global(compilation)), why)
+
+
+def _missing_topics(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
+    readers = _readers(compilation)
+    return [
+        missing_topic(
+            topic,
+            compilation.caller,
+            why=why,
+            fix="Create the topic before the application is set up, or correct its name.",
+            node=reader.name if reader else None,
+            location=reader.at if reader else None,
+        )
+        for topic in topics
+        if topic not in compilation.following
+        for reader in (readers.get(topic),)
+    ]
 
 
 def _absent_global(compilation: Compilation) -> list[str]:
@@ -99,17 +110,46 @@ def _readers(compilation: Compilation) -> dict[str, SourceNode]:
     }
 
 
-def _missing_topic(topic: str, reader: SourceNode | None, why: str) -> Problem:
+def missing_topic(
+    topic: str,
+    caller: Caller,
+    *,
+    why: str,
+    fix: str,
+    application: str | None = None,
+    node: str | None = None,
+    location: Location | None = None,
+) -> Problem:
+    """Return the problem of a source topic without a partition count, in the words that suit `caller`.
+
+    `why` and `fix` are for callers that read a cluster: without one, only the count is unknown.
+    """
+    if caller.reads_cluster:
+        summary, expected, found = (
+            f"Source topic {topic} does not exist.",
+            "an existing topic",
+            "no such topic",
+        )
+        fix += caller.describe_hint
+    else:
+        summary, expected, found = (
+            f"The partition count of source topic {topic} is not known.",
+            "a number of partitions",
+            "none",
+        )
+        why = "The partition counts of the internal topics follow the source topics."
+        fix = f"Set `--partitions {topic}=N`, or name a cluster with `--bootstrap-server`."
     return Problem(
         code=ProblemCode.MISSING_SOURCE_TOPIC,
-        summary=f"Source topic {topic} does not exist.",
+        summary=summary,
+        application=application,
         topic=topic,
-        node=reader.name if reader else None,
-        expected="an existing topic",
-        found="no such topic",
+        node=node,
+        expected=expected,
+        found=found,
         why=why,
-        fix="Create the topic before the application is set up, or correct its name.",
-        location=reader.at if reader else None,
+        fix=fix,
+        location=location,
     )
 
 

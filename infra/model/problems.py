@@ -19,7 +19,7 @@ class Severity(Enum):
 
 
 class ProblemCode(StrEnum):
-    """The closed vocabulary of problems. `docs/problems.md` explains each; a test holds the two together."""
+    """The closed vocabulary of problems. `docs/problems.md` explains each; a test compares the two."""
 
     # the document cannot be read or does not fit the schema
     UNREADABLE_DOCUMENT = "UnreadableDocument"
@@ -45,7 +45,7 @@ class ProblemCode(StrEnum):
     CONFLICTING_PARTITIONS = "ConflictingPartitions"
     FOLLOW_CYCLE = "FollowCycle"
 
-    # the plan (design section 5)
+    # the plan
     INTERNAL_TOPICS_ALREADY_SETUP = "InternalTopicsAlreadySetup"
     MISSING_INTERNAL_TOPICS = "MissingInternalTopics"
     MISCONFIGURED_INTERNAL_TOPIC = "MisconfiguredInternalTopic"
@@ -117,6 +117,21 @@ class Problem:
     fix: str = ""
     location: Location | None = None
     severity: Severity = Severity.ERROR
+
+    def located(
+        self, *, application: str | None = None, node: str | None = None, location: Location | None = None
+    ) -> "Problem":
+        """Return the problem with this application, node and location where it has none of its own.
+
+        Code that finds a problem deep in a topology does not know them. Nothing else of a problem changes
+        after it was created: a rule gets the `Caller` that its texts depend on.
+        """
+        return attrs.evolve(
+            self,
+            application=self.application or application,
+            node=self.node or node,
+            location=self.location or location,
+        )
 
 
 class ProblemsError(Exception):

@@ -27,12 +27,13 @@ class RecordedTopic:
 class SetupRecord:
     """One application's record.
 
-    `initial_processors` is what linear hashing starts from (KIP-287): never changed later.
+    `initial_processors` is what linear hashing starts from (KIP-287); once known it never changes, 0 = not
+    known yet.
     """
 
     application_id: str
     topics: Mapping[str, RecordedTopic]
-    initial_processors: int
+    initial_processors: int = 0
     generated: frozenset[str] = frozenset()
     """Names that carried a generated index when recorded (for the renumbering hint)."""
     origins: Mapping[str, str] = attrs.field(factory=dict)

@@ -9,7 +9,7 @@ from infra.model.problems import ProblemsError
 from infra.observe import client_settings, java_settings
 from infra.observe.connection_checks import connection_problems
 from infra.observe.connection_settings import ConnectionSettings
-from infra.observe.environment import environment_fields
+from infra.observe.environment import NO_NAMES, environment_fields
 from infra.observe.java_properties import properties_fields
 
 
@@ -37,9 +37,14 @@ class Connection(ConnectionSettings):
         return client_settings.provider(self.checked())
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "Connection":
-        """Read `HEADWATER_*` variables, else `KAFKA_*` ones (see `environment`); raises `ProblemsError`."""
-        return cls(**environment_fields(environment)).checked()
+    def from_environment(
+        cls, environment: Mapping[str, str], names: Mapping[str, str] = NO_NAMES
+    ) -> "Connection":
+        """Read `HEADWATER_*` variables, else `KAFKA_*` ones (see `environment`); raises `ProblemsError`.
+
+        `names`: variable → how problems name it, for values that the user set as something else.
+        """
+        return cls(**environment_fields(environment, names)).checked()
 
     @classmethod
     def from_properties(cls, text: str) -> "Connection":

@@ -36,8 +36,8 @@ def _addresses(connection: ConnectionSettings) -> Iterator[Problem]:
             "No Kafka broker is named.",
             expected="bootstrap servers, host:port",
             found="none",
-            fix="Name the brokers by HEADWATER_BOOTSTRAP_SERVERS, or on the command line by "
-            "`--bootstrap-server`.",
+            fix="Set HEADWATER_BOOTSTRAP_SERVERS, `headwater:bootstrapServers` in a stack, or "
+            "`--bootstrap-server` on the command line.",
         )
     for address in connection.bootstrap_servers:
         match = _ADDRESS.fullmatch(address)

@@ -12,6 +12,7 @@ from infra.model.problems import Problem, ProblemsError
 from infra.observe.connection_checks import setting_problem
 from infra.observe.msk_iam import broker_region
 
+NO_NAMES: Mapping[str, str] = {}
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("", "0", "false", "no", "off")
 _MECHANISMS = {
@@ -21,9 +22,12 @@ _MECHANISMS = {
 }
 
 
-def environment_fields(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of `Connection`; raises `ProblemsError` for values that cannot be read."""
-    variables = _Variables(environment)
+def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] = NO_NAMES) -> dict[str, Any]:
+    """Return the fields of `Connection`; raises `ProblemsError` for values that cannot be read.
+
+    `names`: variable → how problems name it.
+    """
+    variables = _Variables(environment, names)
     mechanism = variables.text("SASL_MECHANISM")
     if mechanism is None and variables.text("SASL_USERNAME") is not None:
         mechanism = "PLAIN"
@@ -88,13 +92,18 @@ def _protocol(*, tls: bool | None, certificates: bool, sasl: str | None) -> str:
 class _Variables:
     """Typed access that collects what cannot be read."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], names: Mapping[str, str]) -> None:
         self._environment = environment
+        self._names = names
         self.problems: list[Problem] = []
 
     def name(self, setting: str) -> str:
         own = f"HEADWATER_{setting}"
         return own if self._environment.get(own) else f"KAFKA_{setting}"
+
+    def shown(self, setting: str) -> str:
+        name = self.name(setting)
+        return self._names.get(name, name)
 
     def text(self, setting: str) -> str | None:
         return self._environment.get(self.name(setting)) or None
@@ -108,7 +117,7 @@ class _Variables:
         if value is None:
             return None
         try:
-            return pem_text(value, self.name(setting))
+            return pem_text(value, self.shown(setting))
         except ProblemsError as error:
             self.problems += error.problems
             return None
@@ -120,10 +129,10 @@ class _Variables:
         if value.lower() not in (*_TRUE, *_FALSE):
             self.problems.append(
                 setting_problem(
-                    f"{self.name(setting)} is neither true nor false.",
+                    f"{self.shown(setting)} is neither true nor false.",
                     expected="true or false",
                     found=value,
-                    fix=f"Correct {self.name(setting)}.",
+                    fix=f"Correct {self.shown(setting)}.",
                 )
             )
         return value.lower() in _TRUE

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from infra.model.callers import PLAN, Caller
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem
@@ -13,12 +14,12 @@ from infra.planner.acls.action import AclAction
 from infra.planner.acls.decide import acl_actions, acls_after
 from infra.planner.acls.running import revoked_while_running
 from infra.planner.actions import ActionKind, TopicAction
+from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, RUN_RULES
 from infra.planner.run import Run
-from infra.planner.situation import Situation
 from infra.planner.topic_actions import topic_actions
 from infra.planner.waves import waves
 from infra.planner.wording import counted
@@ -30,23 +31,31 @@ def plan(
     records: Mapping[str, SetupRecord],
     policy: PlanPolicy,
     elapsed_ms: int = 0,
+    *,
+    caller: Caller = PLAN,
 ) -> Plan:
-    """Decide what a run does; finds all problems, raises none.
+    """Decide what a run does to the cluster. Collects every problem and raises none.
 
-    `records` is application id → recorded setup. `elapsed_ms` is the time that loading and reading have taken
-    so far.
+    Args:
+        compiled: every application of the run, compiled with the counts of `snapshot`.
+        snapshot: the cluster, with the topics and groups of `snapshot_request`.
+        records: application id → setup record of the last finished run.
+        policy: what holds for the whole stack.
+        elapsed_ms: milliseconds that loading and reading have taken so far, checked against `setup.timeout`.
+        caller: who plans; the texts of the problems depend on it.
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
     active = tuple(
-        Situation(
-            application,
+        ActiveApplication.of(
+            each,
             snapshot,
-            records.get(application.application.id),
-            records.get(application.application.renamed_from or ""),
-            elapsed_ms,
+            records.get(each.application.id),
+            predecessor=records.get(each.application.renamed_from or ""),
+            elapsed_ms=elapsed_ms,
+            caller=caller,
         )
-        for application in ordered
-        if application.application.lifecycle is Lifecycle.ACTIVE
+        for each in ordered
+        if each.application.lifecycle is Lifecycle.ACTIVE
     )
     actions = _in_waves(active)
     run = Run(
@@ -64,11 +73,11 @@ def plan(
     )
 
 
-def _in_waves(active: Sequence[Situation]) -> list[tuple[TopicAction, ...]]:
+def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ...]]:
     """Each application's actions, additions of partitions numbered across all applications."""
-    actions = [topic_actions(situation) for situation in active]
+    actions = [topic_actions(application) for application in active]
     growing = {action.name for part in actions for action in part if action.added_partitions}
-    numbers = waves((situation.compiled for situation in active), growing)
+    numbers = waves((application.compiled for application in active), growing)
     return [
         tuple(
             sorted(
@@ -81,16 +90,16 @@ def _in_waves(active: Sequence[Situation]) -> list[tuple[TopicAction, ...]]:
 
 
 def _active_plans(
-    active: Sequence[Situation], actions: Sequence[tuple[TopicAction, ...]]
+    active: Sequence[ActiveApplication], actions: Sequence[tuple[TopicAction, ...]]
 ) -> Iterator[ApplicationPlan]:
-    for situation, part in zip(active, actions, strict=True):
+    for application, part in zip(active, actions, strict=True):
         yield ApplicationPlan(
-            application_id=situation.id,
-            compiled=situation.compiled,
+            application_id=application.id,
+            compiled=application.compiled,
             actions=part,
-            record=record_after(situation, part),
-            recorded=situation.record,
-            notes=tuple(_notes(situation, part)),
+            record=record_after(application, part),
+            recorded=application.record,
+            notes=tuple(_notes(application, part)),
         )
 
 
@@ -99,9 +108,9 @@ def _with_acls(part: ApplicationPlan, actions: tuple[AclAction, ...]) -> Applica
     return attrs.evolve(part, acls=actions, record=record)
 
 
-def _notes(situation: Situation, actions: Sequence[TopicAction]) -> Iterator[str]:
-    if situation.record is None:
-        yield f"first set-up ({situation.config.setup_mode.value})"
+def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
+    if application.record is None:
+        yield f"first set-up ({application.config.setup_mode.value})"
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
         yield f"{counted(adopted, 'topic')} that Headwater did not create: taken over"
@@ -120,8 +129,8 @@ def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
 def _problems(run: Run) -> Iterator[Problem]:
     for rule in RUN_RULES:
         yield from rule(run)
-    for situation in run.active:
-        for problem in situation.compiled.problems:
-            yield attrs.evolve(problem, application=problem.application or situation.id)
+    for application in run.active:
+        for problem in application.compiled.problems:
+            yield problem.located(application=application.id)
         for application_rule in APPLICATION_RULES:
-            yield from application_rule(situation)
+            yield from application_rule(application)

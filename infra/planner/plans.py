@@ -19,6 +19,8 @@ class PlanPolicy:
     cluster_id: str | None = None
     """The cluster that this stack belongs to; another one is an error."""
     policies: tuple[Policy, ...] = ()
+    are_documents_complete: bool = True
+    """Whether every document could be read. If not, one that is missing may be one that is broken."""
 
 
 @attrs.frozen

@@ -6,42 +6,42 @@ from infra.compiler.renumbering import origins
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Sink
 from infra.planner.actions import ActionKind, TopicAction
-from infra.planner.situation import Situation
+from infra.planner.application import ActiveApplication
 
 
-def record_after(situation: Situation, actions: Iterable[TopicAction]) -> SetupRecord:
+def record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
     """Return the record to write. Ids of topics that the run creates are empty until they are looked up."""
-    before = situation.record or situation.predecessor
+    before = application.record or application.predecessor
     return SetupRecord(
-        application_id=situation.id,
+        application_id=application.id,
         topics={
             action.name: RecordedTopic(
                 name=action.name,
                 topic_id=action.live.topic_id if action.live else "",
                 partitions=action.partitions,
-                is_sink=_is_sink(situation, action),
+                is_sink=_is_sink(application, action),
             )
             for action in sorted(actions, key=lambda action: action.name)
             if action.kind is not ActionKind.RELEASE
         },
-        initial_processors=(before.initial_processors if before else 0) or _processors(situation),
-        generated=frozenset(topic.name for topic in situation.compiled.internal_topics if topic.generated),
-        origins=origins(situation.compiled),
-        cluster_id=situation.snapshot.cluster_id,
+        initial_processors=(before.initial_processors if before else 0) or _processors(application),
+        generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
+        origins=origins(application.compiled),
+        cluster_id=application.snapshot.cluster_id,
     )
 
 
-def _processors(situation: Situation) -> int:
+def _processors(application: ActiveApplication) -> int:
     """One processor for each task of the widest sub-topology; 0 = not known yet."""
-    if situation.compiled.is_observed:
+    if application.compiled.is_observed:
         return 0
     return (
-        max((part.tasks for part in situation.compiled.subtopologies if not part.is_global), default=0) or 1
+        max((part.tasks for part in application.compiled.subtopologies if not part.is_global), default=0) or 1
     )
 
 
-def _is_sink(situation: Situation, action: TopicAction) -> bool:
+def _is_sink(application: ActiveApplication, action: TopicAction) -> bool:
     if action.topic is not None:
         return isinstance(action.topic, Sink)
-    recorded = situation.record.topics.get(action.name) if situation.record else None
+    recorded = application.record.topics.get(action.name) if application.record else None
     return recorded is not None and recorded.is_sink

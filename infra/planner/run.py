@@ -10,8 +10,8 @@ from infra.model.compiled import CompiledApplication
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.actions import TopicAction
+from infra.planner.application import ActiveApplication
 from infra.planner.plans import PlanPolicy
-from infra.planner.situation import Situation
 
 
 @attrs.frozen
@@ -19,7 +19,7 @@ class Run:
     """All applications of a run, each kind in order of ids; `actions` are those of the active ones."""
 
     compiled: tuple[CompiledApplication, ...]
-    active: tuple[Situation, ...]
+    active: tuple[ActiveApplication, ...]
     snapshot: ClusterSnapshot
     records: Mapping[str, SetupRecord]
     policy: PlanPolicy

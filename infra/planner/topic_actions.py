@@ -6,48 +6,48 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import InternalTopic
 from infra.model.record import RecordedTopic
 from infra.planner.actions import ActionKind, ConfigChange, TopicAction
+from infra.planner.application import ActiveApplication, TopicState
 from infra.planner.settings import Settings, differences, foreign, misconfigurations
-from infra.planner.situation import Situation, TopicState
 
 
-def topic_actions(situation: Situation) -> tuple[TopicAction, ...]:
+def topic_actions(application: ActiveApplication) -> tuple[TopicAction, ...]:
     """Return an action for each topic that is wanted, and each that was set up and no longer is."""
     wanted = [
-        _create(situation, state) if state.live is None else _look_after(situation, state)
-        for state in situation.topics
+        _create(application, state) if state.live is None else _look_after(application, state)
+        for state in application.topics
     ]
-    return (*wanted, *_left_behind(situation))
+    return (*wanted, *_left_behind(application))
 
 
-def _create(situation: Situation, state: TopicState) -> TopicAction:
+def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
     return TopicAction(
         kind=ActionKind.RECREATE if state.is_lost else ActionKind.CREATE,
         name=state.name,
-        topic=state.wanted,
+        topic=state.declared,
         partitions=state.partitions,
-        config=state.wanted.config,
-        replication_factor=replication_factor(state, situation.snapshot),
+        config=state.declared.config,
+        replication_factor=replication_factor(state, application.snapshot),
         note="it was set up before and is gone: what it held is lost" if state.is_lost else "",
     )
 
 
-def _look_after(situation: Situation, state: TopicState) -> TopicAction:
+def _look_after(application: ActiveApplication, state: TopicState) -> TopicAction:
     live = state.live
     if live is None:
         raise ValueError(state.name)
-    grows = state.lacking > 0 and (situation.config.autoscaling or not state.is_internal)
-    changes, drift = _config_changes(situation, state, Settings(live, situation.snapshot.topic_defaults))
+    grows = state.missing_partitions > 0 and (application.config.autoscaling or not state.is_internal)
+    changes, drift = _config_changes(application, state, Settings(live, application.snapshot.topic_defaults))
     return TopicAction(
         kind=_kind(state, grows=grows, changes=bool(changes)),
         name=state.name,
-        topic=state.wanted,
+        topic=state.declared,
         live=live,
         partitions=state.partitions if grows else live.partitions,
         config=_changed(live.config, changes),
         replication_factor=live.replication_factor,
         changes=changes,
         drift=drift,
-        note="it was deleted and created anew since it was set up" if state.is_replaced else "",
+        note="it was deleted and re-created since it was set up" if state.is_replaced else "",
     )
 
 
@@ -60,15 +60,15 @@ def _kind(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:
 
 
 def _config_changes(
-    situation: Situation, state: TopicState, settings: Settings
+    application: ActiveApplication, state: TopicState, settings: Settings
 ) -> tuple[tuple[ConfigChange, ...], tuple[ConfigChange, ...]]:
     """Return what is changed and what stays different: `automatic` puts right, `manual` shows."""
-    wanted = state.wanted
+    wanted = state.declared
     wrong = misconfigurations(wanted, settings) if isinstance(wanted, InternalTopic) else ()
     changes = {change.key: change for change in differences(wanted.config, settings)}
     changes |= {fault.change.key: fault.change for fault in wrong}
     others = {change.key: change for change in foreign(wanted.config, settings.live)}
-    if situation.is_manual:
+    if application.is_manual:
         return (), _sorted(others | changes)
     return _sorted(changes), _sorted({key: change for key, change in others.items() if key not in changes})
 
@@ -87,13 +87,13 @@ def _changed(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Ma
     return changed
 
 
-def _left_behind(situation: Situation) -> list[TopicAction]:
+def _left_behind(application: ActiveApplication) -> list[TopicAction]:
     """Topics that were set up and that the topology no longer has: they stay as long as they exist."""
-    if situation.record is None or not situation.is_decided:
+    if application.record is None or not application.is_decided:
         return []
-    wanted = {state.name for state in situation.topics}
-    gone = (topic for topic in situation.record.topics.values() if topic.name not in wanted)
-    return [untouched(topic, situation.snapshot, ActionKind.KEEP, _ORPHANED) for topic in gone]
+    wanted = {state.name for state in application.topics}
+    gone = (topic for topic in application.record.topics.values() if topic.name not in wanted)
+    return [untouched(topic, application.snapshot, ActionKind.KEEP, _ORPHANED) for topic in gone]
 
 
 _ORPHANED = "the topology no longer has it; it stays until you delete it"
@@ -118,7 +118,7 @@ def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKi
 
 def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
     """Return the factor of a new topic: -1 (the broker's default) is resolved when that is known."""
-    factor = state.wanted.replication_factor
+    factor = state.declared.replication_factor
     if factor is None or factor < 1:
         return snapshot.default_replication_factor or -1
     return factor

@@ -22,7 +22,6 @@ from infra.spec.wording import (
     types,
 )
 
-WHY = "A document that does not fit the schema is not planned."
 _UNKNOWN = "What is not understood would silently have no effect, so nothing is planned."
 _MANY_KEYS = 14
 
@@ -37,7 +36,8 @@ class Complaint:
     expected: str
     found: str
     fix: str
-    why: str = WHY
+    why: str = ""
+    """Empty = what happens to any file that does not fit the schema."""
 
 
 def complaints(violation: Violation) -> Iterator[Complaint]:
@@ -97,7 +97,7 @@ def _not_listed(violation: Violation) -> Iterator[Complaint]:
         expected=one_of(words),
         found=found(violation.value),
         fix=_meant(violation.value, words) or f"Write {one_of(words)}.",
-        why=violation.schema.get("description", WHY) if violation.keyword == "const" else WHY,
+        why=violation.schema.get("description", "") if violation.keyword == "const" else "",
     )
 
 
@@ -202,7 +202,7 @@ def _bad_key(violation: Violation) -> Iterator[Complaint]:
 
 def _rule(schema: Schema) -> str:
     """What is said of this kind of value wherever it stands, rather than of this very one."""
-    return str(schema.get("$comment", schema.get("description", WHY)))
+    return str(schema.get("$comment", schema.get("description", "")))
 
 
 def _beyond_limit(violation: Violation) -> Iterator[Complaint]:

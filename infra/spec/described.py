@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, config, duration
@@ -24,9 +22,10 @@ def described_topology(
     text, file = options.get("text", ""), raw.file
     if "file" in options:
         found = _file(raw, options["file"], at)
-        content = found if isinstance(found, Problem) else read(found, ProblemCode.UNREADABLE_DESCRIBE)
+        unreadable = ProblemCode.UNREADABLE_DESCRIBE
+        content = found if isinstance(found, Problem) else read(found, code=unreadable, at=at)
         if isinstance(content, Problem):
-            return None, (attrs.evolve(content, location=at),)
+            return None, (content,)
         text, file = content, str(found)
     elif not file.endswith(".json"):  # so that lines are counted from the file's beginning
         text = "\n" * at.line + text

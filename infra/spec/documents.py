@@ -84,7 +84,7 @@ def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Docume
 def _named(raw: RawDocument, problems: Iterable[Problem]) -> Iterator[Problem]:
     """With the application that they belong to, as far as the document says."""
     application = application_id(raw)
-    return (attrs.evolve(problem, application=problem.application or application) for problem in problems)
+    return (problem.located(application=application) for problem in problems)
 
 
 def _ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -6,12 +6,40 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import attrs
+
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.spec.limits import MAX_BYTES
 
 POLICIES = "headwater-policies"
-"""The name, before its suffix, of the file of policies: it may lie among documents and is none."""
+"""The file of policies, without its suffix. It may be in a folder of documents and is not one of them."""
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+@attrs.frozen
+class FileKind:
+    """What a file must hold. Problems with a file say what that means for a run."""
+
+    schema: str
+    """The name of the JSON Schema in `topology_schemas`."""
+    why_unreadable: str
+    why_misfit: str
+    """What happens to a file that does not fit the schema."""
+    how_to_split: str
+
+
+DOCUMENT = FileKind(
+    schema="topology.v1",
+    why_unreadable="An application whose document is not read would look as if it had been removed.",
+    why_misfit="A document that does not fit the schema is not planned.",
+    how_to_split="Split it into one document per application.",
+)
+POLICY_FILE = FileKind(
+    schema="policies.v1",
+    why_unreadable="Policies that cannot be read cannot be checked, so nothing is planned.",
+    why_misfit="Policies that do not fit the schema cannot be checked, so nothing is planned.",
+    how_to_split="Split it into several files.",
+)
 
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
@@ -30,26 +58,20 @@ def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     return tuple(files.values()), tuple(problems)
 
 
-def read(file: Path, code: ProblemCode = ProblemCode.UNREADABLE_DOCUMENT) -> str | Problem:
-    """The text of `file`, or why it cannot be had. A file that is too large is not read at all."""
-    at = Location(str(file))
-    try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return _unreadable(code, at, "It is not a regular file.", "a file", "something else")
-        if status.st_size > MAX_BYTES:
-            return _too_large(at, status.st_size)
-        with file.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its name is not valid"
-        return _unreadable(code, at, f"It cannot be read: {reason}.", "a readable file", reason)
-    if len(content) > MAX_BYTES:  # it has grown in the meantime
-        return _too_large(at, len(content))
-    return _decoded(content, code, at)
+def read(
+    file: Path,
+    kind: FileKind = DOCUMENT,
+    *,
+    code: ProblemCode = ProblemCode.UNREADABLE_DOCUMENT,
+    at: Location | None = None,
+) -> str | Problem:
+    """Return the text of `file`, or the problem with it. A file that is too large is not read at all.
 
-
-def _decoded(content: bytes, code: ProblemCode, at: Location) -> str | Problem:
+    The problem is located at `at`, where another file names this one, else in the file itself.
+    """
+    content = _content(file, kind, code, at or Location(str(file)))
+    if isinstance(content, Problem):
+        return content
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -57,12 +79,47 @@ def _decoded(content: bytes, code: ProblemCode, at: Location) -> str | Problem:
         line = before.count(b"\n") + 1
         column = len(before) - (before.rfind(b"\n") + 1) + 1
         return _unreadable(
-            code,
-            Location(at.file, line, column),
+            file,
             "It is not UTF-8 text.",
-            "UTF-8",
-            f"byte 0x{content[error.start]:02x}",
+            kind=kind,
+            code=code,
+            at=at or Location(str(file), line, column),
+            expected="UTF-8",
+            found=f"byte 0x{content[error.start]:02x}",
         )
+
+
+def _content(file: Path, kind: FileKind, code: ProblemCode, at: Location) -> bytes | Problem:
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return _unreadable(
+                file,
+                "It is not a regular file.",
+                kind=kind,
+                code=code,
+                at=at,
+                expected="a file",
+                found="something else",
+            )
+        if status.st_size > MAX_BYTES:
+            return _too_large(file, status.st_size, kind, at)
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its name is not valid"
+        return _unreadable(
+            file,
+            f"It cannot be read: {reason}.",
+            kind=kind,
+            code=code,
+            at=at,
+            expected="a readable file",
+            found=reason,
+        )
+    if len(content) > MAX_BYTES:  # it has grown in the meantime
+        return _too_large(file, len(content), kind, at)
+    return content
 
 
 def _matches(path: Path) -> Iterator[Path | Problem]:
@@ -81,13 +138,14 @@ def _below(folder: str | Path) -> Iterator[Path | Problem]:
             if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_another:
                 yield Path(root, name)
     for fault in faults:
-        at = Location(str(fault.filename))
         yield _unreadable(
-            ProblemCode.UNREADABLE_DOCUMENT,
-            at,
+            Path(fault.filename),
             f"{fault.strerror}.",
-            "a readable folder",
-            str(fault.strerror),
+            kind=DOCUMENT,
+            code=ProblemCode.UNREADABLE_DOCUMENT,
+            at=Location(str(fault.filename)),
+            expected="a readable folder",
+            found=str(fault.strerror),
         )
 
 
@@ -103,25 +161,34 @@ def _nothing(path: Path) -> Problem:
     )
 
 
-def _unreadable(code: ProblemCode, at: Location, reason: str, expected: str, found: str) -> Problem:
+def _unreadable(
+    file: Path,
+    reason: str,
+    *,
+    kind: FileKind,
+    code: ProblemCode,
+    at: Location,
+    expected: str,
+    found: str,
+) -> Problem:
     return Problem(
         code=code,
-        summary=f"`{Path(at.file).name}` cannot be used. {reason}",
+        summary=f"`{file.name}` cannot be used. {reason}",
         expected=expected,
         found=found,
-        why="An application whose document is not read would look as if it had been removed.",
+        why=kind.why_unreadable,
         fix="Make it readable UTF-8 text, or name another file.",
         location=at,
     )
 
 
-def _too_large(at: Location, size: int) -> Problem:
+def _too_large(file: Path, size: int, kind: FileKind, at: Location) -> Problem:
     return Problem(
         code=ProblemCode.DOCUMENT_TOO_LARGE,
-        summary=f"`{Path(at.file).name}` is too large.",
+        summary=f"`{file.name}` is too large.",
         expected=f"at most {MAX_BYTES:,} bytes",
         found=f"{size:,} bytes",
-        why="It was not read: no topology needs as much, and reading it could exhaust this machine.",
-        fix="Split it into one document an application.",
+        why="It was not read: a file of this size could use up the memory of this machine.",
+        fix=kind.how_to_split,
         location=at,
     )

@@ -27,14 +27,11 @@ from infra.model.policies import (
 )
 from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
 from infra.spec.build_stores import Options, duration
-from infra.spec.complaints import WHY
-from infra.spec.files import read
+from infra.spec.files import POLICY_FILE, read
 from infra.spec.places import PathPart, RawDocument
 from infra.spec.scalars import config_text
 from infra.spec.violations import violations
 from infra.spec.yaml_text import read_yaml
-
-SCHEMA = "policies.v1"
 
 
 @attrs.frozen
@@ -50,11 +47,11 @@ def load_policies(files: Sequence[Path]) -> Policies:
     policies: list[Policy] = []
     problems: list[Problem] = []
     for file in files:
-        text = read(file)
+        text = read(file, POLICY_FILE)
         loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(file))
         policies += loaded.policies
         problems += loaded.problems
-    return Policies(tuple(policies), tuple(attrs.evolve(each, why=_told(each)) for each in problems))
+    return Policies(tuple(policies), tuple(problems))
 
 
 def load_policies_text(text: str, file: str) -> Policies:
@@ -65,23 +62,12 @@ def load_policies_text(text: str, file: str) -> Policies:
         found.append(_empty(file))
     policies: list[Policy] = []
     for raw in raws:
-        faults = violations(raw, SCHEMA)
+        faults = violations(raw, POLICY_FILE)
         faults = faults or (() if problems else tuple(_meaningless(raw)))
         found += faults
         if not errors(faults):
             policies += _policies(raw)
     return Policies(() if errors(found) else tuple(policies), tuple(found))
-
-
-def _told(problem: Problem) -> str:
-    """Documents and policies are read by the same code, whose reasons speak of documents."""
-    is_unread = problem.code in (ProblemCode.UNREADABLE_DOCUMENT, ProblemCode.DOCUMENT_TOO_LARGE)
-    is_general = is_unread or problem.why == WHY
-    return (
-        "Nobody can keep policies that cannot be understood, so nothing is planned."
-        if is_general
-        else problem.why
-    )
 
 
 def _policies(raw: RawDocument) -> Iterator[Policy]:
@@ -232,7 +218,7 @@ def _empty(file: str) -> Problem:
         summary="The file holds no policies.",
         expected="a file of policies",
         found="nothing but blanks and comments",
-        why="",
+        why=POLICY_FILE.why_unreadable,
         fix="Declare policies, or do not name the file.",
         location=Location(file),
     )

@@ -5,35 +5,36 @@ from itertools import islice
 from typing import Any
 
 from infra.model.problems import Problem, ProblemCode
-from infra.spec.complaints import WHY, complaints
+from infra.spec.complaints import complaints
+from infra.spec.files import DOCUMENT, FileKind
 from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.places import RawDocument
 from infra.spec.schema import Violation, find_violations
 
 
-def violations(raw: RawDocument, schema: str = "topology.v1") -> tuple[Problem, ...]:
-    """All that does not fit the published schema of that name, at most `MAX_PROBLEMS` of it."""
-    problems = tuple(islice(_problems(raw, schema), MAX_PROBLEMS + 1))
+def violations(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Problem, ...]:
+    """Return what does not fit the schema of this kind of file, at most `MAX_PROBLEMS` problems."""
+    problems = tuple(islice(_problems(raw, kind), MAX_PROBLEMS + 1))
     if len(problems) <= MAX_PROBLEMS:
         return problems
     more = Problem(
         code=ProblemCode.SCHEMA_VIOLATION,
         summary=f"There are more than {MAX_PROBLEMS} mistakes; the rest is not shown.",
-        why=WHY,
+        why=kind.why_misfit,
         fix="Correct those shown first.",
         location=raw.location(()),
     )
     return (*problems[:MAX_PROBLEMS], more)
 
 
-def _problems(raw: RawDocument, schema: str) -> Iterator[Problem]:
+def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
     told: set[tuple[object, ...]] = set()
-    for violation in find_violations(raw.data, schema):
+    for violation in find_violations(raw.data, kind.schema):
         # a rule about several keys (`required`) is broken once for each, and told of at once
         rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
         if rule not in told and not _follows_from_indentation(raw.data, violation):
             told.add(rule)
-            yield from _told(raw, violation)
+            yield from _told(raw, violation, kind)
 
 
 def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
@@ -46,7 +47,7 @@ def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa:
     return False
 
 
-def _told(raw: RawDocument, violation: Violation) -> Iterator[Problem]:
+def _told(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
     for complaint in complaints(violation):
         location = raw.location(complaint.path, at_key=complaint.at_key)
         if location is not None:
@@ -55,7 +56,7 @@ def _told(raw: RawDocument, violation: Violation) -> Iterator[Problem]:
                 summary=complaint.summary,
                 expected=complaint.expected,
                 found=complaint.found,
-                why=complaint.why,
+                why=complaint.why or kind.why_misfit,
                 fix=complaint.fix,
                 location=location,
             )

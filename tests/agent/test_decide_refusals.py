@@ -89,7 +89,7 @@ def test_a_deleted_source_is_reported_and_a_smaller_one_makes_topics_over_partit
     simulation.pass_time(60_000)
     problems = simulation.app().problems
     assert {problem.code for problem in problems} == {ProblemCode.OVER_PARTITIONED}
-    assert "were they created anew?" in problems[0].summary
+    assert "were they re-created?" in problems[0].summary
     assert "setup.reinitialize" in problems[0].fix
 
 

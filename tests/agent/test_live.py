@@ -250,7 +250,7 @@ def test_a_deleted_source_is_missing_and_a_smaller_one_is_an_error_with_a_remedy
             )
         )
         problem = agent.state.applications[scene.totals_app].problems[0]
-        assert "were they created anew?" in problem.summary
+        assert "were they re-created?" in problem.summary
         assert problem.fix
         assert scene.cluster.partitions(scene.changelog) == 3
         scene.cluster.expand(scene.orders, 3)

@@ -45,6 +45,24 @@ def test_pure_modules_call_no_impure_builtin(path: Path) -> None:
     assert impure == EXCEPTIONS.get(path.relative_to(ROOT).as_posix(), set())
 
 
+PROBLEM_TEXTS = {"code", "summary", "expected", "found", "why", "fix", "severity"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_no_problem_is_rewritten_after_it_was_created(path: Path) -> None:
+    """A rule gets the `Caller` and builds the final text. Only `Problem.located` fills in what is empty."""
+    tree = ast.parse(path.read_text())
+    evolved = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("attrs.evolve", "copy.replace")
+    ]
+    assert not [node.lineno for node in evolved if {word.arg for word in node.keywords} & PROBLEM_TEXTS]
+    if path != ROOT / "infra/model/problems.py":
+        subjects = [ast.unparse(node.args[0]) for node in evolved if node.args]
+        assert not [subject for subject in subjects if re.search(r"\b(problem|each_problem|fault)$", subject)]
+
+
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert not [path for path in MODULES if path.stem in VAGUE_NAMES]
 

@@ -29,7 +29,7 @@ def test_what_was_set_up_is_known(
     world.cluster.delete(world.changelog)
     lost = headwater(*of_stack)
     assert lost.returncode == ExitCode.REFUSED
-    assert "was set up and is gone" in lost.stderr
+    assert "was set up and no longer exists" in lost.stderr
     # People log in once instead, and Pulumi notes where.
     world.stack.succeed("login", f"file://{folder / 'state'}")
     monkeypatch.delenv("PULUMI_BACKEND_URL")

@@ -135,7 +135,9 @@ def test_the_recorded_setup_tells_a_lost_topic_and_one_created_anew(shop: Shop) 
     assert shop.kinds("--stack-state", state) == []
     shop.cluster.delete(shop.changelog)
     lost = shop.drift("--stack-state", state)
-    assert f"Internal topic {shop.changelog} was set up and is gone." in " ".join(lost.stdout.split())
+    assert f"Internal topic {shop.changelog} was set up and no longer exists." in " ".join(
+        lost.stdout.split()
+    )
     shop.cluster.create(shop.changelog, 3, {"cleanup.policy": "compact"})
     assert shop.kinds("--stack-state", state) == [("re-created", shop.changelog)]
     assert shop.kinds() == []

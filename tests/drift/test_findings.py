@@ -63,7 +63,7 @@ def test_a_lost_topic() -> None:
         del world.topics[CHANGELOG]
         finding = _only(_drift(world, orders))
         assert (finding.kind, finding.topic, finding.severity) == (FindingKind.MISSING, CHANGELOG, severity)
-        assert finding.what == f"Internal topic {CHANGELOG} was set up and is gone."
+        assert finding.what == f"Internal topic {CHANGELOG} was set up and no longer exists."
         assert finding.found == "none"
 
 
@@ -122,7 +122,7 @@ def test_too_many_partitions() -> None:
     world.change(REPARTITION, partitions=9)
     finding = _only(_drift(world, orders))
     assert (finding.kind, finding.severity) == (FindingKind.OVER_PARTITIONED, Severity.ERROR)
-    assert finding.what.endswith("it was set up with 4 and expanded by somebody else.")
+    assert finding.what.endswith("it was set up with 4, and another client expanded it.")
     unrecorded = _only(_drift(world, orders, recorded=False))
     assert unrecorded.what == f"Internal topic {REPARTITION} has more partitions than expected."
 

@@ -156,17 +156,17 @@ def test_reinitialize_that_stays_on_is_warned_of() -> None:
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.CONFIG_HAS_NO_EFFECT]
 
 
-def test_a_topic_created_anew_and_empty_is_an_error_when_set_up_manually() -> None:
+def test_a_recreated_empty_topic_is_an_error_when_set_up_manually() -> None:
     world = World.set_up(application(config=MANUAL))
     world.recreate(CHANGELOG, is_empty=True)
     plan = world.plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS]
-    assert "created anew" in plan.problems[0].summary
+    assert "re-created" in plan.problems[0].summary
     world.up(application(config=MANUAL, setup=Setup(reinitialize=True)))
     assert not world.plan(application(config=MANUAL)).problems
 
 
-def test_a_topic_created_anew_and_empty_is_a_warning_when_set_up_automatically() -> None:
+def test_a_recreated_empty_topic_is_a_warning_when_set_up_automatically() -> None:
     world = World.set_up(application())
     world.recreate(CHANGELOG, is_empty=True)
     plan = world.up(application())
@@ -223,13 +223,13 @@ def test_too_many_partitions_are_an_error_always(
     assert all(action.partitions == 9 for action in plan.actions)
 
 
-def test_a_source_created_anew_with_fewer_partitions_is_told_from_an_expansion_by_hand() -> None:
+def test_a_source_recreated_with_fewer_partitions_is_distinguished_from_a_manual_expansion() -> None:
     world = World.set_up(application())
     (shrunk, *_) = world.plan(application(sources={"orders-in": 2})).problems
-    assert "its sources have fewer now" in shrunk.summary
+    assert "its sources now have fewer" in shrunk.summary
     world.change(REPARTITION, partitions=5)
     (expanded,) = world.plan(application()).problems
-    assert "expanded by somebody else" in expanded.summary
+    assert "another client expanded it" in expanded.summary
 
 
 @BOTH

@@ -53,12 +53,12 @@ def test_a_deleted_topic_is_created_again_with_a_warning_when_setup_is_automatic
     world.is_clean()
 
 
-def test_a_topic_created_anew_by_somebody_is_noticed_and_put_right(world: World) -> None:
+def test_a_topic_that_another_client_recreated_is_reported_and_reconfigured(world: World) -> None:
     world.set_up({"partition.autoscaling.enabled": True}, setup={"allowUnsafeExpansion": True})
     world.cluster.delete(world.changelog)
     world.cluster.create(world.changelog, 2)
     up = world.up()
-    assert "created anew since it was set up" in up.text, str(up)
+    assert "re-created since it was set up" in up.text, str(up)
     world.settles_at(4, 4)
     assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
     world.is_clean()

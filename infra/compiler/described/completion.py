@@ -77,8 +77,9 @@ def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
             "with any kind of store."
         ),
         fix=(
-            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`; "
-            "or import with --bootstrap-server, which looks at the changelog."
+            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`. "
+            "Or import with `--bootstrap-server`, which reads it from the changelog topic, or with "
+            f"`--store {finding.name}=KIND,retention=DURATION`."
         ),
         location=at,
     )
@@ -103,8 +104,9 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
             "it."
         ),
         fix=(
-            f"Add `retention` to `describe.stores.{finding.name}`; or import with --bootstrap-server, which "
-            "looks at the changelog."
+            f"Add `retention` to `describe.stores.{finding.name}`. Or import with `--bootstrap-server`, "
+            "which reads it from the changelog topic, or with "
+            f"`--store {finding.name}=KIND,retention=DURATION`."
         ),
         location=at,
     )

@@ -9,8 +9,6 @@ kept where it looks odd, too.
 Nothing here recurses over the topology and each pass is linear: five thousand calls in a chain are ordinary.
 """
 
-import attrs
-
 from infra.compiler.dsl import processor_api
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.document import Document
@@ -19,8 +17,7 @@ from infra.compiler.dsl.optimize import optimize
 from infra.compiler.dsl.write import write
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.nodes import NodeTopology
-from infra.model.problems import Problem
-from infra.model.topology import Application, TopologyDocument
+from infra.model.topology import TopologyDocument
 
 
 def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology:
@@ -45,12 +42,9 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
         global_nodes=topology.global_nodes,
         repartition_topics=topology.repartition_topics,
         copartition_groups=tuple(map(frozenset, builder.copartition_groups)),
-        problems=tuple(_of(document.application, problem) for problem in problems),
+        problems=tuple(
+            problem.located(application=document.application.id, location=document.application.at)
+            for problem in problems
+        ),
         generated_names=generated_names(builder, topology),
     )
-
-
-def _of(application: Application, problem: Problem) -> Problem:
-    """What concerns the whole application stands where the application does."""
-    location = problem.location if problem.location is not None else application.at
-    return attrs.evolve(problem, application=application.id, location=location)

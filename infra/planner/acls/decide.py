@@ -38,13 +38,13 @@ def acls_after(actions: Sequence[AclAction]) -> frozenset[Acl]:
 
 
 def _wanted(run: Run) -> Iterator[tuple[str, Acl, str]]:
-    for situation in run.active:
-        declared = situation.compiled.application.acls
+    for application in run.active:
+        declared = application.compiled.application.acls
         if declared is not None:
-            needs = application_needs(situation.compiled, declared)
+            needs = application_needs(application.compiled, declared)
             reasons = {need.right: need.reason for need in needs}
             for acl in acls_of(needs, declared.principals, declared.hosts):
-                yield situation.id, acl, reasons[acl.right]
+                yield application.id, acl, reasons[acl.right]
 
 
 def _kind(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | None:
@@ -60,9 +60,9 @@ def _kind(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | 
 def _unwanted(run: Run) -> Iterator[tuple[SetupRecord, AclActionKind]]:
     live = run.snapshot.acls
     revoke = AclActionKind.REVOKE if live is None or live.has_authorizer else AclActionKind.KEEP
-    for situation in run.active:
-        if situation.record is not None:
-            yield situation.record, revoke
+    for application in run.active:
+        if application.record is not None:
+            yield application.record, revoke
     for record in run.released:
         yield record, AclActionKind.RELEASE
     for record in run.retiring:

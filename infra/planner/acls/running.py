@@ -10,24 +10,24 @@ from infra.planner.wording import counted, listed
 
 def revoked_while_running(run: Run, actions: Mapping[str, Sequence[AclAction]]) -> Iterator[Problem]:
     """A warning: the version that runs may still use what the one that is declared does not."""
-    for situation in run.active:
-        group = run.snapshot.groups.get(situation.id)
+    for application in run.active:
+        group = run.snapshot.groups.get(application.id)
         revoked = [
-            action.acl for action in actions.get(situation.id, ()) if action.kind is AclActionKind.REVOKE
+            action.acl for action in actions.get(application.id, ()) if action.kind is AclActionKind.REVOKE
         ]
         if revoked and group is not None and group.is_active:
             yield Problem(
                 code=ProblemCode.GROUP_ACTIVE,
-                summary=f"{counted(len(revoked), 'ACL')} of {situation.id} are revoked while it runs."
+                summary=f"{counted(len(revoked), 'ACL')} of {application.id} are revoked while it runs."
                 if len(revoked) > 1
-                else f"An ACL of {situation.id} is revoked while it runs.",
-                application=situation.id,
+                else f"An ACL of {application.id} is revoked while it runs.",
+                application=application.id,
                 expected="a consumer group without members, or one that does without them",
                 found=listed(acl.right.text for acl in revoked),
                 why="Instances of an earlier version that still use these rights fail with a "
                 "TopicAuthorizationException.",
                 fix="If such instances run, put the topics into `reads` and `writes` of `acls`, run "
                 "`pulumi up`, replace the instances, and take them out again.",
-                location=situation.compiled.application.at,
+                location=application.compiled.application.at,
                 severity=Severity.WARNING,
             )

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, errors
@@ -32,7 +33,8 @@ def find_drift(
     counts as ours, and topics that were lost cannot be told from those that never were. A problem of the plan
     that is a difference becomes a finding; the other errors are the drift's `problems`.
     """
-    made = plan(compiled, snapshot, records or {}, PlanPolicy())
+    caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
+    made = plan(compiled, snapshot, records or {}, PlanPolicy(), caller=caller)
     problems = _by_application(made)
     declared = declared_topics(compiled)
     left = strays(compiled, snapshot, records or {}, declared)
@@ -53,7 +55,7 @@ def find_drift(
             for part in made.applications
             if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
         ),
-        problems=tuple(_untold(made, is_recorded=records is not None)),
+        problems=tuple(_untold(made)),
         partitions=snapshot.partitions,
     )
 
@@ -89,13 +91,12 @@ def _findings(
     )
 
 
-def _untold(made: Plan, *, is_recorded: bool) -> Iterator[Problem]:
-    """Errors that no finding tells. Without a record nothing can be said about who set up what."""
+def _untold(made: Plan) -> Iterator[Problem]:
+    """Return errors that no finding reports."""
     live = {action.name for action in made.actions if action.live is not None}
     for problem in errors(made.problems):
         is_told = problem.code in FINDING_CODES and not (
             problem.code is ProblemCode.REPLICATION_FACTOR and problem.topic not in live
         )
-        is_moot = not is_recorded and problem.code is ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP
-        if not is_told and not is_moot:
+        if not is_told:
             yield problem

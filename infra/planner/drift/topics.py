@@ -54,24 +54,14 @@ def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
         kind = FindingKind.MISSING if topic.action.live is None else FindingKind.RECREATED
     if kind is None or (kind is FindingKind.REPLICATION_FACTOR and topic.action.live is None):
         return
-    # What a run does about it comes after a semicolon.
-    observed = problem.summary.partition(";")[0].removesuffix(".")
-    if topic.part.recorded is None:
-        # Without a record nobody knows the cause, which comes after a colon.
-        observed = observed.partition(":")[0]
-    remedies = {
-        FindingKind.MISSING: "The next `pulumi up` creates it anew, empty. ",
-        FindingKind.CONFIG: "The next `pulumi up` puts it right. ",
-    }
-    remedy = remedies.get(kind, "") if problem.severity is not Severity.ERROR else ""
     yield topic.finding(
         kind,
         problem.severity,
-        what=f"{observed}.",
+        what=problem.summary,
         expected=problem.expected or "",
         found=problem.found or "",
         why=problem.why,
-        fix=remedy + problem.fix,
+        fix=problem.fix,
     )
 
 

@@ -46,7 +46,7 @@ def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Proble
 
 
 def _effects(policy: Policy, run: Run) -> Mapping[Effect, int]:
-    owners = {state.name: situation.id for situation in run.active for state in situation.topics}
+    owners = {state.name: application.id for application in run.active for state in application.topics}
     actions = [
         action
         for action in run.actions

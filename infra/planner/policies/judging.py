@@ -59,6 +59,6 @@ def judge_run(run: Run) -> Iterator[Problem]:
     if not run.policy.policies:
         return
     actions = {action.name: action for action in run.actions}
-    for situation in run.active:
-        subject = planned(situation.compiled, actions, run.snapshot)
+    for application in run.active:
+        subject = planned(application.compiled, actions, run.snapshot)
         yield from judge_application(subject, run.policy.policies)

@@ -1,4 +1,4 @@
-"""The refusal rules, one a file. Each looks at a situation and returns problems; none knows of another.
+"""The refusal rules, one a file. Each looks at a application and returns problems; none knows of another.
 
 `APPLICATION_RULES` look at one active application, `RUN_RULES` at the whole run. Their order is the order of
 the texts.
@@ -7,6 +7,7 @@ the texts.
 from collections.abc import Callable, Iterable
 
 from infra.model.problems import Problem
+from infra.planner.application import ActiveApplication
 from infra.planner.policies import judge_run
 from infra.planner.rules.acls_incomplete import acls_incomplete
 from infra.planner.rules.already_set_up import already_set_up
@@ -28,9 +29,8 @@ from infra.planner.rules.twice_managed import twice_managed
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
 from infra.planner.rules.wrong_cluster import wrong_cluster
 from infra.planner.run import Run
-from infra.planner.situation import Situation
 
-ApplicationRule = Callable[[Situation], Iterable[Problem]]
+ApplicationRule = Callable[[ActiveApplication], Iterable[Problem]]
 RunRule = Callable[[Run], Iterable[Problem]]
 
 APPLICATION_RULES: tuple[ApplicationRule, ...] = (

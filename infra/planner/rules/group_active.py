@@ -14,10 +14,10 @@ def group_active(run: Run) -> Iterator[Problem]:
     itself is deleted, which Kafka allows without members only; re-initializing, which needs its offsets, goes
     on with a warning.
     """
-    for situation in run.active:
-        is_asked = situation.is_manual and situation.compiled.application.setup.reinitialize
-        group = run.snapshot.groups.get(situation.id)
-        if is_asked and situation.is_lossy and group is not None and group.is_active:
+    for application in run.active:
+        is_asked = application.is_manual and application.setup.reinitialize
+        group = run.snapshot.groups.get(application.id)
+        if is_asked and application.has_losses and group is not None and group.is_active:
             yield (
                 _unknown(group, "re-initialized")
                 if group.members is None

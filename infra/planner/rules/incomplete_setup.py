@@ -3,26 +3,22 @@
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode
-from infra.planner.situation import Situation
+from infra.planner.application import ActiveApplication
 
 
-def incomplete_setup(situation: Situation) -> Iterator[Problem]:
+def incomplete_setup(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698, `MissingInternalTopicsException` unless `setupInternalTopicsIfIncomplete`."""
-    if (
-        not situation.is_manual
-        or situation.compiled.application.setup.if_incomplete
-        or not situation.is_decided
-    ):
+    if not application.is_manual or application.setup.if_incomplete or not application.is_decided:
         return
-    missing = [state for state in situation.internal if state.live is None]
-    total = len(situation.internal)
-    if situation.record is not None or len(missing) in (0, total):
+    missing = [state for state in application.internal if state.live is None]
+    total = len(application.internal)
+    if application.record is not None or len(missing) in (0, total):
         return
     for state in missing:
-        yield situation.problem(
+        yield application.problem(
             ProblemCode.MISSING_INTERNAL_TOPICS,
             f"Internal topic {state.name} is missing while {total - len(missing)} of {total} exist.",
-            about=state,
+            topic=state,
             expected=f"a topic with {state.partitions} partitions",
             found="none",
             why="An application whose set-up is incomplete was either interrupted while it was set up, or "

@@ -3,32 +3,31 @@
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode, Severity
-from infra.planner.situation import Situation, TopicState
+from infra.planner.application import ActiveApplication, TopicState
 from infra.planner.wording import counted
 
 
-def lost_topics(situation: Situation) -> Iterator[Problem]:
+def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698: only a recorded set-up tells a first start from data loss. `automatic` creates anew, loudly.
 
     A managed sink topic is created anew in both modes: the application can go on without what it held.
     """
-    accepted = not situation.is_manual or situation.compiled.application.setup.reinitialize
-    for state in situation.topics:
+    for state in application.topics:
         if state.is_lost:
-            yield _problem(situation, state, is_error=state.is_internal and not accepted)
+            yield _problem(application, state, is_error=state.is_internal and not application.accepts_loss)
 
 
-def _problem(situation: Situation, state: TopicState, *, is_error: bool) -> Problem:
-    return situation.problem(
+def _problem(application: ActiveApplication, state: TopicState, *, is_error: bool) -> Problem:
+    return application.problem(
         ProblemCode.MISSING_INTERNAL_TOPICS,
-        f"{state.title} was set up and is gone" + ("." if is_error else "; it is created anew, empty."),
-        about=state,
+        f"{state.title} was set up and no longer exists.",
+        topic=state,
         expected=f"the topic that was set up, {counted(state.partitions, 'partition')}",
         found="none",
         why=_LOST
         if state.is_internal
         else "Its records are lost unless its readers have processed them all.",
-        fix=_RESTORE if is_error else _CHECK,
+        fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
         severity=Severity.ERROR if is_error else Severity.WARNING,
     )
 

@@ -1,29 +1,33 @@
-"""A source topic does not exist, so that nothing that follows it can be counted."""
+"""A source topic does not exist, so nothing that depends on its partition count can be decided."""
 
 from collections.abc import Iterator
 
+from infra.compiler.source_problems import missing_topic
 from infra.model.problems import Problem, ProblemCode
-from infra.planner.situation import Situation
+from infra.planner.counts import CountedApplication
+
+_REPORTED = (
+    ProblemCode.MISSING_SOURCE_TOPIC,
+    ProblemCode.UNDECIDABLE_PARTITIONS,
+    ProblemCode.FOLLOW_CYCLE,
+)
 
 
-def missing_source(situation: Situation) -> Iterator[Problem]:
-    """Kafka Streams throws MissingSourceTopicException, naming no topic (facts 4.5)."""
-    compiled = situation.compiled
-    told = {
-        problem.topic for problem in compiled.problems if problem.code is ProblemCode.MISSING_SOURCE_TOPIC
-    }
+def missing_source(application: CountedApplication) -> Iterator[Problem]:
+    """Kafka Streams throws MissingSourceTopicException, which names no topic.
+
+    The compiler reports most of them itself, with the operator that reads the topic.
+    """
+    compiled = application.compiled
+    reported = {problem.topic for problem in compiled.problems if problem.code in _REPORTED}
     for name in compiled.missing_sources:
-        if name not in told:
-            yield Problem(
-                code=ProblemCode.MISSING_SOURCE_TOPIC,
-                summary=f"Source topic {name} does not exist.",
-                application=situation.id,
-                topic=name,
-                expected="a topic of this name",
-                found="none",
+        if name not in reported:
+            yield missing_topic(
+                name,
+                application.caller,
                 why="The partition counts of the internal topics follow the source topics. The application "
                 "itself would stop with MissingSourceTopicException.",
-                fix=f"Create {name}, or correct its name in the document. Headwater needs leave to describe "
-                "it, too.",
+                fix=f"Create {name}, or correct its name in the document.",
+                application=application.id,
                 location=compiled.application.at,
             )

@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode
-from infra.planner.situation import Situation, TopicState
+from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.wording import counted
 
 
-def over_partitioned(situation: Situation) -> Iterator[Problem]:
+def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
     """KIP-878: an error in every mode, never answered by a replacement."""
-    for state in situation.topics:
-        if state.live is not None and state.live.partitions > state.partitions:
-            yield _problem(situation, state, state.live.partitions)
+    for state in application.topics:
+        if state.live_partitions is not None and state.live_partitions > state.partitions:
+            yield _problem(application, state, state.live_partitions)
 
 
-def _problem(situation: Situation, state: TopicState, have: int) -> Problem:
-    return situation.problem(
+def _problem(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+    return application.problem(
         ProblemCode.OVER_PARTITIONED,
-        f"{state.title} has more partitions than expected: {_cause(state, have)}.",
-        about=state,
+        f"{state.title} has more partitions than expected{_cause(application, state, have)}.",
+        topic=state,
         expected=counted(state.partitions, "partition"),
         found=counted(have, "partition"),
         why=_IRREVERSIBLE + (_REFUSED if state.is_internal else ""),
@@ -34,10 +34,10 @@ _IRREVERSIBLE = "Kafka cannot take partitions away, and a replacement would lose
 _REFUSED = " The application refuses to start on an internal topic with another count than it expects."
 
 
-def _cause(state: TopicState, have: int) -> str:
-    if state.recorded is None:
-        return "it was not set up by Headwater"
-    before = state.recorded.partitions
+def _cause(application: CountedApplication, state: CountedTopic, have: int) -> str:
+    before = state.recorded_partitions
+    if before is None:
+        return ": Headwater did not set it up" if application.caller.knows_setup else ""
     if before >= have:
-        return f"it was set up with {before}, its sources have fewer now (were they created anew?)"
-    return f"it was set up with {before} and expanded by somebody else"
+        return f": it was set up with {before}, and its sources now have fewer (were they re-created?)"
+    return f": it was set up with {before}, and another client expanded it"

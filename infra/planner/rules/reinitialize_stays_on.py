@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode, Severity
-from infra.planner.situation import Situation
+from infra.planner.application import ActiveApplication
 
 
-def reinitialize_stays_on(situation: Situation) -> Iterator[Problem]:
+def reinitialize_stays_on(application: ActiveApplication) -> Iterator[Problem]:
     """Left on it would let the next loss of a topic pass without an error."""
-    if not situation.compiled.application.setup.reinitialize or situation.record is None:
+    if not application.setup.reinitialize or application.record is None:
         return
-    if not situation.is_lossy:
-        yield situation.problem(
+    if not application.has_losses:
+        yield application.problem(
             ProblemCode.CONFIG_HAS_NO_EFFECT,
-            f"{situation.id} has `setup.reinitialize: true` and no lost topic to re-initialize.",
+            f"{application.id} has `setup.reinitialize: true` and no lost topic to re-initialize.",
             expected="`setup.reinitialize` only for the one run that needs it",
             found="no lost topic",
             why="Left on, it lets the next loss of an internal topic pass: the topic would be created anew, "

@@ -3,35 +3,48 @@
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode, Severity
-from infra.planner.situation import Situation, TopicState
+from infra.planner.application import ActiveApplication, TopicState
 
 
-def replaced_topics(situation: Situation) -> Iterator[Problem]:
+def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
     """The name is the same, the topic id is not. One with records in it may have been restored: a warning."""
-    accepted = not situation.is_manual or situation.compiled.application.setup.reinitialize
-    for state in situation.internal:
-        if state.is_emptied:
-            severity = Severity.WARNING if accepted else Severity.ERROR
-            yield _problem(situation, state, "and is empty", severity)
-        elif state.is_replaced:
-            yield _problem(situation, state, "and holds records", Severity.WARNING)
+    for state in application.internal:
+        if state.is_replaced:
+            # While the application is running nobody restores a topic: new records are its own.
+            is_loss = state.is_emptied or application.caller.is_running
+            severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
+            yield _problem(application, state, severity)
 
 
-def _problem(situation: Situation, state: TopicState, what: str, severity: Severity) -> Problem:
+def _problem(application: ActiveApplication, state: TopicState, severity: Severity) -> Problem:
     recorded = state.recorded.topic_id if state.recorded else ""
     live = state.live.topic_id if state.live else ""
-    return situation.problem(
+    return application.problem(
         ProblemCode.MISSING_INTERNAL_TOPICS,
-        f"Internal topic {state.name} was deleted and created anew since it was set up {what}.",
-        about=state,
+        f"Internal topic {state.name} was deleted and re-created since it was set up, and "
+        f"{'is empty' if state.is_emptied else 'holds records'}.",
+        topic=state,
         expected=f"topic id {recorded}",
         found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
         why="What the topic held is lost unless it was restored: state, or records that were not processed "
         "yet.",
-        fix="Restore the topic from a backup. To go on without its data, stop the application and set "
-        "`setup.reinitialize: true` for one run."
-        if severity is Severity.ERROR
-        else "Make sure that it was restored on purpose; otherwise rebuild the state by reprocessing the "
-        "source topics.",
+        fix=_fix(application, severity),
         severity=severity,
+    )
+
+
+def _fix(application: ActiveApplication, severity: Severity) -> str:
+    if severity is not Severity.ERROR:
+        return (
+            "Make sure that it was restored on purpose. Otherwise rebuild the state by reprocessing the "
+            "source topics."
+        )
+    if application.caller.is_running:
+        return (
+            "Restore the topic while the application is stopped, or rebuild the state by reprocessing the "
+            "source topics. Then start the application again."
+        )
+    return (
+        "Restore the topic from a backup. To continue without its data, stop the application and set "
+        "`setup.reinitialize: true` for one `pulumi up`."
     )

@@ -11,9 +11,9 @@ from infra.planner.wording import listed
 def twice_managed(run: Run) -> Iterator[Problem]:
     """Each would undo what the other does to it."""
     owners: defaultdict[str, list[str]] = defaultdict(list)
-    for situation in run.active:
-        for state in situation.topics:
-            owners[state.name].append(situation.id)
+    for application in run.active:
+        for state in application.topics:
+            owners[state.name].append(application.id)
     for topic, applications in sorted(owners.items()):
         if len(applications) > 1:
             yield Problem(

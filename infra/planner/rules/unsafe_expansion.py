@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode
-from infra.planner.situation import Situation
+from infra.planner.counts import CountedApplication
 from infra.planner.wording import counted, listed
 
 
-def unsafe_expansion(situation: Situation) -> Iterator[Problem]:
+def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     """KIP-878, motivation: autoscaling is for stateless and statically partitioned applications."""
-    if situation.config.static_partitioner or situation.compiled.application.setup.allow_unsafe_expansion:
+    if application.config.static_partitioner or application.compiled.application.setup.allow_unsafe_expansion:
         return
-    growing = [state.name for state in situation.internal if state.lacking]
-    if not growing or not situation.config.autoscaling or not situation.compiled.is_stateful:
+    growing = [state.name for state in application.internal if state.missing_partitions]
+    if not growing or not application.config.autoscaling or not application.compiled.is_stateful:
         return
-    yield situation.problem(
+    yield application.problem(
         ProblemCode.UNSAFE_EXPANSION,
-        f"{situation.id} keeps state and is not statically partitioned: an expansion moves keys away from "
+        f"{application.id} keeps state and is not statically partitioned: an expansion moves keys away from "
         "their state.",
         expected="a stateless application, or `static.partitioner.class`",
         found=f"{counted(len(growing), 'topic')} to expand: {listed(growing)}",

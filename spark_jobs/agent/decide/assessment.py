@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Mapping
 import attrs
 
 from infra.compiler import StreamsConfig
-from infra.model.cluster import ClusterSnapshot, LiveTopic
-from infra.model.compiled import CompiledApplication, SubTopology
+from infra.model.callers import AGENT
+from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from infra.model.problems import Problem, ProblemCode, Severity, errors
-from infra.model.record import RecordedTopic, SetupRecord
+from infra.model.topology import Sink
+from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.rules.missing_source import missing_source
 from infra.planner.rules.over_partitioned import over_partitioned
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
-from infra.planner.situation import Situation, TopicState
 from spark_jobs.agent.state import Parallelism, Shortfall, TopicCounts
 
 _REFUSALS = (missing_source, over_partitioned, unsafe_expansion)
@@ -49,61 +49,67 @@ class Assessment:
 
 def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> Assessment:
     """Return the assessment; `live` are the counts on the cluster, `settled` those that agreed last."""
-    situation = _situation(compiled, live, settled)
+    application = _counted(compiled, live, settled)
     config = StreamsConfig.of(compiled.application)
-    wrong = [problem for rule in _REFUSALS for problem in rule(situation)]
-    lacking = [
-        state for state in situation.topics if state.lacking and (config.autoscaling or state.is_internal)
+    wrong = [problem for rule in _REFUSALS for problem in rule(application)]
+    too_small = [
+        topic
+        for topic in application.topics
+        if topic.missing_partitions and (config.autoscaling or topic.is_internal)
     ]
     short = {
-        state.name: _partitions(state) for state in situation.topics if _partitions(state) < state.partitions
+        topic.name: topic.live_partitions or 0
+        for topic in application.topics
+        if (topic.live_partitions or 0) < topic.partitions
     }
     return Assessment(
         id=compiled.application.id,
         is_enabled=config.autoscaling,
         timeout_ms=config.autoscaling_timeout_ms,
-        counts={state.name: state.live.partitions for state in situation.topics if state.live},
-        wanted={state.name: state.partitions for state in situation.topics},
+        counts={
+            topic.name: topic.live_partitions
+            for topic in application.topics
+            if topic.live_partitions is not None
+        },
+        wanted={topic.name: topic.partitions for topic in application.topics},
         sources={name: live[name] for name in compiled.external_sources if name in live},
         reads=frozenset(compiled.external_sources),
         sinks=frozenset(sink.topic for sink in compiled.sinks),
-        shortfalls=tuple(_shortfall(compiled, state) for state in lacking),
+        shortfalls=tuple(_shortfall(compiled, state) for state in too_small),
         parallelism=tuple(
             Parallelism(part.id, _current(part, short), part.tasks)
             for part in compiled.subtopologies
             if not part.is_global
         ),
-        refusals=tuple(_with_rights(problem) for problem in (*errors(compiled.problems), *wrong)),
-        expanded=tuple(source_topics_expanded(situation)),
-        warnings=tuple(_missing(situation)),
+        refusals=(*errors(compiled.problems), *wrong),
+        expanded=tuple(source_topics_expanded(application)),
+        warnings=tuple(_missing(application)),
     )
 
 
-def _with_rights(problem: Problem) -> Problem:
-    """A topic that may not be seen any more looks as if it were gone."""
-    if problem.code is not ProblemCode.MISSING_SOURCE_TOPIC:
-        return problem
-    return attrs.evolve(
-        problem, fix=f"{problem.fix} If it exists, grant the agent's user the right to describe it."
-    )
+def _counted(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> CountedApplication:
+    """Return what the planner's rules about counts read. A topic that never settled counts as it is."""
 
+    def counted(declared: InternalTopic | Sink, name: str, partitions: int) -> CountedTopic:
+        return CountedTopic(
+            declared=declared,
+            partitions=partitions,
+            live_partitions=live.get(name),
+            recorded_partitions=settled.get(name, live.get(name)),
+        )
 
-def _situation(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> Situation:
-    """What is known of each topic stands in for a recorded set-up: it makes the texts more telling."""
-    names = [topic.name for topic in compiled.internal_topics] + [sink.topic for sink in compiled.sinks]
-    topics = {name: LiveTopic(name, "", live[name], 0) for name in names if name in live}
-    recorded = {
-        name: RecordedTopic(name, "", settled.get(name, topic.partitions)) for name, topic in topics.items()
-    }
-    return Situation(
+    return CountedApplication(
         compiled=compiled,
-        snapshot=ClusterSnapshot(cluster_id="", brokers=0, topics=topics),
-        record=SetupRecord(compiled.application.id, recorded, initial_processors=0),
+        topics=(
+            *(counted(topic, topic.name, topic.partitions) for topic in compiled.internal_topics),
+            *(counted(sink, sink.topic, sink.partitions) for sink in compiled.sinks if sink.partitions),
+        ),
+        caller=AGENT,
     )
 
 
-def _shortfall(compiled: CompiledApplication, state: TopicState) -> Shortfall:
-    return Shortfall(compiled.application.id, state.name, _partitions(state), state.partitions)
+def _shortfall(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
+    return Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
 
 
 def _current(part: SubTopology, short: TopicCounts) -> int:
@@ -112,21 +118,17 @@ def _current(part: SubTopology, short: TopicCounts) -> int:
     return min([part.tasks, *(short[topic] for topic in own if topic in short)])
 
 
-def _partitions(state: TopicState) -> int:
-    return state.live.partitions if state.live else 0
-
-
-def _missing(situation: Situation) -> Iterable[Problem]:
-    for state in situation.internal:
-        if state.live is None:
-            yield situation.problem(
+def _missing(application: CountedApplication) -> Iterable[Problem]:
+    for topic in application.internal:
+        if topic.live_partitions is None:
+            yield application.problem(
                 ProblemCode.MISSING_INTERNAL_TOPICS,
-                f"{state.title} does not exist.",
-                about=state,
-                expected=f"{state.partitions} partitions",
+                f"{topic.title} does not exist.",
+                topic=topic,
+                expected=f"{topic.partitions} partitions",
                 found="none",
                 why="The agent adds partitions and creates no topics: one that is gone may have held state.",
-                fix="Set the application up with `pulumi up`, which tells a first start from a loss.",
+                fix="Set the application up with `pulumi up`, which distinguishes a first start from a loss.",
                 severity=Severity.WARNING,
             )
 

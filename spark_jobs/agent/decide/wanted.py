@@ -1,6 +1,7 @@
 """What the documents ask for, compiled again only when something that they depend on has changed."""
 
 from infra.compiler import compile_documents
+from infra.model.callers import AGENT
 from infra.model.compiled import CompiledApplication
 from infra.model.topology import Lifecycle, TopologyDocument
 from spark_jobs.agent.state import TopicCounts, Wanted
@@ -11,7 +12,7 @@ def wanted(documents: tuple[TopologyDocument, ...], counts: TopicCounts, before:
     if before.documents is documents and _relevant(before.applications, counts) == before.counts:
         return before
     active = [document for document in documents if document.application.lifecycle is Lifecycle.ACTIVE]
-    applications = compile_documents(active, counts)
+    applications = compile_documents(active, counts, AGENT)
     return Wanted(documents, _relevant(applications, counts), applications)
 
 

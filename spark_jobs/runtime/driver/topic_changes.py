@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from infra.model.compiled import InternalTopic
-from infra.model.problems import Problem, ProblemCode, Severity
+from infra.model.problems import Problem, ProblemCode
 from infra.planner import ActionKind, TopicAction
 
 _MADE = (ActionKind.CREATE, ActionKind.RECREATE)
@@ -84,18 +84,4 @@ def not_there(application: str, topic: str) -> Problem:
         why="Somebody deletes it, or the brokers do not agree on their topics. A running application sets it "
         "up again.",
         fix="Find out who deletes topics of this application.",
-    )
-
-
-def made_anew(problem: Problem) -> Problem:
-    """Return an error for the planner's warning of a topic that was made anew and holds records.
-
-    Between two runs it may have been restored. Under an application that runs it was not: the records are
-    those that the application has written since.
-    """
-    return attrs.evolve(
-        problem,
-        severity=Severity.ERROR,
-        fix="Restore the topic while the application is stopped, or rebuild the state by reprocessing the "
-        "source topics; then start the application again.",
     )

@@ -14,9 +14,10 @@ import structlog
 from infra.change import admin_client, change_topics
 from infra.compiler import StreamsConfig, compile_document
 from infra.compiler.streams_config import SetupMode
+from infra.model.callers import APPLICATION
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
-from infra.model.problems import Problem, ProblemCode, ProblemsError, Severity, errors
+from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
@@ -26,7 +27,6 @@ from spark_jobs.runtime.driver.topic_changes import (
     Change,
     change_of,
     is_missing,
-    made_anew,
     not_changed,
     not_set_up,
     not_there,
@@ -35,11 +35,6 @@ from spark_jobs.runtime.driver.topic_changes import (
 _log = structlog.get_logger(__name__)
 _SEEN_SECONDS = 30.0
 """How long a topic that was just made may take to show: brokers take less than a second."""
-_NOT_OURS = (
-    ProblemCode.GROUP_ACTIVE,
-    ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP,
-    ProblemCode.APPLICATION_REMOVED,
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -71,6 +66,7 @@ class TopicKeeper:
         self._reader = KafkaClusterReader(connection)
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
+        self._counts: Mapping[str, int] = {}
 
     def prepare(self) -> Look:
         """Have everything ready for a start; raises `ProblemsError`."""
@@ -83,8 +79,8 @@ class TopicKeeper:
 
     def look(self) -> Look:
         """Look again while it runs; errors among the problems are reasons to stop. Raises `ProblemsError`."""
-        topics = {name: RecordedTopic(name, id_, 0) for name, id_ in self._ids.items()}
-        return self._look(SetupRecord(self._document.application.id, topics, initial_processors=1))
+        topics = {name: RecordedTopic(name, id_, self._counts[name]) for name, id_ in self._ids.items()}
+        return self._look(SetupRecord(self._document.application.id, topics))
 
     def has_changed(self) -> bool:
         """Return cheaply whether a topic came, went or was replaced; raises `ProblemsError`."""
@@ -123,6 +119,7 @@ class TopicKeeper:
     def remember(self, look: Look) -> None:
         """Take the topics of `look` for those that have to stay."""
         self._ids = look.ids
+        self._counts = {name: look.counts.get(name, self._counts.get(name, 0)) for name in look.ids}
 
     def _look(self, record: SetupRecord | None) -> Look:
         known = self._ids_of(self._ids)  # before the rest: what changes meanwhile shows the next time
@@ -131,8 +128,8 @@ class TopicKeeper:
         # The group is our own. A coordinator that comes up answers late, and librdkafka (2.16) aborts then.
         with self._asking() as reader:
             snapshot = reader.read(attrs.evolve(asked, groups=(), streams_groups=frozenset()))
-        compiled = compile_document(self._document, snapshot.partitions)
-        made = plan([compiled], snapshot, records, PlanPolicy())
+        compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
+        made = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
         wanted = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
         changes = () if self._is_manual else filter(None, map(change_of, made.actions))
         return Look(
@@ -145,17 +142,13 @@ class TopicKeeper:
         )
 
     def _problems(self, compiled: CompiledApplication, made: Plan) -> Iterator[Problem]:
-        found = [problem for problem in made.problems if problem.code not in _NOT_OURS]
+        yield from made.problems
         if not self._is_manual:
-            yield from found
             return
-        internal = {topic.name for topic in compiled.internal_topics}
-        told = {problem.topic for problem in found if problem.code is ProblemCode.MISSING_INTERNAL_TOPICS}
-        for problem in found:
-            is_lost = problem.topic in internal and problem.code is ProblemCode.MISSING_INTERNAL_TOPICS
-            yield made_anew(problem) if is_lost and problem.severity is Severity.WARNING else problem
+        reported = {p.topic for p in made.problems if p.code is ProblemCode.MISSING_INTERNAL_TOPICS}
+        missing = {topic.name for topic in compiled.internal_topics} - reported
         for action in made.actions:
-            if is_missing(action) and action.name in internal - told:
+            if is_missing(action) and action.name in missing:
                 yield not_set_up(compiled.application.id, action)
 
     def _ids_of(self, names: Collection[str]) -> dict[str, str]:

@@ -110,8 +110,9 @@ def test_each_client_stops_with_the_same_problem(setting: Setting) -> None:
         assert (one.wait(_PATIENCE_SECONDS), other.wait(_PATIENCE_SECONDS)) == (1, 1)
     for name in ("one", "other"):
         _, _, told = setting.log(name).rpartition(f"\n{setting.id}\n")
-        assert f"error[MissingInternalTopics] Internal topic {lost} was set up and is gone." in " ".join(
-            told.split()
+        assert (
+            f"error[MissingInternalTopics] Internal topic {lost} was set up and no longer exists."
+            in " ".join(told.split())
         )
         assert "Traceback" not in setting.log(name)
 

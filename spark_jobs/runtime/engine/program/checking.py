@@ -3,8 +3,6 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-import attrs
-
 from infra.model.nodes import Node, NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import TopologyDocument
@@ -48,7 +46,7 @@ def problems_of(
         found += _partitioner(application.config[CLASS], document, application.at)
     for used in used_formats(nodes, defaults):
         found += _format(used, schemas or {})
-    return tuple(attrs.evolve(problem, application=application.id) for problem in dict.fromkeys(found))
+    return tuple(problem.located(application=application.id) for problem in dict.fromkeys(found))
 
 
 def _expression(node: Node, asked: Asked, formats: Arriving) -> Iterator[Problem]:
@@ -114,8 +112,7 @@ def _class(node: Node) -> Iterator[Problem]:
 def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> Iterator[Problem]:
     if name == "default" or _CLASS.fullmatch(name):
         return
-    for problem in built_in(name, document.application.config, document.application.at)[1]:
-        yield attrs.evolve(problem, location=at)
+    yield from built_in(name, document.application.config, at or document.application.at)[1]
 
 
 def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
