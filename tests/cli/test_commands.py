@@ -10,7 +10,7 @@ from tests.cli.conftest import EXAMPLES, Headwater
 
 _COUNTS = ("orders=6", "customers=6", "payments=6", "stock=3", "open-orders=6")
 _PARTITIONS = [word for count in _COUNTS for word in ("--partitions", count)]
-_STORY = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
+_SHOP = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
 _TESTS = Path(__file__).parents[1]
 _CASES = _TESTS / "oracle" / "cases"
 _GOLDEN = _TESTS / "report" / "golden"
@@ -18,7 +18,7 @@ _DOCS = _TESTS.parent / "docs"
 
 
 def test_sound_documents(headwater: Headwater) -> None:
-    done = headwater("validate", *_STORY)
+    done = headwater("validate", *_SHOP)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert done.stdout == "3 applications are valid: fulfilment, order-enrichment, revenue-by-category\n"
 
@@ -68,12 +68,12 @@ def test_validate_needs_no_counts(headwater: Headwater) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid", "svg"])
 def test_compile_in_every_format(headwater: Headwater, tmp_path: Path, form: str) -> None:
-    shown = headwater("compile", *_STORY, *_PARTITIONS, "--format", form)
+    shown = headwater("compile", *_SHOP, *_PARTITIONS, "--format", form)
     assert (shown.returncode, shown.stderr) == (ExitCode.DONE, "")
     golden = {"text": "txt", "mermaid": "mmd"}.get(form, form)
     folder = _DOCS if form == "svg" else _GOLDEN
     assert shown.stdout == (folder / f"examples.{golden}").read_text(encoding="utf-8")
-    written = headwater("compile", *_STORY, *_PARTITIONS, "--format", form, "--output", "out")
+    written = headwater("compile", *_SHOP, *_PARTITIONS, "--format", form, "--output", "out")
     assert (written.returncode, written.stdout) == (ExitCode.DONE, "")
     assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
 
@@ -87,7 +87,7 @@ def test_compile_asks_for_counts(headwater: Headwater) -> None:
 
 
 def test_compile_says_which_counts_are_of_no_use(headwater: Headwater) -> None:
-    done = headwater("compile", _STORY[2], "--partitions", "payments=4", "--partitions", "paymnets=4")
+    done = headwater("compile", _SHOP[2], "--partitions", "payments=4", "--partitions", "paymnets=4")
     assert done.returncode == ExitCode.DONE
     assert "--partitions paymnets=4 has no effect" in done.stderr
 
@@ -96,7 +96,7 @@ def test_compile_says_what_is_wrong_with_documents_beside_the_others(
     headwater: Headwater, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.yaml").write_text("application: [\n", encoding="utf-8")
-    done = headwater("compile", "bad.yaml", _STORY[2], "--partitions", "payments=4", "--format", "json")
+    done = headwater("compile", "bad.yaml", _SHOP[2], "--partitions", "payments=4", "--format", "json")
     assert done.returncode == ExitCode.PROBLEMS
     document = json.loads(done.stdout)
     assert [each["applicationId"] for each in document["applications"]] == ["revenue-by-category"]

@@ -1,4 +1,4 @@
-"""The main job, as `make demo` runs it."""
+"""`headwater demo`, as `make demo` runs it."""
 
 import os
 import subprocess
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.demo.observation import Seen
-from infra.cli.demo.story import STORY
-from infra.cli.demo.telling import Result, shortened
+from infra.cli.demo.observation import Observation
+from infra.cli.demo.output import Result, shortened
+from infra.cli.demo.steps import STEPS
 from infra.cli.exit_codes import ExitCode
 from infra.cli.pulumi_project import Finished
 from infra.model.cluster import LiveTopic
@@ -20,7 +20,7 @@ from infra.model.cluster import LiveTopic
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("kafka_distribution", "pulumi_toolchain")
-def test_every_step_goes_as_expected_and_nothing_stays_behind(tmp_path: Path) -> None:
+def test_all_steps_go_as_expected_and_everything_is_stopped_and_removed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "infra.cli", "demo"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -31,14 +31,14 @@ def test_every_step_goes_as_expected_and_nothing_stays_behind(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == ExitCode.DONE, done.stdout + done.stderr
-    assert f"All {len(STORY)} steps went as expected" in done.stdout
+    assert f"All {len(STEPS)} steps went as expected" in done.stdout
     assert done.stderr == ""
     assert not list(tmp_path.glob("headwater-demo-*"))
     assert not _processes_of(tmp_path)
 
 
 def _processes_of(folder: Path) -> list[str]:
-    """Return the command lines that name the folder: the broker's does."""
+    """Return the command lines of processes that contain the folder, as the broker's does."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -54,23 +54,25 @@ def live(topic_id: str, partitions: int) -> LiveTopic:
     return LiveTopic("t", topic_id, partitions, 1)
 
 
-def test_what_changed_is_seen() -> None:
-    before = {"kept": live("1", 4), "grown": live("2", 4), "replaced": live("3", 4), "gone": live("4", 4)}
-    after = {"kept": live("1", 4), "grown": live("2", 6), "replaced": live("9", 4), "new": live("5", 4)}
-    seen = Seen.of(Finished(0, ""), before, after)
-    assert (seen.created, seen.expanded) == (1, {"grown": 6})
-    assert seen.replaced == {"replaced"}
-    assert seen.deleted == {"gone"}
-    assert str(seen) == ("succeeds; 1 topic created, 1 topic expanded to 6, replaced REPLACED, gone DELETED")
+def test_observation_contains_the_changed_topics() -> None:
+    before = {"kept": live("1", 4), "expanded": live("2", 4), "replaced": live("3", 4), "gone": live("4", 4)}
+    after = {"kept": live("1", 4), "expanded": live("2", 6), "replaced": live("9", 4), "new": live("5", 4)}
+    observed = Observation.of(Finished(0, ""), before, after)
+    assert (observed.created, observed.expanded) == (1, {"expanded": 6})
+    assert observed.replaced == {"replaced"}
+    assert observed.deleted == {"gone"}
+    assert str(observed) == (
+        "succeeds; 1 topic created, 1 topic expanded to 6, replaced REPLACED, gone DELETED"
+    )
 
 
-def test_a_step_that_goes_otherwise_is_told_as_such() -> None:
-    (step, *_) = STORY
-    assert not Result(step, Seen(succeeded=False), 1.0).is_right
-    assert Result(step, step.expected, 1.0).is_right
+def test_result_is_compared_with_the_expectation() -> None:
+    (step, *_) = STEPS
+    assert not Result(step, Observation(succeeded=False), 1.0).is_expected
+    assert Result(step, step.expected, 1.0).is_expected
 
 
-def test_our_texts_are_kept_and_the_noise_of_the_engine_is_not() -> None:
+def test_output_is_shortened_to_headwaters_texts_and_the_summary() -> None:
     text = (
         "Previewing update (demo):\n@ previewing update....\n"
         " +  kafka:index:Topic orders create \n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from infra.cli.demo.story import STORY
+from infra.cli.demo.steps import STEPS
 from infra.cli.exit_codes import ExitCode
 from infra.cli.main import _COMMANDS
 from toolchain.broker import Broker
@@ -73,8 +73,8 @@ def _filled(body: str, table: re.Match[str]) -> str:
 
 def _tables() -> Iterator[tuple[str, list[str]]]:
     yield (
-        "| step | what must come of it |",
-        [f"| {number}. {step.title} | {step.expected} |" for number, step in enumerate(STORY, 1)],
+        "| step | expected result |",
+        [f"| {number}. {step.title} | {step.expected} |" for number, step in enumerate(STEPS, 1)],
     )
     yield "| command | does |", [f"| `headwater {name}` | {lazy.help} |" for name, lazy in _COMMANDS.items()]
     yield "| exit code | meaning |", [f"| {code.value} | {code.meaning} |" for code in ExitCode]

@@ -1,5 +1,5 @@
-"""`headwater demo`: the whole story on a real Kafka broker and the real Pulumi engine, told step by step.
+"""`headwater demo`: a sequence of steps on a real Kafka broker with the real Pulumi engine.
 
-`story` lists the steps as values: what is done (`acts`), what should be seen (`observation`). `stage` is the
-world they happen in, `telling` the printed page, `run` the loop.
+`steps` lists the steps as values: their `actions` and the expected `observation`. `environment` is the broker
+and the Pulumi project that they run in, `output` prints, `run` runs all steps.
 """

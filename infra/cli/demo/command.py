@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from infra.cli.demo.run import play
-from infra.cli.demo.stage import NotACloneError
+from infra.cli.demo.environment import NotACloneError
+from infra.cli.demo.run import run_demo
 from infra.cli.exit_codes import ExitCode
 from toolchain import ToolchainError, ensure_kafka, ensure_pulumi, ensure_spark_jars
 
@@ -18,15 +18,15 @@ _WIDTH_OF_FILES = 120
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Play in this new folder and leave it behind, to look around in.",
+    help="Run in this new folder and keep it, for inspection.",
 )
 @click.pass_context
 def demo(context: click.Context, keep: Path | None) -> None:
     """Demonstrate Headwater on a real Kafka broker.
 
-    Starts a broker of its own, runs the real Pulumi engine on the three example documents, meddles with the
-    topics, runs one of the topologies on Spark, shows what happens, and stops all that it started. Takes one
-    to three minutes; the first run on a machine fetches or builds what it needs before.
+    Starts its own broker, runs the real Pulumi engine on the three example documents, changes and deletes
+    topics, runs one of the topologies on Spark, shows the results, and stops everything. Takes one to three
+    minutes; the first run on a machine also downloads or builds the tools.
 
     \b
     Examples:
@@ -39,12 +39,12 @@ def demo(context: click.Context, keep: Path | None) -> None:
         jars = tuple(map(str, ensure_spark_jars()))
         if keep is not None:
             keep.mkdir(parents=True)
-            is_right = play(keep.absolute(), kafka, pulumi, jars, console)
+            is_expected = run_demo(keep.absolute(), kafka, pulumi, jars, console)
         else:
             with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
-                is_right = play(Path(folder), kafka, pulumi, jars, console)
+                is_expected = run_demo(Path(folder), kafka, pulumi, jars, console)
     except (ToolchainError, NotACloneError) as error:
         raise click.ClickException(str(error)) from error
     except FileExistsError:
-        raise click.UsageError(f"{keep} exists. Name a folder that does not.") from None
-    context.exit(ExitCode.DONE if is_right else ExitCode.PROBLEMS)
+        raise click.UsageError(f"{keep} exists. Choose a folder that does not exist.") from None
+    context.exit(ExitCode.DONE if is_expected else ExitCode.PROBLEMS)

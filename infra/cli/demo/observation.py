@@ -1,4 +1,4 @@
-"""What can be seen after a step: whether the command succeeded, its errors, what became of the topics."""
+"""The observed result of a step: success or failure, errors, and the changes of the topics."""
 
 import re
 from collections import Counter
@@ -9,25 +9,36 @@ import attrs
 
 from infra.cli.pulumi_project import Finished
 from infra.model.cluster import LiveTopic
+from infra.planner import ActionKind
 from infra.planner.wording import counted
 
 _ERROR = re.compile(r"error\[(\w+)\]")
-_PLANNED = re.compile(r"^ +(create|recreate|adopt|expand|rectify) +\S+ +\d.*?(?:wave (\d+))?$", re.MULTILINE)
-_PLACE = re.compile(r"^ +at +(\S+):(\d+):\d+", re.MULTILINE)
+ACTIONS = "|".join(
+    kind.value
+    for kind in (
+        ActionKind.CREATE,
+        ActionKind.RECREATE,
+        ActionKind.ADOPT,
+        ActionKind.EXPAND,
+        ActionKind.RECTIFY,
+    )
+)
+_PLANNED = re.compile(rf"^ +({ACTIONS}) +\S+ +\d.*?(?:wave (\d+))?$", re.MULTILINE)
+_LOCATION = re.compile(r"^ +at +(\S+):(\d+):\d+", re.MULTILINE)
 
 
 @attrs.frozen(kw_only=True)
-class Seen:
-    """`errors` are the codes of problems; `place` is file and line of the first.
+class Observation:
+    """`errors` are the codes of problems; `location` is file and line of the first.
 
-    `planned` counts the topics of the plan by what happens to them, `waves` those that grow, wave by wave.
-    `expanded` is topic → count after, `replaced` are topics that have another id than before. `results` is
-    what the application has written, as far as a step looks at it.
+    `planned` is kind of action → number of topics in the plan. `waves` is the number of topics in each wave
+    of an expansion. `expanded` is topic → new partition count; `replaced` are topics with a new topic id.
+    `results` are output records of the application.
     """
 
     succeeded: bool = True
     errors: frozenset[str] = frozenset()
-    place: str | None = None
+    location: str | None = None
     planned: Mapping[str, int] = attrs.field(factory=dict)
     waves: tuple[int, ...] = ()
     created: int = 0
@@ -38,15 +49,15 @@ class Seen:
 
     @classmethod
     def of(cls, finished: Finished, before: Mapping[str, LiveTopic], after: Mapping[str, LiveTopic]) -> Self:
-        """Compare the cluster before and after, and read what the command said."""
+        """Compare the topics before and after a command, and parse its output."""
         both = before.keys() & after.keys()
-        place = _PLACE.search(finished.text)
+        location = _LOCATION.search(finished.text)
         planned = _PLANNED.findall(finished.text)
         waves = Counter(wave for _, wave in planned if wave)
         return cls(
             succeeded=finished.code == 0,
             errors=frozenset(_ERROR.findall(finished.text)),
-            place=f"{place[1]}:{place[2]}" if place and finished.code else None,
+            location=f"{location[1]}:{location[2]}" if location and finished.code else None,
             planned=dict(Counter(kind for kind, _ in planned)),
             waves=tuple(waves[wave] for wave in sorted(waves)),
             created=len(after.keys() - before.keys()),
@@ -55,17 +66,17 @@ class Seen:
             deleted=frozenset(before.keys() - after.keys()),
         )
 
-    def meets(self, expected: "Seen") -> bool:
-        """Whether this is what was expected; a place counts only where one is expected."""
-        return attrs.evolve(self, place=self.place if expected.place else None) == expected
+    def matches(self, expected: "Observation") -> bool:
+        """Whether this is as expected; the location is compared only if one is expected."""
+        return attrs.evolve(self, location=self.location if expected.location else None) == expected
 
     def __str__(self) -> str:
         codes = ", ".join(sorted(self.errors))
         outcome = "succeeds" if self.succeeded else f"refused: {codes or 'no code'}"
-        place = f" at {self.place}" if self.place else ""
+        location = f" at {self.location}" if self.location else ""
         planned = "".join(f", {number} to {kind}" for kind, number in sorted(self.planned.items()))
         results = "".join(f"; {name}: {number:.2f}" for name, number in sorted(self.results.items()))
-        return f"{outcome}{place}{planned}; {self._changes()}{results}"
+        return f"{outcome}{location}{planned}; {self._changes()}{results}"
 
     def _changes(self) -> str:
         changes = []

@@ -1,4 +1,4 @@
-"""Play the story."""
+"""Run all steps of the demo."""
 
 import time
 from collections.abc import Sequence
@@ -8,48 +8,44 @@ from pathlib import Path
 import attrs
 from rich.console import Console
 
-from infra.cli.demo.observation import Seen
-from infra.cli.demo.stage import Stage, stage
-from infra.cli.demo.story import SOURCE_TOPICS, STORY, Step
-from infra.cli.demo.telling import Result, Teller
+from infra.cli.demo.environment import Environment, start_environment
+from infra.cli.demo.observation import Observation
+from infra.cli.demo.output import Output, Result
+from infra.cli.demo.steps import SOURCE_TOPICS, STEPS, Step
 from toolchain import KafkaDistribution, PulumiToolchain
 
 
-def play(
+def run_demo(
     folder: Path,
     kafka: KafkaDistribution,
     pulumi: PulumiToolchain,
     spark_jars: Sequence[str],
     console: Console,
 ) -> bool:
-    """Play all steps in `folder`; return whether all went as expected. The broker is stopped in any case."""
-    teller = Teller(console)
-    with ExitStack() as ending:
-        ready = ending.enter_context(stage(folder, kafka, pulumi, spark_jars, SOURCE_TOPICS))
-        ending.enter_context(ready.member("loyalty", "purchases"))
-        teller.introduce(ready.broker.bootstrap_servers, sorted(ready.documents()))
-        results = [_play(number, step, ready, teller) for number, step in enumerate(STORY, 1)]
-    teller.conclude(results)
-    return _all_right(results)
+    """Run all steps in `folder`; return whether all results are as expected. Always stops the broker."""
+    output = Output(console)
+    with ExitStack() as stack:
+        environment = stack.enter_context(start_environment(folder, kafka, pulumi, spark_jars, SOURCE_TOPICS))
+        stack.enter_context(environment.member("loyalty", "purchases"))
+        output.header(environment.broker.bootstrap_servers, sorted(environment.documents()))
+        results = [_run_step(number, step, environment, output) for number, step in enumerate(STEPS, 1)]
+    output.summary(results)
+    return all(result.is_expected for result in results)
 
 
-def _play(number: int, step: Step, on: Stage, teller: Teller) -> Result:
+def _run_step(number: int, step: Step, environment: Environment, output: Output) -> Result:
     start = time.monotonic()
-    teller.begin(number, step)
-    for act in step.acts:
-        teller.command(act.command(on))
-        act.do(on)
-    before = on.topics()
-    teller.command(step.command.command(on))
-    finished = step.command.run(on)
-    teller.output(finished)
-    seen = Seen.of(finished, before, on.topics())
+    output.step_header(number, step)
+    for action in step.actions:
+        output.command(action.command(environment))
+        action.run(environment)
+    before = environment.topics()
+    output.command(step.command.command(environment))
+    finished = step.command.run(environment)
+    output.command_output(finished)
+    observed = Observation.of(finished, before, environment.topics())
     if step.reads:
-        seen = attrs.evolve(seen, results=on.revenue(step.reads))
-    result = Result(step, seen, time.monotonic() - start)
-    teller.end(result)
+        observed = attrs.evolve(observed, results=environment.revenue(step.reads))
+    result = Result(step, observed, time.monotonic() - start)
+    output.step_result(result)
     return result
-
-
-def _all_right(results: Sequence[Result]) -> bool:
-    return all(result.is_right for result in results)

@@ -1,4 +1,4 @@
-"""What flows through the topics of the demo: payments in, revenue of each category and hour out."""
+"""The records of the demo: payments are its input, the revenue of each category and hour its output."""
 
 import json
 import struct
@@ -17,15 +17,15 @@ _POLL_SECONDS = 10.0
 
 @attrs.frozen
 class Payment:
-    """`at` counts the milliseconds since the story's first hour began."""
+    """A payment; `at` is in milliseconds since the start of the first hour."""
 
     at: int
     category: str
     amount: float
 
 
-def payments(file: Path) -> Iterator[Payment]:
-    """Yield those of a file, a line each: `H:MM CATEGORY AMOUNT`."""
+def read_payments(file: Path) -> Iterator[Payment]:
+    """Yield the payments of a file, one in each line: `H:MM CATEGORY AMOUNT`."""
     for line in file.read_text(encoding="utf-8").splitlines():
         clock, category, amount = line.split()
         hours, minutes = map(int, clock.split(":"))
@@ -33,22 +33,30 @@ def payments(file: Path) -> Iterator[Payment]:
 
 
 def first_hour() -> int:
-    """Return when the story's first hour began, in milliseconds; the brokers take nothing from the future."""
+    """Return the start of the first hour, in ms since the epoch; brokers refuse records from the future."""
     return (time.time_ns() // 1_000_000 // _HOUR_MS - 3) * _HOUR_MS
 
 
-def pay(servers: str, topic: str, records: Iterable[Payment], start: int) -> None:
-    """Write payments in their order, so to one partition; `start` is the story's first hour."""
+def produce_payments(servers: str, topic: str, records: Iterable[Payment], start: int) -> None:
+    """Produce payments to partition 0, to keep their order; `start` is the start of the first hour.
+
+    Raises:
+        RuntimeError: The broker did not accept all of them in time.
+    """
     producer = Producer({"bootstrap.servers": servers}, logger=client_log())
     for record in records:
         value = json.dumps({"category": record.category, "amount": record.amount})
         producer.produce(topic, value, partition=0, timestamp=start + record.at)
     if producer.flush(_POLL_SECONDS):
-        raise RuntimeError(f"{topic}: the broker took no payments")
+        raise RuntimeError(f"{topic}: the broker did not accept the payments")
 
 
-def revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
-    """Return `CATEGORY, hour N` → revenue, of all that is committed."""
+def read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
+    """Return `CATEGORY, hour N` → revenue, from all committed records.
+
+    Raises:
+        RuntimeError: The broker does not answer.
+    """
     settings = {"bootstrap.servers": servers, "group.id": "demo", "isolation.level": "read_committed"}
     consumer = Consumer({**settings, "enable.partition.eof": True}, logger=client_log())
     found = {}

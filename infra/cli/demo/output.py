@@ -1,4 +1,4 @@
-"""The printed page: what we do, the command, what it said (shortened), what happened; a table at the end."""
+"""The output of the demo: each step with its command, the shortened output and the result; then a table."""
 
 import re
 import textwrap
@@ -11,8 +11,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from infra.cli.demo.observation import Seen
-from infra.cli.demo.story import Step
+from infra.cli.demo.observation import ACTIONS, Observation
+from infra.cli.demo.steps import Step
 from infra.cli.pulumi_project import Finished
 
 _MOST_LINES = 26
@@ -26,33 +26,33 @@ _RESOURCE = re.compile(r"^ [ +~=-]{1,2} +\S+:\S+ ")
 
 @attrs.frozen
 class Result:
-    """A step that was done, what was seen of it and how long it took."""
+    """A finished step: its observation, and its duration in seconds."""
 
     step: Step
-    seen: Seen
+    observed: Observation
     seconds: float
 
     @property
-    def is_right(self) -> bool:
-        return self.seen.meets(self.step.expected)
+    def is_expected(self) -> bool:
+        return self.observed.matches(self.step.expected)
 
 
 @attrs.frozen
-class Teller:
-    """Prints to `console`."""
+class Output:
+    """Prints the demo to `console`."""
 
     console: Console
 
-    def introduce(self, broker: str, documents: Iterable[str]) -> None:
+    def header(self, broker: str, documents: Iterable[str]) -> None:
         self.console.print(
-            f"\n[bold]Headwater[/bold], the whole story: a real Kafka broker (KRaft) at {broker}, the real "
-            f"Pulumi engine.\nDocuments: {', '.join(documents)}. What starts here is stopped at the end.\n",
+            f"\n[bold]Headwater[/bold] demo: real Kafka broker (KRaft) at {broker}, real Pulumi engine.\n"
+            f"Documents: {', '.join(documents)}. The broker is stopped at the end.\n",
             highlight=False,
         )
 
-    def begin(self, number: int, step: Step) -> None:
+    def step_header(self, number: int, step: Step) -> None:
         self.console.print(Rule(Text(f"{number}. {step.title}", "bold cyan"), align="left", style="dim"))
-        self.console.print(Text(step.story), highlight=False)
+        self.console.print(Text(step.description), highlight=False)
 
     def command(self, text: str) -> None:
         first, *rest = text.splitlines()
@@ -62,44 +62,48 @@ class Teller:
         ]
         self.console.print(Text("\n").join(lines), soft_wrap=True)
 
-    def output(self, finished: Finished) -> None:
+    def command_output(self, finished: Finished) -> None:
         for line in shortened(finished.text).splitlines():
             self.console.print(Text.assemble(("    │ ", "dim"), _colored(line)), soft_wrap=True)
 
-    def end(self, result: Result) -> None:
-        if result.is_right:
+    def step_result(self, result: Result) -> None:
+        if result.is_expected:
             self.console.print(Text.assemble(("  ✓ ", "bold green"), result.step.outcome), highlight=False)
         else:
             self.console.print(
-                Text(f"  ✗ expected: {result.step.expected}\n    seen:     {result.seen}", "bold red")
+                Text(f"  ✗ expected: {result.step.expected}\n    observed: {result.observed}", "bold red")
             )
         self.console.print()
 
-    def conclude(self, results: Sequence[Result]) -> None:
-        """Print the table of what was expected and what was seen."""
-        table = Table(title="What happened", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
+    def summary(self, results: Sequence[Result]) -> None:
+        """Print a table of all steps with expected and observed results."""
+        table = Table(title="Results", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
         table.add_column("step")
         table.add_column("expected", overflow="fold")
-        table.add_column("seen")
+        table.add_column("observed")
         table.add_column("s", justify="right")
         for number, result in enumerate(results, 1):
-            mark = Text("✓ as expected", "green") if result.is_right else Text(f"✗ {result.seen}", "bold red")
+            mark = (
+                Text("✓ as expected", "green")
+                if result.is_expected
+                else Text(f"✗ {result.observed}", "bold red")
+            )
             table.add_row(
                 f"{number}. {result.step.title}", str(result.step.expected), mark, f"{result.seconds:.0f}"
             )
         self.console.print(table)
-        wrong = sum(not result.is_right for result in results)
+        failed = sum(not result.is_expected for result in results)
         verdict = (
-            f"{wrong} of {len(results)} steps went otherwise"
-            if wrong
+            f"{failed} of {len(results)} steps did not go as expected"
+            if failed
             else f"All {len(results)} steps went as expected"
         )
         total = sum(result.seconds for result in results)
-        self.console.print(Text(f"{verdict}, in {total:.0f} s.", "bold red" if wrong else "bold green"))
+        self.console.print(Text(f"{verdict}, in {total:.0f} s.", "bold red" if failed else "bold green"))
 
 
 def shortened(text: str) -> str:
-    """Return what a reader needs of a command's output: our texts and Pulumi's summary."""
+    """Return the relevant lines of a command's output: Headwater's texts and Pulumi's summary."""
     lines = [
         _LOG_PREFIX.sub(r"\1", line.rstrip())
         for line in text.splitlines()
@@ -118,5 +122,5 @@ def _colored(line: str) -> Text:
     colored = Text(line)
     colored.highlight_regex(r"error\[\w+\]", "bold red")
     colored.highlight_regex(r"warning\[\w+\]", "bold yellow")
-    colored.highlight_regex(r"^ *(create|expand|adopt|recreate|rectify)\b", "cyan")
+    colored.highlight_regex(rf"^ *({ACTIONS})\b", "cyan")
     return colored

@@ -1,4 +1,4 @@
-"""The world of the demo: a broker, a folder with a Pulumi project and documents, and ways to meddle."""
+"""The environment of the demo: a broker, and a folder with a Pulumi project and documents."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 )
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from infra.cli.demo.traffic import first_hour, revenue
+from infra.cli.demo.payments import first_hour, read_revenue
 from infra.cli.pulumi_project import Finished, PulumiProject
 from infra.model.cluster import LiveTopic
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
@@ -30,21 +30,21 @@ from toolchain.broker import Broker
 STACK = "demo"
 DOCUMENTS = "topologies"
 _ROOT = Path(__file__).parents[3]
-_MATERIAL = Path(__file__).parent / "material"
+_FILES = Path(__file__).parent / "files"
 _SECONDS = 30
-_PERSONAL = ("HEADWATER_", "KAFKA_", "PULUMI_")  # settings of clusters and stacks that are not the story's
-_patiently = retry(
+_EXCLUDED = ("HEADWATER_", "KAFKA_", "PULUMI_")  # variables that name clusters and stacks of the user
+_retry_until_true = retry(
     retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
 )
 
 
 class NotACloneError(Exception):
-    """The demo runs the repository's own program and examples."""
+    """Raised in an installed package: the demo needs the program and the examples of the repository."""
 
 
 @attrs.frozen
-class Stage:
-    """`folder` is where the person of the story works, `first_hour` when payments began (milliseconds)."""
+class Environment:
+    """`folder` has the Pulumi project; `first_hour` is the start of the first hour, in ms since the epoch."""
 
     folder: Path
     broker: Broker
@@ -71,32 +71,32 @@ class Stage:
         return Finished(finished.returncode, finished.stdout)
 
     def topics(self) -> Mapping[str, LiveTopic]:
-        """Read all topics but Kafka's own."""
+        """Return all topics except Kafka's internal ones, by name."""
         topics = self.reader.read(SnapshotRequest(patterns=(r"(?!__).*",))).topics
         return {name: topic for name, topic in topics.items() if not name.startswith("__")}
 
     def create(self, topics: Mapping[str, int], config: Mapping[str, str]) -> None:
         new = [NewTopic(name, count, 1, config=dict(config)) for name, count in topics.items()]
-        _all(self.admin.create_topics(new))
-        self._until(lambda live: topics.keys() <= live.keys())
+        _wait_for_all(self.admin.create_topics(new))
+        self._wait_until(lambda live: topics.keys() <= live.keys())
 
     def expand(self, topic: str, partitions: int) -> None:
-        _all(self.admin.create_partitions([NewPartitions(topic, partitions)]))
-        self._until(lambda live: live[topic].partitions == partitions)
+        _wait_for_all(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+        self._wait_until(lambda live: live[topic].partitions == partitions)
 
     def delete(self, topic: str) -> None:
-        _all(self.admin.delete_topics([topic]))
-        self._until(lambda live: topic not in live)
+        _wait_for_all(self.admin.delete_topics([topic]))
+        self._wait_until(lambda live: topic not in live)
 
     @contextmanager
     def member(self, group: str, topic: str) -> Iterator[None]:
-        """Be a running instance of an application: a member of its consumer group."""
+        """Join the consumer group of an application, as one of its instances would, within the block."""
         consumer = Consumer(
             {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": group}, logger=client_log()
         )
         consumer.subscribe([topic])
         try:
-            _patiently(lambda: consumer.poll(0.1) is None and consumer.assignment())()
+            _retry_until_true(lambda: consumer.poll(0.1) is None and consumer.assignment())()
             yield
         finally:
             consumer.close()
@@ -107,51 +107,57 @@ class Stage:
     def document(self, name: str) -> Path:
         return self.folder / DOCUMENTS / f"{name}.yaml"
 
-    def material(self, name: str) -> Path:
-        """Return a file of the story."""
-        return _MATERIAL / name
+    def file(self, name: str) -> Path:
+        """Return a file of the demo."""
+        return _FILES / name
 
     def revenue(self, topic: str) -> Mapping[str, float]:
-        """Read what came of the payments."""
+        """Return `CATEGORY, hour N` → revenue that the application wrote to `topic`."""
         count = self.topics()[topic].partitions
-        return revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
+        return read_revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
 
-    def _until(self, is_so: Callable[[Mapping[str, LiveTopic]], bool]) -> None:
-        _patiently(lambda: is_so(self.topics()))()
+    def _wait_until(self, condition: Callable[[Mapping[str, LiveTopic]], bool]) -> None:
+        _retry_until_true(lambda: condition(self.topics()))()
 
 
 @contextmanager
-def stage(
+def start_environment(
     folder: Path,
     kafka: KafkaDistribution,
     pulumi: PulumiToolchain,
     spark_jars: Sequence[str],
     source_topics: Mapping[str, int],
-) -> Iterator[Stage]:
-    """Start the broker and make the project; in the end the broker is stopped. Raises `NotACloneError`."""
-    _lay_out(folder / "work")
+) -> Iterator[Environment]:
+    """Start a broker and create the Pulumi project; stop the broker at the end of the block.
+
+    Raises:
+        NotACloneError: This is an installed package and not a clone of the repository.
+    """
+    _copy_project(folder / "work")
     with Broker(kafka, folder / "kafka") as broker:
         project = PulumiProject(
             folder / "work",
             pulumi,
             {"PULUMI_BACKEND_URL": f"file://{folder / 'state'}", "PULUMI_CONFIG_PASSPHRASE": "demo"},
-            base={name: value for name, value in os.environ.items() if not name.startswith(_PERSONAL)},
+            base={name: value for name, value in os.environ.items() if not name.startswith(_EXCLUDED)},
             home=folder / "pulumi-home",
         )
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
         admin = AdminClient(connection.confluent(), logger=client_log())
-        prepared = Stage(folder / "work", broker, project, admin, KafkaClusterReader(connection), spark_jars)
-        _configure(prepared)
-        prepared.create(source_topics, {})
-        yield prepared
+        environment = Environment(
+            folder / "work", broker, project, admin, KafkaClusterReader(connection), spark_jars
+        )
+        _configure(environment)
+        environment.create(source_topics, {})
+        yield environment
 
 
-def _lay_out(folder: Path) -> None:
-    """Make the repository that the person of the story has: the program and the three example documents."""
+def _copy_project(folder: Path) -> None:
+    """Copy the Pulumi program and the three example documents to `folder`."""
     examples = _ROOT / "topology_schemas" / "examples"
     if not ((_ROOT / "__main__.py").exists() and examples.exists()):
         raise NotACloneError(
-            "The demo runs the repository's program and examples, and this is an installed package.\n"
+            "The demo needs the program and examples of the repository; this is an installed package.\n"
             "  Clone the repository and run: make demo"
         )
     (folder / DOCUMENTS).mkdir(parents=True)
@@ -161,20 +167,20 @@ def _lay_out(folder: Path) -> None:
         shutil.copy(example, folder / DOCUMENTS)
 
 
-def _configure(prepared: Stage) -> None:
-    (prepared.folder.parent / "state").mkdir()
-    made = prepared.project.run("stack", "init", STACK)
-    if made.code:
-        raise RuntimeError(f"pulumi stack init: {made.text}")
-    settings_file = prepared.folder / f"Pulumi.{STACK}.yaml"
+def _configure(environment: Environment) -> None:
+    (environment.folder.parent / "state").mkdir()
+    created = environment.project.run("stack", "init", STACK)
+    if created.code:
+        raise RuntimeError(f"pulumi stack init: {created.text}")
+    settings_file = environment.folder / f"Pulumi.{STACK}.yaml"
     settings: dict[str, Any] = yaml.safe_load(settings_file.read_text()) or {}
     settings["config"] = {
-        "headwater:bootstrapServers": prepared.broker.bootstrap_servers,
+        "headwater:bootstrapServers": environment.broker.bootstrap_servers,
         "headwater:documents": [DOCUMENTS],
     }
     settings_file.write_text(yaml.safe_dump(settings))
 
 
-def _all(futures: Mapping[str, Any]) -> None:
+def _wait_for_all(futures: Mapping[str, Any]) -> None:
     for future in futures.values():
         future.result()
