@@ -1,4 +1,4 @@
-"""GitHub and GitLab, as far as a report is put there: comments and issues, found again and replaced."""
+"""Requests to GitHub and GitLab that publish a report as a comment or issue (ADR 17 has the reason)."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -15,79 +15,103 @@ Entry = Mapping[str, Any]
 
 
 class ForgeError(Exception):
-    """What the forge refused or lacks; the text is meant for the operator and holds no token."""
+    """A request failed or a setting is missing; the text is for the operator and contains no token."""
 
 
 @attrs.frozen(kw_only=True)
-class Board:
-    """Where entries of one kind stand: `path` lists and takes them, `each` is the path of one, `id` its key.
+class Endpoints:
+    """The API paths and JSON keys for one kind of entry: the comments of a pull request, or issues.
 
-    `text` is the key of the body, `change` the method that changes an entry, `closed` what closes it.
+    `path` lists and creates entries, with the parameters `query`. `entry_path` is the path of one entry, `id`
+    the key of its id, `text` that of its body. `update_method` is the HTTP method of an update, `closed` has
+    the fields that close an entry.
     """
 
     path: str
-    each: str
+    entry_path: str
     id: str
     text: str
-    change: str
+    update_method: str
     query: Mapping[str, str] = attrs.field(factory=dict)
     closed: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
 class Forge:
-    """`api` is the address of the interface, `headers` hold the token."""
+    """A forge: `api` is the address of its API, `headers` contain the token."""
 
     api: str
     headers: Mapping[str, str] = attrs.field(repr=False)
-    comments: Callable[[int], Board]
-    """Those of a pull or merge request."""
-    issues: Board
-    """Those that are open."""
+    comments: Callable[[int], Endpoints]
+    """The comments of the pull or merge request with a number."""
+    issues: Endpoints
+    """The open issues."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Forge":
-        """Return the forge that a pipeline runs on; raises `ForgeError`."""
+        """Return the forge that the pipeline runs on.
+
+        Raises:
+            ForgeError: The environment names no forge, no token, or an address without https.
+        """
         if repository := environment.get("GITHUB_REPOSITORY"):
             return _github(repository, environment)
         if project := environment.get("CI_PROJECT_ID"):
             return _gitlab(project, environment)
         raise ForgeError(
-            "No forge is named: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set.\n"
-            "  Run it in a pipeline of GitHub or GitLab, or set their variables."
+            "No forge is configured: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set.\n"
+            "  Run this command in a pipeline of GitHub or GitLab, or set their variables."
         )
 
-    def put(self, board: Board, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
-        """Replace the first entry that `is_same`, else add one; return what was done."""
-        found = next(filter(is_same, self._entries(board)), None)
+    def publish(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
+        """Update the first entry that `is_same`, or create one.
+
+        Returns:
+            `created`, `updated` or `unchanged`.
+
+        Raises:
+            ForgeError: A request failed.
+        """
+        found = next(filter(is_same, self._entries(endpoints)), None)
         if found is None:
-            self._ask("POST", board.path, entry)
+            self._request("POST", endpoints.path, entry)
             return "created"
         if all(found.get(key) == value for key, value in entry.items()):
             return "unchanged"
-        self._ask(board.change, board.each.format(id=found[board.id]), entry)
+        self._request(endpoints.update_method, endpoints.entry_path.format(id=found[endpoints.id]), entry)
         return "updated"
 
-    def close(self, board: Board, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
-        """Close every entry that `is_same`, with a last text; return what was done."""
-        found = [*filter(is_same, self._entries(board))]
+    def close(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
+        """Update all entries that are `is_same` and close them.
+
+        Returns:
+            `closed` or `nothing to close`.
+
+        Raises:
+            ForgeError: A request failed.
+        """
+        found = [*filter(is_same, self._entries(endpoints))]
         for each in found:
-            self._ask(board.change, board.each.format(id=each[board.id]), {**entry, **board.closed})
+            self._request(
+                endpoints.update_method,
+                endpoints.entry_path.format(id=each[endpoints.id]),
+                {**entry, **endpoints.closed},
+            )
         return "closed" if found else "nothing to close"
 
-    def _entries(self, board: Board) -> Iterator[Entry]:
+    def _entries(self, endpoints: Endpoints) -> Iterator[Entry]:
         page = 1
-        while entries := self._ask("GET", board.path, query={**board.query, "page": str(page)}):
+        while entries := self._request("GET", endpoints.path, query={**endpoints.query, "page": str(page)}):
             yield from entries
             if len(entries) < _PAGE:
                 break
             page += 1
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: Entry | None = None, query: Mapping[str, str] | None = None
-    ) -> Any:  # noqa: ANN401 - what the forge answers
+    ) -> Any:  # noqa: ANN401 - JSON of the forge
         search = "" if query is None else f"?{urlencode({'per_page': str(_PAGE), **query})}"
-        request = Request(  # noqa: S310 - `_checked` lets nothing but http through
+        request = Request(  # noqa: S310 - `_checked` allows only http and https
             f"{self.api}{path}{search}",
             data=None if body is None else json.dumps(body).encode(),
             headers={**self.headers, "Content-Type": "application/json", "User-Agent": "headwater"},
@@ -105,12 +129,12 @@ class Forge:
             reason = str(error) or "no answer"
         raise ForgeError(
             f"{method} {self.api}{path} failed: {reason}.\n"
-            "  Check that the token is valid and may write comments or issues there."
+            "  Check that the token is valid and has permission to write comments or issues."
         )
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would take the token to another host."""
+    """Refuses redirects, which would send the token to another host."""
 
     def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - urllib's signature
         return None
@@ -121,26 +145,26 @@ def _opener() -> OpenerDirector:
 
 
 def _github(repository: str, environment: Mapping[str, str]) -> Forge:
-    here = f"/repos/{quote(repository)}"
+    base = f"/repos/{quote(repository)}"
     return Forge(
         _checked(environment.get("GITHUB_API_URL") or "https://api.github.com"),
         {
             "Authorization": f"Bearer {_token(environment, 'GITHUB_TOKEN')}",
             "Accept": "application/vnd.github+json",
         },
-        lambda number: Board(
-            path=f"{here}/issues/{number}/comments",
-            each=f"{here}/issues/comments/{{id}}",
+        lambda number: Endpoints(
+            path=f"{base}/issues/{number}/comments",
+            entry_path=f"{base}/issues/comments/{{id}}",
             id="id",
             text="body",
-            change="PATCH",
+            update_method="PATCH",
         ),
-        Board(
-            path=f"{here}/issues",
-            each=f"{here}/issues/{{id}}",
+        Endpoints(
+            path=f"{base}/issues",
+            entry_path=f"{base}/issues/{{id}}",
             id="number",
             text="body",
-            change="PATCH",
+            update_method="PATCH",
             query={"state": "open"},
             closed={"state": "closed"},
         ),
@@ -148,23 +172,23 @@ def _github(repository: str, environment: Mapping[str, str]) -> Forge:
 
 
 def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
-    here = f"/projects/{quote(project, safe='')}"
+    base = f"/projects/{quote(project, safe='')}"
     return Forge(
         _checked(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4"),
         {"PRIVATE-TOKEN": _token(environment, "GITLAB_TOKEN")},
-        lambda number: Board(
-            path=f"{here}/merge_requests/{number}/notes",
-            each=f"{here}/merge_requests/{number}/notes/{{id}}",
+        lambda number: Endpoints(
+            path=f"{base}/merge_requests/{number}/notes",
+            entry_path=f"{base}/merge_requests/{number}/notes/{{id}}",
             id="id",
             text="body",
-            change="PUT",
+            update_method="PUT",
         ),
-        Board(
-            path=f"{here}/issues",
-            each=f"{here}/issues/{{id}}",
+        Endpoints(
+            path=f"{base}/issues",
+            entry_path=f"{base}/issues/{{id}}",
             id="iid",
             text="description",
-            change="PUT",
+            update_method="PUT",
             query={"state": "opened"},
             closed={"state_event": "close"},
         ),
@@ -172,15 +196,17 @@ def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
 
 
 def _checked(api: str) -> str:
-    """Return an address to which a token may be sent."""
+    """Return the address without a trailing slash, if it is safe to send a token there."""
     address = urlsplit(api)
     is_local = address.scheme == "http" and address.hostname in ("localhost", "127.0.0.1", "::1")
     if address.scheme != "https" and not is_local:
-        raise ForgeError(f"{api} is no https address: a token would go over the line in the clear.")
+        raise ForgeError(f"{api} is not an https address: the token would be sent unencrypted.")
     return api.rstrip("/")
 
 
 def _token(environment: Mapping[str, str], name: str) -> str:
     if token := environment.get(name):
         return token
-    raise ForgeError(f"No token: {name} is not set.\n  Give the step a token that may write what it posts.")
+    raise ForgeError(
+        f"No token: {name} is not set.\n  Set it to a token with permission to write comments and issues."
+    )

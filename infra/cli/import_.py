@@ -1,4 +1,4 @@
-"""`headwater import`: documents from running applications."""
+"""`headwater import`: create documents from running applications."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from click.core import ParameterSource
 from infra.cli import cluster
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
 from infra.cli.exit_codes import ExitCode
-from infra.cli.import_all import Order, import_all
-from infra.cli.imported import Imported, store_options, told_of_group
+from infra.cli.import_all import ImportRequest, import_all
+from infra.cli.imported_documents import DescribedApplication, group_sentence, store_options
 from infra.cli.options import Count, Setting, StoreDetails, cluster_options
 from infra.compiler import compile_documents
 from infra.compiler.described import complete_from_cluster
@@ -30,30 +30,34 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 
 
 @click.command("import")
-@click.option("--all", "everything", is_flag=True, help="Import every application that the cluster shows.")
+@click.option("--all", "everything", is_flag=True, help="Import all applications of the cluster.")
 @click.option(
     "--describe",
     "description",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="The text that Topology#describe() printed, also with log lines around it; - is standard input.",
+    help="The output of Topology#describe(), with or without other log lines; - is standard input.",
 )
 @click.option(
     "--application-id",
     "ids",
     multiple=True,
     metavar="ID",
-    help="The application.id of the application. With --all, one whose group is gone; may be repeated.",
+    help="The application.id. With --all, the id of an application without a group; may be repeated.",
 )
-@click.option("--topology", metavar="NAME", help="Which one, if the text describes several named topologies.")
+@click.option("--topology", metavar="NAME", help="The topology, if the text describes several named ones.")
 @click.option(
-    "--repartition", "repartitions", multiple=True, type=Count(), help="An explicit count, by topic."
+    "--repartition",
+    "repartitions",
+    multiple=True,
+    type=Count(),
+    help="The explicit partition count of a repartition topic.",
 )
 @click.option(
     "--store",
     "stores",
     multiple=True,
     type=StoreDetails(),
-    help="What the text does not say about a store: its kind, then retention=, logging=false, "
+    help="Details of a store that the text does not have: its kind, then retention=, logging=false, "
     "retainDuplicates=true, sourceTopic= or overrides.KEY=.",
 )
 @click.option(
@@ -68,12 +72,12 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 )
 @click.option(
     "--topic",
-    "vouched",
+    "topics",
     multiple=True,
     metavar="NAME",
-    help="With --all: an internal topic that Kafka Streams made before 2.5; may be repeated.",
+    help="With --all: an internal topic that Kafka Streams created before version 2.5; may be repeated.",
 )
-@click.option("--force", is_flag=True, help="With --all: overwrite files that exist.")
+@click.option("--force", is_flag=True, help="With --all: overwrite existing files.")
 @click.pass_context
 def import_(
     context: click.Context,
@@ -88,20 +92,19 @@ def import_(
     bootstrap_server: str | None,
     command_config: Path | None,
     output: Path | None,
-    vouched: Sequence[str],
+    topics: Sequence[str],
     force: bool,
 ) -> None:
     """Create documents from running applications.
 
-    The text of `Topology#describe()` does not say everything: explicit partition counts, retention of
-    windowed stores, stores without changelog. What is missing and needed is asked for by name (exit code 1,
-    and noted in the document), or read from the live topics of the application when a cluster is named. The
-    state of its group there is noted in the document, and the group's protocol declared.
+    The text of `Topology#describe()` does not have all details: explicit partition counts, the retention of
+    windowed stores, and stores without a changelog are missing. With a cluster, they are read from the topics
+    of the application; the document then also has the state and the protocol of its group. Without a cluster,
+    each missing detail is an error and a comment in the document (exit code 1).
 
-    With --all no text is needed: applications are found by their groups and the names of their internal
-    topics. What a cluster does not show, the topology, stays an open question in each document; until it is
-    answered partition counts stay as they are. Nothing is changed on the cluster, and no file is overwritten
-    unless --force says so.
+    With --all, no text is required: applications are found by their groups and the names of their internal
+    topics. A cluster does not show the topology, so each document lists it as missing, and partition counts
+    do not change until you add it. The cluster is not changed. Files are overwritten only with --force.
 
     \b
     Examples:
@@ -114,11 +117,11 @@ def import_(
         _refuse("--all", "--describe", "--topology", "--repartition", "--store", context=context)
         context.exit(
             _all(
-                Order(
+                ImportRequest(
                     bootstrap_server=bootstrap_server,
                     command_config=command_config,
-                    named=ids,
-                    vouched=vouched,
+                    application_ids=ids,
+                    internal_topics=topics,
                     config=dict(config),
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
@@ -126,7 +129,7 @@ def import_(
             )
         )
     if description is None or len(ids) != 1:
-        raise click.UsageError("Name a text by --describe and its --application-id, or --all.")
+        raise click.UsageError("--describe and --application-id, or --all, are required.")
     _refuse("--describe", "--force", "--topic", context=context)
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
@@ -135,7 +138,7 @@ def import_(
         read_descriptions(_read(description), "" if _is_stdin(description) else str(description)), topology
     )
     if not errors(problems):
-        imported = Imported(
+        imported = DescribedApplication(
             application_id=application_id,
             text=write_description(nodes),
             config=dict(config),
@@ -147,27 +150,32 @@ def import_(
     context.exit(exit_for(problems))
 
 
-def _all(order: Order) -> ExitCode:
-    if order.folder is not None and order.folder.exists() and not order.folder.is_dir():
-        raise click.BadParameter(f"'{order.folder}' is a file; --all writes a folder.", param_hint="--output")
+def _all(request: ImportRequest) -> ExitCode:
+    if request.folder is not None and request.folder.exists() and not request.folder.is_dir():
+        raise click.BadParameter(
+            f"'{request.folder}' is a file; --all requires a folder.", param_hint="--output"
+        )
     try:
-        return ExitCode.DONE if import_all(order) else ExitCode.PROBLEMS
+        return ExitCode.DONE if import_all(request) else ExitCode.PROBLEMS
     except ProblemsError as error:
         raise ProblemsExit(error) from None
 
 
-def _refuse(beside: str, *options: str, context: click.Context) -> None:
-    """Refuse options that mean nothing beside another one."""
+def _refuse(conflicting: str, *options: str, context: click.Context) -> None:
+    """Fail if one of `options` is combined with another option that makes it meaningless."""
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and set(parameter.opts) & set(options):
-            raise click.UsageError(f"{parameter.opts[0]} means nothing beside {beside}.")
+            raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {conflicting}.")
 
 
 def _written(
-    imported: Imported, bootstrap_server: str | None, command_config: Path | None, output: Path | None
+    imported: DescribedApplication,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output: Path | None,
 ) -> tuple[Problem, ...]:
-    """Write the document, its open questions noted, unless anything else is wrong; return what is."""
+    """Write the document with its open questions, unless there are other errors; return all problems."""
     try:
         connection = named_connection(bootstrap_server, command_config)
         imported, found = _completed(imported, connection, str(output or "document"))
@@ -183,7 +191,7 @@ def _is_stdin(description: Path) -> bool:
 
 
 def _read(description: Path) -> str:
-    """Return the text; what is not UTF-8 lies in the log lines around it."""
+    """Return the text; bytes that are not UTF-8 are in log lines, not in the description."""
     try:
         content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
     except OSError as error:
@@ -194,7 +202,7 @@ def _read(description: Path) -> str:
 def _chosen(
     described: Sequence[tuple[NodeTopology, tuple[Problem, ...]]], name: str | None
 ) -> tuple[NodeTopology, tuple[Problem, ...]]:
-    """Return the topology of that name; a text that describes one topology several times has one."""
+    """Return the topology of that name; a text may describe the same topology several times."""
     distinct = {nodes.name: (nodes, problems) for nodes, problems in described}
     if name is None and len(distinct) == 1:
         return described[-1]
@@ -203,13 +211,17 @@ def _chosen(
     names = ", ".join(sorted(each for each in distinct if each is not None)) or "one without a name"
     if name is None:
         raise click.UsageError(f"The text describes several topologies: {names}. Choose one by --topology.")
-    raise click.UsageError(f"The text describes no topology {name}, but {names}.")
+    raise click.UsageError(f"The text describes no topology {name}. It describes {names}.")
 
 
 def _completed(
-    imported: Imported, connection: Connection | None, file: str
-) -> tuple[Imported, tuple[Problem, ...]]:
-    """Fill in what the live topics tell; return what is still wrong or missing. Raises `ProblemsError`."""
+    imported: DescribedApplication, connection: Connection | None, file: str
+) -> tuple[DescribedApplication, tuple[Problem, ...]]:
+    """Add the details that the live topics have; return the problems that remain.
+
+    Raises:
+        ProblemsError: The cluster could not be read.
+    """
     loaded = load_text(imported.document(), file)
     if not loaded.documents:
         return imported, loaded.problems
@@ -223,7 +235,9 @@ def _completed(
     return imported, tuple(p for p in problems if connection or p.code not in _NEED_A_CLUSTER)
 
 
-def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSnapshot) -> Imported:
+def _filled(
+    imported: DescribedApplication, document: TopologyDocument, snapshot: ClusterSnapshot
+) -> DescribedApplication:
     if document.described is None:
         return imported
     described = complete_from_cluster(document.described, document.application, snapshot)
@@ -231,7 +245,7 @@ def _filled(imported: Imported, document: TopologyDocument, snapshot: ClusterSna
     return attrs.evolve(
         imported,
         uses_streams_protocol=group is not None and group.members is None,
-        observed=told_of_group(imported.application_id, snapshot),
+        observed=group_sentence(imported.application_id, snapshot),
         repartitions=described.repartition_partitions,
         stores={name: store_options(detail) for name, detail in described.stores.items()},
         copartitioned=described.copartitioned,

@@ -1,4 +1,4 @@
-"""`headwater import --all`: a document for each application of a cluster."""
+"""`headwater import --all`: create a document for each application of a cluster."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import attrs
 import click
 
 from infra.cli.console import write
-from infra.cli.observed_documents import file_names, observed_document
+from infra.cli.imported_documents import file_names, observed_document
 from infra.model.problems import ProblemsError, errors
 from infra.model.survey import Survey
 from infra.observe import Connection
@@ -25,16 +25,17 @@ _FEW = 20
 
 
 @attrs.frozen(kw_only=True)
-class Order:
-    """What the command line asks for. `named` are ids of applications whose group is gone.
+class ImportRequest:
+    """The arguments of the command.
 
-    `vouched` are topics that are internal although they do not look so.
+    `application_ids` are applications without a group. `internal_topics` are internal topics that do not have
+    the settings of internal topics.
     """
 
     bootstrap_server: str | None
     command_config: Path | None
-    named: Sequence[str]
-    vouched: Sequence[str]
+    application_ids: Sequence[str]
+    internal_topics: Sequence[str]
     config: Mapping[str, str]
     folder: Path | None
     force: bool
@@ -42,52 +43,58 @@ class Order:
 
 @attrs.frozen
 class Outcome:
-    """What became of a document: in which file it is, or why not."""
+    """The result for one document: its file, or the reason why it was not written."""
 
     text: str
     is_refused: bool = False
 
 
-def import_all(order: Order) -> bool:
-    """Write the documents, to the folder or to standard output; return whether each could be written.
+def import_all(request: ImportRequest) -> bool:
+    """Write the documents to the folder or to standard output; return whether all were written.
 
-    Raises `ProblemsError` when the cluster or the documents of the folder cannot be read.
+    Raises:
+        ProblemsError: The cluster or the documents in the folder cannot be read.
+        click.ClickException: The folder or a file cannot be written.
     """
-    connection = named_connection(order.bootstrap_server, order.command_config)
-    seen = survey(connection or Connection.from_environment(os.environ), INTERNAL_NAMES, order.named)
-    found = recognize(seen, order.named, order.vouched)
+    connection = named_connection(request.bootstrap_server, request.command_config)
+    seen = survey(
+        connection or Connection.from_environment(os.environ), INTERNAL_NAMES, request.application_ids
+    )
+    found = recognize(seen, request.application_ids, request.internal_topics)
     documents = {
-        application.id: observed_document(application, seen.cluster_id, order.config)
+        application.id: observed_document(application, seen.cluster_id, request.config)
         for application in found.applications
     }
-    if order.folder is None:
+    if request.folder is None:
         write("---\n".join(documents.values()), None)
         outcomes: Mapping[str, Outcome] = {}
     else:
-        outcomes = _into(order.folder, documents, force=order.force)
-    for line in (*_told(found, outcomes), *_unseen(seen)):
-        click.echo(printable(line), err=order.folder is None)
+        outcomes = _write_files(request.folder, documents, force=request.force)
+    for line in (*_summary(found, outcomes), *_visibility_notes(seen)):
+        click.echo(printable(line), err=request.folder is None)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 
 
-def _into(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping[str, Outcome]:
-    """Write files; return what became of each document. What is declared already is left alone."""
+def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping[str, Outcome]:
+    """Write the files, except for declared applications; return application id → outcome."""
     declared = _declared(folder)
     names = file_names(documents)
     outcomes = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise click.ClickException(f"{folder} cannot be made: {error.strerror}.") from None
+        raise click.ClickException(f"{folder} cannot be created: {error.strerror}.") from None
     for id_, text in documents.items():
         file = folder / names[id_]
         others = sorted(other for other, path in declared.items() if path == file and other != id_)
         if id_ in declared and not (force and declared[id_] == file and not others):
-            outcomes[id_] = Outcome(f"declared already in {declared[id_]}")
+            outcomes[id_] = Outcome(f"already declared in {declared[id_]}")
         elif others:
             outcomes[id_] = Outcome(f"not written: {file} declares {', '.join(others)}", is_refused=True)
         elif os.path.lexists(file) and not force:
-            outcomes[id_] = Outcome(f"not written: {file} exists (--force overwrites it)", is_refused=True)
+            outcomes[id_] = Outcome(
+                f"not written: {file} exists (use --force to overwrite it)", is_refused=True
+            )
         else:
             write(text, file)
             outcomes[id_] = Outcome(f"{file}")
@@ -95,7 +102,11 @@ def _into(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping
 
 
 def _declared(folder: Path) -> Mapping[str, Path]:
-    """Application id → file of the documents below the folder; raises `ProblemsError` if one is not sound."""
+    """Return application id → file for the documents below the folder.
+
+    Raises:
+        ProblemsError: A document has errors.
+    """
     if not folder.is_dir() or not find([folder])[0]:
         return {}
     loaded = load_documents([folder])
@@ -104,8 +115,8 @@ def _declared(folder: Path) -> Mapping[str, Path]:
     return {document.application.id: Path(document.application.at.file) for document in loaded.documents}
 
 
-def _told(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
-    """What was found, for people."""
+def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+    """Yield lines about the applications and topics found."""
     topics = sum(len(application.topics) for application in found.applications)
     yield (
         f"Found {counted(len(found.applications), 'application')} with {counted(topics, 'internal topic')}."
@@ -113,26 +124,26 @@ def _told(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
     width = max((len(application.id) for application in found.applications), default=0)
     for application in found.applications:
         outcome = outcomes.get(application.id)
-        became = f"  → {outcome.text}" if outcome else ""
-        yield f"  {application.id:{width}}  {_facts(application)}{became}"
+        result = f"  → {outcome.text}" if outcome else ""
+        yield f"  {application.id:{width}}  {_facts(application)}{result}"
     for id_ in found.stateless:
-        yield f"  {id_} has no internal topics: it needs no document."
+        yield f"  {id_} has no internal topics and needs no document."
     by_reason = sorted(found.passed_over, key=lambda each: (each.reason, each.topic))
     for reason, group in groupby(by_reason, key=lambda each: each.reason):
         names = [each.topic for each in group]
         shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW:,} more" if len(names) > _FEW else "")
-        yield f"Passed over {shown}: {reason}."
+        yield f"Skipped {shown}: {reason}."
     if any("no group has the id" in each.reason for each in found.passed_over):
-        yield "To import an application whose group is gone, name it by --application-id."
+        yield "To import an application without a group, use --application-id."
     if any("lacks settings" in each.reason for each in found.passed_over):
-        yield "To take a topic that Kafka Streams made before 2.5, name it by --topic."
+        yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
 
 
-def _unseen(seen: Survey) -> Iterator[str]:
-    """What a user without rights sees is nothing, without an error."""
+def _visibility_notes(seen: Survey) -> Iterator[str]:
+    """Yield notes for a user who sees no topics or groups: without permissions, Kafka returns empty lists."""
     for what, visible in (("topic", seen.topics), ("group", seen.groups)):
         if not visible:
-            yield f"Not a single {what} can be seen: if there is one, this user may not Describe it."
+            yield f"No {what}s are visible. If the cluster has any, this user has no Describe permission."
 
 
 def _facts(application: FoundApplication) -> str:

@@ -60,21 +60,21 @@ def _comment(forge: Forge, pull_request: int, text: str) -> str:
             "The file does not begin with a marker, so its comment could not be found again.\n"
             "  Create it with `headwater plan-comment`."
         )
-    board = forge.comments(pull_request)
+    endpoints = forge.comments(pull_request)
 
     def is_same(entry: Entry) -> bool:
-        return str(entry[board.text]).splitlines()[:1] == [marker]
+        return str(entry[endpoints.text]).splitlines()[:1] == [marker]
 
-    return f"comment {forge.put(board, {board.text: text}, is_same)}"
+    return f"comment {forge.publish(endpoints, {endpoints.text: text}, is_same)}"
 
 
 def _issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
-    board = forge.issues
+    endpoints = forge.issues
 
     def is_same(entry: Entry) -> bool:
         # GitHub lists pull requests among the issues.
         return entry["title"] == title and "pull_request" not in entry
 
     if close:
-        return f"issue: {forge.close(board, {board.text: text}, is_same)}"
-    return f"issue {forge.put(board, {'title': title, board.text: text}, is_same)}"
+        return f"issue: {forge.close(endpoints, {endpoints.text: text}, is_same)}"
+    return f"issue {forge.publish(endpoints, {'title': title, endpoints.text: text}, is_same)}"

@@ -130,7 +130,7 @@ def test_each_application_gets_its_document(world: World) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "Found 2 applications with 6 internal topics." in done.stdout
     for name in ("orders-cdc-changelog", "gone-x-changelog", "cdc-a-changelog"):
-        assert f"Passed over {name}: " in done.stdout
+        assert f"Skipped {name}: " in done.stdout
     assert "_schemas" not in done.stdout
     written = documents(world.folder / "found")
     assert sorted(written) == ["orders", "orders-eu"]
@@ -165,7 +165,7 @@ def test_nothing_is_overwritten_unasked(world: World) -> None:
     (folder / "orders-eu.yaml").write_text(yaml.safe_dump(document("another")))
     done = world.import_all("-o", folder)
     assert done.returncode == 1
-    assert f"declared already in {mine}" in done.stdout
+    assert f"already declared in {mine}" in done.stdout
     assert "orders-eu.yaml declares another" in done.stdout
     assert sorted(documents(folder)) == ["mine", "orders-eu"]
     assert world.import_all("-o", folder, "--force").returncode == 1
@@ -175,7 +175,7 @@ def test_nothing_is_overwritten_unasked(world: World) -> None:
     declared = document("orders-eu")
     declared["application"]["setup"] = {"allowIdOverlap": True}
     (folder / "orders-eu.yaml").write_text(yaml.safe_dump(declared))
-    assert "declared already in" in world.import_all("-o", folder).stdout
+    assert "already declared in" in world.import_all("-o", folder).stdout
     assert world.import_all("-o", folder, "--force").returncode == 0
     assert "observed" in documents(folder)["orders-eu"]
     assert "topology" in documents(folder)["mine"]

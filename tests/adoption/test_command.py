@@ -58,8 +58,8 @@ def test_each_application_gets_a_file_that_any_file_system_takes(imported: Impor
     loaded = load_documents([tmp_path / "new"])
     assert loaded.problems == ()
     assert {document.application.id for document in loaded.documents} == {"shop", "Shop", ".dot"}
-    assert "stateless has no internal topics: it needs no document." in done.stdout
-    assert "Passed over gone-x-changelog: no group has the id of its application." in done.stdout
+    assert "stateless has no internal topics and needs no document." in done.stdout
+    assert "Skipped gone-x-changelog: no group has the id of its application." in done.stdout
 
 
 def test_standard_output_holds_nothing_but_the_documents(imported: Import) -> None:
@@ -75,7 +75,7 @@ def test_a_second_import_writes_nothing(imported: Import, tmp_path: Path) -> Non
     imported("-o", "found")
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "found").iterdir()}
     done = imported("-o", "found")
-    assert (done.exit_code, done.stdout.count("declared already in")) == (ExitCode.DONE, 3)
+    assert (done.exit_code, done.stdout.count("already declared in")) == (ExitCode.DONE, 3)
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "found").iterdir()} == before
 
 
@@ -94,7 +94,9 @@ def test_an_application_whose_group_is_gone_is_named(imported: Import) -> None:
 
 
 def test_a_topic_of_an_older_kafka_streams_is_vouched_for(imported: Import) -> None:
-    assert "To take a topic that Kafka Streams made before 2.5, name it by --topic." in imported().stderr
+    assert (
+        "To include a topic that Kafka Streams created before version 2.5, use --topic." in imported().stderr
+    )
     assert "old-changelog" not in imported().stdout
     assert "    old-changelog:\n" in imported("--topic", "shop-old-changelog").stdout
 
@@ -102,9 +104,9 @@ def test_a_topic_of_an_older_kafka_streams_is_vouched_for(imported: Import) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--describe", "-"), "--describe means nothing beside --all"),
-        (("--store", "a=keyValue"), "--store means nothing beside --all"),
-        (("-o", "file"), "'file' is a file; --all writes a folder"),
+        (("--describe", "-"), "--describe cannot be combined with --all"),
+        (("--store", "a=keyValue"), "--store cannot be combined with --all"),
+        (("-o", "file"), "'file' is a file; --all requires a folder"),
     ],
 )
 def test_what_does_not_go_together_is_told(
@@ -130,7 +132,7 @@ def test_force_is_for_all_alone() -> None:
     done = CliRunner().invoke(
         main, ["import", "--describe", "-", "--application-id", "a", "--force"], input=""
     )
-    assert (done.exit_code, "--force means nothing beside --describe" in done.stderr) == (
+    assert (done.exit_code, "--force cannot be combined with --describe" in done.stderr) == (
         ExitCode.USAGE,
         True,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.observed_documents import file_names, observed_document
+from infra.cli.imported_documents import file_names, observed_document
 from infra.compiler import compile_documents
 from infra.model.cluster import LiveTopic
 from infra.model.compiled import CompiledApplication, TopicKind

@@ -74,7 +74,7 @@ def test_what_may_not_be_seen_is_told_right_by_right(secured: Broker, tmp_path: 
     grant(secured, ResourceType.GROUP, AclOperation.DESCRIBE)
     no_topics = imported(secured, tmp_path)
     assert (no_topics.returncode, no_topics.stdout) == (1, "")
-    assert "Not a single topic can be seen" in no_topics.stderr
+    assert "No topics are visible" in no_topics.stderr
     grant(secured, ResourceType.TOPIC, AclOperation.DESCRIBE)
     no_settings = imported(secured, tmp_path)
     assert no_settings.returncode == 1

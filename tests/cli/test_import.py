@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.cli.exit_codes import ExitCode
-from infra.cli.imported import Imported, told_of_group
+from infra.cli.imported_documents import DescribedApplication, group_sentence
 from infra.model.cluster import ClusterSnapshot, LiveGroup
 from infra.model.topology import Protocol
 from infra.spec import load_text
@@ -123,14 +123,14 @@ def test_the_state_of_the_group_is_noted_and_its_protocol_declared() -> None:
         "new": LiveGroup("new", "Unknown", None),
     }
     snapshot = ClusterSnapshot("c1", 3, groups=groups)
-    assert told_of_group("app", snapshot) == "Group app on cluster c1 is in the state Stable, with 2 members."
-    assert "of the streams protocol" in told_of_group("new", snapshot)
-    written = Imported(
+    assert group_sentence("app", snapshot) == "Group app on cluster c1 is in state Stable with 2 members."
+    assert "uses the streams protocol" in group_sentence("new", snapshot)
+    written = DescribedApplication(
         application_id="new",
         text="Topologies:\n   Sub-topology: 0\n    Source: s (topics: [a])\n      --> none\n\n",
         uses_streams_protocol=True,
-        observed=told_of_group("new", snapshot),
+        observed=group_sentence("new", snapshot),
     ).document()
     (document,) = load_text(written, "new.yaml").documents
     assert document.application.protocol is Protocol.STREAMS
-    assert written.endswith("# Group new on cluster c1 is one of the streams protocol.\n")
+    assert written.endswith("# Group new on cluster c1 uses the streams protocol.\n")

@@ -83,10 +83,13 @@ def test_a_refused_token_is_told_without_it(publish: Publish, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [
-        ({}, "No forge is named"),
+        ({}, "No forge is configured"),
         ({"GITHUB_REPOSITORY": "acme/shop"}, "GITHUB_TOKEN is not set"),
-        ({"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "http://git.example.com"}, "no https"),
-        ({"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "file:///etc"}, "no https"),
+        (
+            {"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "http://git.example.com"},
+            "not an https",
+        ),
+        ({"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "file:///etc"}, "not an https"),
     ],
 )
 def test_what_lacks(

@@ -91,7 +91,7 @@ STEPS: Sequence[Step] = (
     ),
     Step(
         title="Autoscaling is on",
-        description="With the feature on, the internal topics are expanded, too. Downstream topics are first: "
+        description="With the feature on, the internal topics are expanded, too, downstream topics first: "
         "when a new partition gets records, all topics after it are expanded already.",
         actions=(
             Edit(_REVENUE, "partition.autoscaling.enabled: false", "partition.autoscaling.enabled: true"),
