@@ -18,6 +18,7 @@ from toolchain.broker import Broker
 
 _ROOT = Path(__file__).parents[2]
 _README = _ROOT / "README.md"
+_PAGES = sorted((_ROOT / "docs").rglob("*.md"))
 _BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _ADDRESS = "localhost:9092"
 
@@ -88,10 +89,23 @@ def test_links_lead_somewhere(file: str) -> None:
     assert not [target for target in targets if not (page.parent / target).exists()]
 
 
-def test_the_tests_that_show_the_promises_exist() -> None:
-    text = (_ROOT / "docs" / "kips.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(\w+/test_\w+)(?:::(test_\w+))?`", text)
-    assert len(named) > 30
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+def test_links_of_a_page_name_files_and_headings(page: Path) -> None:
+    for target, heading in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text(encoding="utf-8")):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not heading or heading in _anchors(file), f"{target}#{heading}"
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+def test_the_tests_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(r"`([\w/]+/test_\w+)(?:::(test_\w+))?`", page.read_text(encoding="utf-8"))
+    assert len(named) > 80 or page.name != "kips.md"
     for file, test in named:
         content = (_ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
         assert not test or f"def {test}(" in content, f"{file}::{test}"
