@@ -71,16 +71,18 @@ def test_the_composition_root_stays_small() -> None:
     assert len((ROOT / "__main__.py").read_text().splitlines()) < 40
 
 
-def test_the_picture_names_what_there_is() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    there = [path.as_posix() for part in FOLDERS for path in (ROOT / part).rglob("*")]
+def test_the_guides_for_developers_name_existing_files() -> None:
+    text = "".join(
+        (ROOT / file).read_text(encoding="utf-8") for file in ("ARCHITECTURE.md", "CONTRIBUTING.md")
+    )
+    existing = [path.as_posix() for part in FOLDERS for path in (ROOT / part).rglob("*")]
     named = re.findall(r"`([\w./-]+(?:\.(?:py|md|json)|/))`", text)
     assert len(named) > 60
-    missing = [name for name in named if not any(path.endswith(f"/{name.rstrip('/')}") for path in there)]
+    missing = [name for name in named if not any(path.endswith(f"/{name.rstrip('/')}") for path in existing)]
     assert not [name for name in missing if not (ROOT / name).exists()]
 
 
-def test_every_folder_has_its_place_in_the_picture() -> None:
+def test_the_architecture_guide_names_every_folder() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     packages = [
         path.parent for part in ("infra", "spark_jobs") for path in (ROOT / part).glob("*/__init__.py")
