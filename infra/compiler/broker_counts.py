@@ -102,7 +102,7 @@ def status_text(problem_code: ProblemCode) -> str:
         ProblemCode.UNDECIDABLE_PARTITIONS: "STREAMS_INVALID_TOPOLOGY",
     }[problem_code]
     if problem_code is ProblemCode.UNDECIDABLE_PARTITIONS:
-        return f"The broker refuses the topology ({status})."
+        return f"The broker rejects the topology ({status})."
     return f"The broker answers with {status}; a 4.1 client only logs that, reports RUNNING and gets no task."
 
 
@@ -146,10 +146,10 @@ def _undersized(topic: str, count: int, tasks: int) -> Problem:
         expected=f"{tasks} partitions, the largest count among the sub-topology's sources",
         found=f"{count}",
         why=(
-            "The broker wants a changelog to have a partition for each task, a source topic that is reused "
-            f"too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+            "The broker requires one changelog partition for each task, also where a source topic is "
+            "reused as changelog. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
-        fix="Leave reuse.ktable.source.topics out of topology.optimization, give the sources equal counts, "
+        fix="Remove reuse.ktable.source.topics from topology.optimization, give the sources equal counts, "
         "or use `protocol: classic`.",
     )
 
@@ -159,15 +159,15 @@ def _explicit_counts_differ(topic: str, fixed: Mapping[str, int]) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(
-            f"The broker refuses the join over {topic}: explicit counts of other repartition topics differ "
+            f"The broker rejects the join over {topic}: explicit counts of other repartition topics differ "
             f"({counts})."
         ),
         topic=topic,
         expected="equal explicit counts throughout the topology",
         found=counts,
         why=(
-            "Brokers up to 4.3.1 hold a join of repartition topics against all explicit counts of the "
-            f"topology, unrelated ones too. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+            "Brokers up to 4.3.1 check a join of repartition topics against all explicit counts of the "
+            "topology, including unrelated ones. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Give all repartition() calls the same `partitions`, or use `protocol: classic`.",
     )

@@ -25,12 +25,12 @@ def check_names(compilation: Compilation) -> Compilation:
     }
     if topics and not _LEGAL.fullmatch(prefix):
         return compilation.with_problems(
-            [_invalid(min(topics), f"the application id {prefix!r} has illegal characters", None)]
+            [_invalid(min(topics), f"the application id {prefix!r} has invalid characters", None)]
         )
     problems = []
     for topic, at in sorted(topics.items()):
         if not _LEGAL.fullmatch(topic):
-            problems.append(_invalid(topic, "it has illegal characters", at))
+            problems.append(_invalid(topic, "it has invalid characters", at))
         elif len(topic) > _LONGEST_NAME:
             problems.append(_invalid(topic, f"it has {len(topic)} characters", at))
     return compilation.with_problems(problems)
@@ -67,7 +67,7 @@ def check_retention(compilation: Compilation) -> Compilation:
     problems = [
         Problem(
             code=ProblemCode.INVALID_TOPOLOGY,
-            summary=f"Store {store.name} would keep its data longer than a number of milliseconds can say.",
+            summary=f"Store {store.name} has a retention that does not fit into a Java long (milliseconds).",
             node=store.name,
             expected=f"window, gap or difference and grace of at most {_LONGEST_MS} ms together",
             found=f"{store.base_ms} ms",
@@ -108,11 +108,14 @@ def _computed(key: str, given: str, stores: Mapping[str, str]) -> Problem:
     kept = sorted(stores.items())
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-        summary=f"topic.{key} does not reach the changelog{'s' if len(kept) > 1 else ''} of "
+        summary=f"topic.{key} has no effect on the changelog{'s' if len(kept) > 1 else ''} of "
         f"{', '.join(name for name, _ in kept)}.",
         expected=f"{key} {given}",
         found=", ".join(f"{key} {value} ({name})" for name, value in kept),
-        why="Kafka Streams computes this setting for windowed and versioned stores, and that wins."
+        why=(
+            "Kafka Streams computes this setting for windowed and versioned stores, and the computed "
+            "value takes precedence."
+        )
         + _PURGED[key],
         fix=_INSTEAD[key],
         severity=Severity.WARNING,
@@ -124,7 +127,7 @@ _COMPUTED = {
     "min.compaction.lag.ms": (ChangelogKind.VERSIONED,),
 }
 _PURGED = {
-    "retention.ms": " It does reach repartition topics, where records that wait longer are lost.",
+    "retention.ms": " The setting does apply to repartition topics, which lose records that are older.",
     "min.compaction.lag.ms": "",
 }
 _INSTEAD = {
@@ -138,9 +141,9 @@ _INSTEAD = {
 def _invalid(topic: str, reason: str, at: Location | None) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_NAME,
-        summary=f"{topic} is no legal topic name: {reason}.",
+        summary=f"{topic} is not a valid topic name: {reason}.",
         topic=topic,
-        expected=f"at most {_LONGEST_NAME} characters out of letters, digits, '.', '_' and '-'",
+        expected=f"at most {_LONGEST_NAME} characters: letters, digits, '.', '_' and '-'",
         found=reason,
         why="Kafka Streams throws InvalidTopicException when it derives the name.",
         fix="Shorten or correct the application id, the operator's name or the store's name.",

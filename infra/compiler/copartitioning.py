@@ -151,16 +151,16 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
                 Problem(
                     code=ProblemCode.UNCHECKED_COPARTITIONING,
                     summary=(
-                        f"Joined topics have different partition counts, {listed(found)}, and Kafka Streams "
-                        "will not notice."
+                        f"Joined topics have different partition counts, {listed(found)}, and Kafka "
+                        "Streams does not check them."
                     ),
                     topic=next(iter(found)),
                     expected="equal partition counts",
                     found=listed(found),
                     why=(
                         "Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
-                        "This one has none: it starts, tasks beyond the smallest count see one side only and "
-                        "joins silently miss partners."
+                        "This one has none: it starts, tasks beyond the smallest count read only one "
+                        "side, and joins silently miss records."
                     ),
                     fix=(
                         "Expand the smaller topics to the largest count, or put repartition() before the "

@@ -116,12 +116,13 @@ def _depends_on_application_id(
                     ),
                     topic=topic,
                     expected=(
-                        f"{others[0].get(topic, max(counts))}, the count if every input is decided first"
+                        f"{others[0].get(topic, max(counts))}, the count if all inputs are counted first"
                     ),
                     found=f"{made[topic]} with this application id",
                     why=(
-                        "The sub-topology that writes it reads several topics, and Kafka Streams goes "
-                        "through sub-topologies in an order that hashes the application id. Renaming the "
+                        "The sub-topology that writes it reads several topics, and Kafka Streams "
+                        "iterates over the sub-topologies in an order that depends on a hash of the "
+                        "application id. Renaming the "
                         "application changes the count."
                     ),
                     fix="Set an explicit count: repartition() with `partitions` before the operation.",

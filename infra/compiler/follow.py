@@ -114,13 +114,13 @@ def _unsized(
             application=application.application.id,
             location=application.application.at,
             topic=topic,
-            expected="a managed sink topic whose count some other topic decides",
+            expected="a managed sink topic whose count follows another topic",
             found=" → ".join(path),
             why=(
-                "A topic that takes its count from a sub-topology that reads it, directly or over others, "
-                "has no count to start from."
+                "A topic that takes its count from a sub-topology that reads it, directly or through "
+                "other topics, has no initial count."
             ),
-            fix="Declare the partitions of one managed sink topic in the circle as a number.",
+            fix="Declare the partitions of one managed sink topic in the cycle as a number.",
         )
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
@@ -130,8 +130,8 @@ def _unsized(
         topic=topic,
         expected=f"a decided count of {topic}",
         found="no count",
-        why="What reads the topic cannot be counted before it.",
-        fix=f"Solve the problems of {owner} first.",
+        why="Applications that read the topic cannot be compiled before its count is known.",
+        fix=f"Fix the problems of {owner} first.",
     )
 
 

@@ -34,7 +34,8 @@ def _unwritten(sink: Sink) -> Problem:
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
         summary=(
-            f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but none does."
+            f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but no "
+            "sub-topology writes it."
         ),
         topic=sink.topic,
         expected="a sink that writes the topic by name",

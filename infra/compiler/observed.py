@@ -72,28 +72,28 @@ def open_questions(
     application: Application, observed: ObservedTopology, *, is_growing: bool = False
 ) -> Iterator[Problem]:
     """What the document leaves open, a hint each; with autoscaling a warning that no count can follow."""
-    told = {
+    texts = {
         Unknown.SUBTOPOLOGIES: (
             f"The topology of {application.id} is not known, only its internal topics are.",
             "the text of Topology#describe()",
-            "Their partition counts stay as they were observed: none can follow a source topic that grows.",
+            "Their partition counts stay as observed: none can follow a source topic that is expanded.",
             f"Have the application print `topology.describe()`, and run {_import(application.id)}.",
         ),
         Unknown.SOURCES: (
             f"Which topics {application.id} reads is not known.",
             "names and partition counts of the source topics",
-            "Nobody is warned when a source topic is deleted or grows.",
+            "No plan can warn when a source topic is deleted or expanded.",
             "Name them below `observed.sources` and remove `sources` from `observed.unknown`.",
         ),
         Unknown.PROTOCOL: (
             f"Whether {application.id} uses the classic or the streams protocol is not known.",
             "`application.protocol`",
-            "Its group was gone when it was observed; partition counts are decided in other ways by the two.",
+            "Its consumer group did not exist, and the two protocols decide partition counts differently.",
             "Declare `application.protocol` and remove `protocol` from `observed.unknown`.",
         ),
     }
     for unknown, at in observed.unknown.items():
-        summary, expected, why, fix = told[unknown]
+        summary, expected, why, fix = texts[unknown]
         is_needed = is_growing and unknown is Unknown.SUBTOPOLOGIES
         yield Problem(
             code=ProblemCode.MISSING_DETAIL,
@@ -144,14 +144,16 @@ def _changed(observed: ObservedTopology, partitions: Mapping[str, int]) -> Itera
             yield Problem(
                 code=ProblemCode.UNDECIDABLE_PARTITIONS,
                 summary=f"Source topic {topic} has {now} partitions and had {count} when the application was "
-                "observed: which internal topics follow it is not known.",
+                "observed: it is not known which internal topics follow it.",
                 topic=topic,
-                expected=f"{count} partitions, or a document that tells the topology",
+                expected=f"{count} partitions, or a document with the topology",
                 found=f"{now} partitions",
-                why="An internal topic that follows it has the wrong count now, and the application stops at "
-                "its next rebalance.",
+                why=(
+                    "An internal topic that follows it now has the wrong count, and the application "
+                    "stops at its next rebalance."
+                ),
                 fix="Replace `observed` by the text of Topology#describe(): `headwater import --describe`. "
-                f"If no internal topic follows it, note {now} for it in `observed.sources`.",
+                f"If no internal topic follows it, set it to {now} in `observed.sources`.",
                 location=observed.locations.get(topic, observed.at),
             )
 
@@ -161,11 +163,11 @@ def _without_effect(application: Application) -> Iterator[Problem]:
         if key.startswith("topic.") or key == "replication.factor":
             yield Problem(
                 code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-                summary=f"{key} has no effect on topics that were observed.",
+                summary=f"{key} has no effect on observed topics.",
                 expected="settings below `observed.topics`",
                 found=f"{key} in `application.config`",
                 why="Whether Kafka Streams would use it for a topic depends on the topology, which is not "
-                "known: each topic keeps the settings that the document notes for it.",
+                "known: each topic keeps the settings that the document lists for it.",
                 fix="Change the settings of the topics themselves, or give the text of Topology#describe().",
                 location=application.at,
                 severity=Severity.WARNING,

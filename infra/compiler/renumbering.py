@@ -16,12 +16,13 @@ from infra.model.compiled import CompiledApplication, SubTopology
 from infra.model.problems import Problem, ProblemCode, Severity
 
 _STARTS_EMPTY = (
-    "A changed topology shifts generated indices. Kafka Streams takes the new topic, empty, and "
-    "leaves the old one behind: state and records in flight are lost to the application."
+    "A change of the topology shifts generated indices. Kafka Streams uses the new, empty topic and no "
+    "longer reads the old one: the application loses its state and the records in flight."
 )
 _TAKES_OVER = (
-    "A changed topology shifts generated indices. Kafka Streams takes the topic that another operator used "
-    "until now, with what that one stored: wrong results, or records that cannot be read."
+    "A change of the topology shifts generated indices. Kafka Streams uses a topic that another operator "
+    "has used until now, with the data of that operator: results are wrong, or records cannot be "
+    "deserialized."
 )
 _FIX = (
     "Name the operator or store (`name`, `materialized`), or undo the change that shifted the index. To "
@@ -84,7 +85,7 @@ def renumbering_problems(
     return tuple(
         Problem(
             code=ProblemCode.RENUMBERED,
-            summary=f"{pair.old} would go on as {pair.new}: its generated index moved.",
+            summary=f"{pair.old} would be replaced by {pair.new}: its generated index changed.",
             application=compiled.application.id,
             topic=pair.new,
             node=topics[pair.new].node,

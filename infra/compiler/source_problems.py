@@ -172,7 +172,7 @@ def _reason(writers: list[TopicGroup]) -> str:
         return "no sub-topology writes it"
     patterns = [pattern for group in writers for pattern in group.patterns]
     if patterns:
-        return f"no topic is known to match the pattern {patterns[0]} that its input is read by"
+        return f"no topic matches the pattern {patterns[0]} of its input"
     return "its count depends on itself or on a topic without a count"
 
 
@@ -205,7 +205,8 @@ def _explicit_zero(topic: str, at: Location | None) -> Problem:
         expected="at least 1",
         found="0",
         why=(
-            "Kafka Streams throws IllegalArgumentException at the first rebalance; the build does not notice."
+            "Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology "
+            "does not fail."
         ),
         fix="Set `partitions` to at least 1, or leave it out.",
         location=at,

@@ -147,7 +147,7 @@ class _Values:
                     application=self._application,
                     expected=declared.value,
                     found=configured.value,
-                    why="Partition counts are decided in other ways by the two protocols.",
+                    why="The two protocols decide partition counts differently.",
                     fix=f"Remove one of `application.protocol` and {key}, or make them agree.",
                     location=self._at,
                 )

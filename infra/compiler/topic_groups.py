@@ -179,7 +179,7 @@ def _add_changelogs(
 def _refused(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The pattern of source {node.name} is no regular expression. {reason}.",
+        summary=f"The pattern of source {node.name} is not a valid regular expression. {reason}.",
         node=node.name,
         expected="a Java regular expression",
         found=str(node.pattern),
@@ -194,9 +194,12 @@ def _unknown(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
         summary=f"The pattern of source {node.name} cannot be evaluated here: {reason}.",
         node=node.name,
-        expected="a Java regular expression without what is named here",
+        expected="a Java regular expression without unsupported constructs",
         found=str(node.pattern),
-        why="Which topics it reads is not known, so neither are the partition counts downstream of it.",
+        why=(
+            "The topics that it reads are not known, so the partition counts downstream of it are not "
+            "known either."
+        ),
         fix="Rewrite the pattern without it, or list the topics.",
         location=node.at,
     )
@@ -210,7 +213,7 @@ def _matched_twice(topic: str, node: SourceNode, other: SourceNode) -> Problem:
         node=node.name,
         expected="each topic matched by one pattern",
         found=f"{other.pattern} and {node.pattern}",
-        why="Kafka Streams throws TopologyException while it runs, as soon as it sees the topic.",
+        why="Kafka Streams throws TopologyException at run time, as soon as the topic exists.",
         fix="Make the patterns exclude each other, or read the topic by name.",
         location=node.at,
     )

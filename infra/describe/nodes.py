@@ -53,7 +53,7 @@ def topology_of(description: Description) -> NodeTopology:
             if raw.line.name in nodes:
                 problems.add(
                     raw.line.number,
-                    f"Node {raw.line.name} stands there twice.",
+                    f"Node {raw.line.name} is listed twice.",
                     "each node once",
                     "a second one",
                     node=raw.line.name,
@@ -81,7 +81,7 @@ def _in_order(description: Description) -> Iterator[Block]:
         if block.id != expected:
             description.problems.add(
                 block.line,
-                f"Sub-topology {block.id} does not follow on sub-topology {expected - 1}."
+                f"Sub-topology {block.id} does not follow sub-topology {expected - 1}."
                 if expected
                 else f"The first sub-topology is {block.id}.",
                 f"Sub-topology: {expected}",
@@ -134,7 +134,7 @@ def _report_link(
     if there not in lines:
         problems.add(
             lines[where],
-            f"{where} names {there}, which does not stand in its sub-topology.",
+            f"{where} names {there}, which is not in its sub-topology.",
             f"a line for {there}",
             "none",
             node=where,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from infra.describe.lines import LineKind
 from infra.model.problems import Location, Problem, ProblemCode
 
-_WHY = "A description that is not read completely gives wrong sub-topologies and partition counts."
+_WHY = "An incomplete description gives wrong sub-topologies and partition counts."
 _MOST_REPORTED = 100
 """Further faults of one text only repeat the tale."""
 
@@ -34,8 +34,7 @@ class TextProblems:
                     expected=expected,
                     found=found,
                     why=_WHY,
-                    fix=fix
-                    or "Take the text again, complete: print `topology.describe()` and copy all of it.",
+                    fix=fix or "Print `topology.describe()` again and copy the complete text.",
                     location=Location(self._file, line, 1 if line else 0),
                 )
             )
@@ -48,16 +47,16 @@ class TextProblems:
                 expected=f"at most {limit} characters",
                 found=f"{size} characters",
                 why=(
-                    "A text of that size is no description of a topology; reading it would only take time "
-                    "and memory."
+                    "A text of that size is not the description of a topology; reading it would only "
+                    "cost time and memory."
                 ),
-                fix="Cut the description out of what surrounds it.",
+                fix="Remove the text around the description.",
                 location=Location(self._file),
             )
         )
 
     def nothing(self) -> None:
-        self.add(0, "The text holds no description of a topology.", "a line `Topologies:`", "none")
+        self.add(0, "The text contains no description of a topology.", "a line `Topologies:`", "none")
 
     def several(self, names: Sequence[str | None]) -> None:
         named = [name for name in names if name is not None]
@@ -72,10 +71,10 @@ class TextProblems:
     def broken(self, line: int, kind: LineKind) -> None:
         self.add(
             line,
-            f"Line {line} begins like a line of describe() and does not end like one.",
+            f"Line {line} starts like a line of describe() but is incomplete.",
             kind.value,
-            "a torn line",
+            "an incomplete line",
         )
 
     def misplaced(self, line: int, kind: LineKind, after: str) -> None:
-        self.add(line, f"Line {line} stands where it cannot.", after, kind.value)
+        self.add(line, f"Line {line} is in the wrong position.", after, kind.value)

@@ -187,7 +187,7 @@ def test_custom_processors_that_share_a_store_are_no_join_but_told() -> None:
     application = compile_described(imported(SHARED, stores={"shared": StoreDetail()}), {"a": 1, "b": 2})
     assert application.copartition_groups == ()
     assert [p.severity for p in application.problems] == [Severity.WARNING]
-    assert application.problems[0].expected == "a group in `copartitioned`, if keys must meet: [a, b]"
+    assert application.problems[0].expected == "a group in `copartitioned`, if their keys are joined: [a, b]"
 
 
 def cluster(application: CompiledApplication, sources: dict[str, int], **changed: int) -> ClusterSnapshot:

@@ -87,7 +87,7 @@ def test_what_waits_for_another_application_says_so() -> None:
     first, second = compile_documents(documents, {})
     assert codes(problems_without_lints(first)) == [ProblemCode.MISSING_SOURCE_TOPIC]
     assert codes(problems_without_lints(second)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
-    assert problems_without_lints(second)[0].fix == "Solve the problems of one first."
+    assert problems_without_lints(second)[0].fix == "Fix the problems of one first."
 
 
 def test_a_sink_that_nothing_writes_is_refused() -> None:

@@ -68,13 +68,13 @@ def _missing_details(findings: Iterable[StoreFinding], at: Location) -> Iterator
 def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
     return Problem(
         code=ProblemCode.MISSING_DETAIL,
-        summary=f"The description does not tell what kind of store {finding.name} is.",
+        summary=f"The description does not show the kind of store {finding.name}.",
         node=finding.name,
         expected=f"one of {', '.join(KINDS)}",
         found="no kind",
         why=(
-            f"Its changelog's cleanup policy and retention depend on it, and {finding.node} prints the same "
-            "with any kind of store."
+            f"The cleanup policy and retention of its changelog depend on the kind, and {finding.node} is "
+            "printed the same way with every kind of store."
         ),
         fix=(
             f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`. "
@@ -95,7 +95,7 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
     }[finding.effective_kind]
     return Problem(
         code=ProblemCode.MISSING_DETAIL,
-        summary=f"The description does not tell the {what} of store {finding.name}.",
+        summary=f"The description does not show the {what} of store {finding.name}.",
         node=finding.name,
         expected=f"a duration: {meaning}",
         found="no retention",
@@ -126,12 +126,12 @@ def _unknown_names(
 def _unknown(section: str, name: str, known: tuple[str, ...], at: Location) -> Problem:
     return Problem(
         code=ProblemCode.MISSING_DETAIL,
-        summary=f"`describe.{section}` names {name}, which the description does not have.",
+        summary=f"`describe.{section}` names {name}, which is not in the description.",
         node=name,
         expected=", ".join(sorted(known)[:10]) or "nothing: the description has none",
         found=name,
-        why="What it is meant to tell is not known of what the description has.",
-        fix="Correct the name; names of topics stand there without the application id.",
+        why="The detail applies to nothing in the description.",
+        fix="Correct the name; write topic names without the application id.",
         location=at,
     )
 
@@ -170,17 +170,18 @@ def uncertain_topics(structure: Structure) -> Iterator[Problem]:
             source = structure.readers[topic]
             yield Problem(
                 code=ProblemCode.MISSING_DETAIL,
-                summary=f"{topic} is taken for a repartition topic because of its name.",
+                summary=f"{topic} is treated as a repartition topic because of its name.",
                 topic=topic,
                 node=source.name,
                 expected="a repartition topic of Kafka Streams",
-                found="node names that a topic of yours would have as well",
+                found="node names that a user topic could also have",
                 why=(
-                    "A text does not say whether a topic is internal. If this one is yours, its name has no "
-                    "application id in front and its partition count is what it is on the cluster."
+                    "The text does not show whether a topic is internal. If this one is a user topic, "
+                    "its name has no application id prefix and its partition count is that on the "
+                    "cluster."
                 ),
                 fix=(
-                    "If the topic is yours, declare the topology by its operators instead of its description."
+                    "If it is a user topic, declare the topology by its operators instead of its description."
                 ),
                 location=source.at,
                 severity=Severity.WARNING,

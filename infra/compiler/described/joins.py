@@ -52,15 +52,15 @@ def uncertain_groups(structure: Structure) -> Iterator[Problem]:
                     "co-partitioned is not known."
                 ),
                 node=store,
-                expected=f"a group in `copartitioned`, if keys must meet: [{', '.join(topics)}]",
+                expected=f"a group in `copartitioned`, if their keys are joined: [{', '.join(topics)}]",
                 found="none",
                 why=(
-                    "A text does not name co-partition groups. Without one nothing is enforced, as for "
-                    "custom processors in Kafka Streams."
+                    "The text does not show co-partition groups. Without a group nothing is enforced, as "
+                    "for custom processors in Kafka Streams."
                 ),
                 fix=(
                     "If the processors are a join of the DSL, list the topics under "
-                    "`describe.copartitioned`; else leave it as it is."
+                    "`describe.copartitioned`; otherwise change nothing."
                 ),
                 severity=Severity.WARNING,
             )

@@ -91,7 +91,7 @@ class Builder:
             shown = f'"{name}"'
             self.problems.append(
                 topology_error(
-                    f"The {what} {shown} is not a legal name: {fault}.",
+                    f"The {what} {shown} is not a valid name: {fault}.",
                     code=ProblemCode.INVALID_NAME,
                     node=name,
                     expected="1 to 249 of A-Z a-z 0-9 . _ -, neither . nor ..",
@@ -215,7 +215,8 @@ class Builder:
         if name != shared.name:
             self.note_non_source(
                 name,
-                f"{name} was never made: the call reads the repartition of an earlier one ({shared.name})",
+                f"{name} was never added: the call reads the repartition topic of an earlier call ("
+                f"{shared.name})",
                 {shared.name},
             )
 

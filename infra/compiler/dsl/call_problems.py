@@ -16,8 +16,8 @@ _NO_CALLS = {
 
 def nothing_to_work_on(step: Step) -> Problem:
     return unsupported_call(
-        f"`{call_name(step.operator)}` has nothing to work on: no call stands before it.",
-        expected="`from: <alias>`, or a call before it",
+        f"`{call_name(step.operator)}` has no input: no call precedes it.",
+        expected="`from: <alias>`, or a preceding call",
         found="the first step",
         at=step.at,
         fix="Start with `stream` or `table`.",
@@ -30,17 +30,17 @@ def follows_nothing(step: Step, call: str) -> Problem:
         expected="`from: <alias>` of an earlier result",
         found=f"the result of `{call}`",
         at=step.at,
-        fix="Say what it works on: `from: <alias>`.",
+        fix="Set its input: `from: <alias>`.",
     )
 
 
 def alias_taken(alias: str, at: Location | None) -> Problem:
     return unsupported_call(
-        f"Two results are called {alias}.",
+        f"Two results are named {alias}.",
         expected="each `as` once",
         found=alias,
         at=at,
-        fix="Call one of them differently.",
+        fix="Rename one of them.",
     )
 
 
@@ -48,7 +48,7 @@ def alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Probl
     aliases = sorted(known)
     near = difflib.get_close_matches(name, aliases, n=1)
     return unsupported_call(
-        f"No result is called {name}.",
+        f"No result is named {name}.",
         expected=f"one of: {', '.join(aliases) or 'none'}",
         found=name,
         at=at,

@@ -23,7 +23,7 @@ def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> 
     found = "; ".join(f"{what}: {_shortened(names)}" for what, names in lists if names)
     if builder.config.explicit_naming and unnamed:
         yield topology_error(
-            "Internal resources have no names of their own, and the application demands them.",
+            "Internal topics or stores have generated names, but the application requires explicit ones.",
             code=ProblemCode.UNNAMED_RESOURCES,
             expected="a name for each (ensure.explicit.internal.resource.naming=true)",
             found=found,
@@ -35,12 +35,15 @@ def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> 
     if generated:
         yield lint(
             ProblemCode.RENUMBERING_HAZARD,
-            f"Generated numbers stand in the names of internal topics and stores ({len(generated)}).",
+            f"Names of internal topics and stores contain generated numbers ({len(generated)}).",
             expected="names given by the user",
             found=_shortened(sorted(generated)),
-            why="The numbers count the calls before: a call added or removed shifts them. Kafka Streams then "
-            "makes new topics, and the state and the records in the old ones are left behind.",
-            fix="Name operators and stores (`name`, `materialized`, `storeName`) while there is no state.",
+            why=(
+                "The numbers count the preceding calls: adding or removing a call shifts them. Kafka "
+                "Streams then creates new topics and no longer uses the old ones with their state and "
+                "records."
+            ),
+            fix="Name operators and stores (`name`, `materialized`, `storeName`) before there is state.",
         )
 
 
@@ -97,8 +100,10 @@ def _lost(names: str, reasons: str, missing: set[str], kept: set[str], at: Locat
         node=names,
         expected="co-partitioned: " + ", ".join(sorted(missing | kept)),
         found="co-partitioned: " + (", ".join(sorted(kept)) or "nothing"),
-        why=f"{reasons}. Kafka Streams drops such names from a group in silence; with unequal counts records "
-        "that belong together land in different tasks and are not joined.",
+        why=(
+            f"{reasons}. Kafka Streams silently drops such names from a co-partition group. With unequal "
+            "counts, matching records are processed by different tasks and are not joined."
+        ),
         at=at,
         fix="Keep the counts equal yourself, or `repartition` with an explicit count before it.",
     )
@@ -110,7 +115,7 @@ def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -
         topics = sorted({topic for source in group for topic in topology.topics_read(source)})
         yield lint(
             ProblemCode.COGROUP_COPARTITIONS_SOURCES,
-            "`cogroup` demands equal partition counts of topics that are repartitioned before it.",
+            "`cogroup` requires equal partition counts of topics that are repartitioned before it.",
             node=store,
             expected="equal counts of the repartition topics",
             found="equal counts of the sources: " + ", ".join(topics),
@@ -134,9 +139,9 @@ def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) ->
                 expected="records with a key",
                 found="a filter before the topic",
                 why="Kafka Streams keeps null keys only where a left or outer join of streams, or a left "
-                "join with a table, lies below.",
+                "join with a table, is downstream.",
                 at=node.at,
-                fix="Give such records a key before, if they matter.",
+                fix="Set a key on such records before `repartition` if they are needed.",
                 severity=Severity.INFO,
             )
 

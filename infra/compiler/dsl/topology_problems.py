@@ -117,11 +117,12 @@ def store_on_source_or_sink(name: str, at: Location | None) -> Problem:
 
 def global_store_connected(processor: str, store: str, at: Location | None) -> Problem:
     return topology_error(
-        f"Processor {processor} is connected to the global store {store}, which every processor sees.",
+        f"Processor {processor} is connected to the global store {store}, which every processor can "
+        "access anyway.",
         node=processor,
         found=store,
         at=at,
-        fix="Leave the global store out of the list.",
+        fix="Remove the global store from the list.",
     )
 
 

@@ -33,15 +33,15 @@ def only_problem(*steps: Step) -> tuple[str, str | None, str]:
 
 def test_a_first_step_has_nothing_to_work_on() -> None:
     summary, expected, fix = only_problem(step(FILTER))
-    assert summary == "`filter` has nothing to work on: no call stands before it."
-    assert expected == "`from: <alias>`, or a call before it"
+    assert summary == "`filter` has no input: no call precedes it."
+    assert expected == "`from: <alias>`, or a preceding call"
     assert fix == "Start with `stream` or `table`."
 
 
 def test_what_returns_nothing_cannot_be_followed() -> None:
     summary, _, fix = only_problem(step(STREAM), step(op.To("out")), step(FILTER))
     assert summary == "`filter` follows `to`, which returns nothing."
-    assert fix == "Say what it works on: `from: <alias>`."
+    assert fix == "Set its input: `from: <alias>`."
 
 
 def test_a_split_is_followed_by_its_branches_only() -> None:
@@ -54,7 +54,7 @@ def test_a_split_is_followed_by_its_branches_only() -> None:
 
 def test_an_unknown_alias_meets_the_nearest_one() -> None:
     summary, expected, fix = only_problem(step(STREAM, alias="orders"), step(FILTER, "order"))
-    assert summary == "No result is called order."
+    assert summary == "No result is named order."
     assert expected == "one of: orders"
     assert fix == "Did you mean orders?"
 
@@ -62,7 +62,7 @@ def test_an_unknown_alias_meets_the_nearest_one() -> None:
 def test_an_alias_is_given_once() -> None:
     again = op.ReadStream(op.Topics(("b",)))
     summary, _, _ = only_problem(step(STREAM, alias="s"), step(again, alias="s"), step(FILTER, "s"))
-    assert summary == "Two results are called s."
+    assert summary == "Two results are named s."
 
 
 def test_what_builds_on_a_refused_call_is_not_told() -> None:
@@ -112,7 +112,7 @@ def test_final_results_are_not_emitted_early() -> None:
     steps = (step(STREAM), step(op.GroupByKey()), step(windowed), step(op.Count(name="counts")), step(early))
     assert (
         built(*steps).problems[0].summary
-        == "final waits for a window to close, with a buffer that emits early."
+        == "final waits for a window to close, but its buffer emits early when it is full."
     )
 
 
@@ -124,5 +124,5 @@ def test_merge_takes_streams(other: str) -> None:
         step(op.Merge(other), "stream"),
     )
     assert [problem.summary for problem in built(*steps).problems] == (
-        [] if other == "stream" else ["`merge` joins a stream with another stream, `grouped` is none."]
+        [] if other == "stream" else ["`merge` needs another stream, and `grouped` is not a stream."]
     )

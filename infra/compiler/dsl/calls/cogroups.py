@@ -38,15 +38,13 @@ def cogroup(
 ) -> Handle:
     if isinstance(on, GroupedStream):
         if call.other is not None:
-            return builder.reject(
-                _wrong_form(builder, "The first `cogroup` starts with its own input alone", call)
-            )
+            return builder.reject(_wrong_form(builder, "The first `cogroup` takes no other stream", call))
         cogrouped = CogroupedStream(on)
         builder.cogroup_inputs[cogrouped] = {on: call.value}
         builder.cogroup_repartitions[cogrouped] = {}
         return cogrouped
     if not isinstance(other, GroupedStream):
-        return builder.reject(_wrong_form(builder, "A cogrouped stream takes one more grouped stream", call))
+        return builder.reject(_wrong_form(builder, "A further `cogroup` takes one more grouped stream", call))
     builder.cogroup_inputs[on][other] = call.value
     return on
 
@@ -57,7 +55,10 @@ def _wrong_form(builder: Builder, rule: str, call: op.Cogroup) -> Problem:
         expected="`cogroup` of a grouped stream, then `cogroup: {with: grouped}` for each further one",
         found=f"with: {call.other}" if call.other is not None else "no `with`",
         at=builder.at,
-        fix="Call `cogroup` on the first grouped stream without `with`, then with it for each other one.",
+        fix=(
+            "Call `cogroup` on the first grouped stream without `with`, then with `with` for each "
+            "further one."
+        ),
     )
 
 

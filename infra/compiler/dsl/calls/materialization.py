@@ -40,12 +40,12 @@ def check_materialized(
     if supplier.kind not in kinds:
         builder.reject(
             unsupported_call(
-                f"Store {supplier.name} is a {supplier.kind.value} store, which does not fit here.",
+                f"Store {supplier.name} is a {supplier.kind.value} store, which this call does not accept.",
                 node=supplier.name,
                 expected=" or ".join(sorted(kind.value for kind in kinds)),
                 found=supplier.kind.value,
                 at=builder.at,
-                fix="Give a supplier of an expected kind, or the store's name alone.",
+                fix="Give a supplier of an expected kind, or only the name of the store.",
             )
         )
     if materialized.type is not None:
@@ -57,7 +57,7 @@ def check_materialized(
                 expected="a supplier or a type",
                 found=f"supplier and type {materialized.type.value}",
                 at=builder.at,
-                fix="Drop the type: the supplier decides it.",
+                fix="Remove the type: the supplier determines it.",
             )
         )
 
@@ -99,7 +99,7 @@ def _negative_retention(builder: Builder, given: int) -> Problem:
 def _too_short(builder: Builder, store: str, window: Window, given: int) -> Problem:
     span = window_span_ms(window)
     return topology_error(
-        f"Store {store} keeps its windows for a shorter time than they are open.",
+        f"Store {store} keeps its windows for a shorter time than they stay open.",
         throws=ARGUMENT,
         node=store,
         expected=f"a retention of at least {span} ms ({_SPANS[type(window)]})",
@@ -116,8 +116,11 @@ def _supplier_ignored(builder: Builder, supplier: StoreSupplier, used: int) -> P
         node=supplier.name,
         expected=f"{supplier.retention_ms} ms (the supplier's)",
         found=f"{used} ms (the window's)",
-        why="Kafka Streams computes the changelog's retention.ms from the window or from `retention`, and "
-        "never looks at the supplier: after a restore the store holds less, or more, than before.",
+        why=(
+            "Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
+            "and ignores the supplier: after a restore the store contains fewer or more records than "
+            "before."
+        ),
         at=builder.at,
-        fix=f"Set `retention: {supplier.retention_ms}` beside the supplier.",
+        fix=f"Set `retention: {supplier.retention_ms}` next to the supplier.",
     )

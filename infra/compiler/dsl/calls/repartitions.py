@@ -20,14 +20,14 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
     if call.partitions is not None and call.partitions < 1:
         builder.reject(
             topology_error(
-                f"`repartition` asks for {call.partitions} partitions.",
+                f"`repartition` has a partition count of {call.partitions}.",
                 throws=ARGUMENT,
                 when="when it starts",
                 node=call.name,
                 expected="at least 1",
                 found=str(call.partitions),
                 at=builder.at,
-                fix="Ask for 1 or more, or leave the count to the source topics.",
+                fix="Set `partitions` to 1 or more, or omit it: then the count follows the source topics.",
             )
         )
     prefix = call.name if call.name is not None else builder.names.processor("KSTREAM-REPARTITION-")

@@ -93,7 +93,7 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
     if call.materialized is not None:
         builder.reject(
             topology_error(
-                f"Global table {call.topic} is given a `materialized` that does not name its store.",
+                f"Global table {call.topic} has a `materialized` without a store name.",
                 throws=ARGUMENT,
                 topic=call.topic,
                 expected="no `materialized`, or one with a store's name",

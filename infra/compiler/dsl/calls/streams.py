@@ -112,7 +112,7 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
     if not isinstance(other, Stream):
         return builder.reject(
             unsupported_call(
-                f"`merge` joins a stream with another stream, `{call.other}` is none.",
+                f"`merge` needs another stream, and `{call.other}` is not a stream.",
                 found=call.other,
                 at=builder.at,
                 fix="Name a stream in `with` (a table becomes one by `toStream`).",

@@ -65,10 +65,10 @@ def _versioned(builder: Builder, on: Table) -> Problem:
     return topology_error(
         f"`suppress` is called on a versioned table, {on.name}.",
         node=on.name,
-        expected="a table that is not versioned (nor made from one)",
+        expected="a table that is not versioned (nor derived from one)",
         found="a versioned table",
         at=builder.at,
-        fix="Give the table a plain key-value store, or drop `suppress`.",
+        fix="Give the table a plain key-value store, or remove `suppress`.",
     )
 
 
@@ -79,18 +79,18 @@ def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
         node = next(parent for parent in node.parents if parent.window_grace_ms is None)
         chain.append(node.name)
     return topology_error(
-        f"{name} waits for a window to close, but nothing before it is windowed.",
+        f"{name} waits for a window to close, but no upstream aggregation is windowed.",
         node=name,
         expected="a windowed aggregation upstream",
         found="->".join(reversed(chain)),
         at=builder.at,
-        fix="Window the aggregation before (`windowedBy`), or suppress `until: timeLimit`.",
+        fix="Window the upstream aggregation (`windowedBy`), or suppress `until: timeLimit`.",
     )
 
 
 def _not_strict(builder: Builder, name: str) -> Problem:
     return unsupported_call(
-        f"{name} waits for a window to close, with a buffer that emits early.",
+        f"{name} waits for a window to close, but its buffer emits early when it is full.",
         node=name,
         expected="no limit, or whenFull: shutDown",
         found="a limit with whenFull: emitEarly",

@@ -90,12 +90,14 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
 def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
     return lint(
         ProblemCode.UNUSED_STORE,
-        f"`transformValues` of a table does not add the stores that its supplier brings along ({name}).",
+        f"`transformValues` of a table ignores the stores of its supplier ({name}).",
         node=name,
         expected="stores by name",
-        found="stores in place: " + ", ".join(store.name for store in call.connected),
-        why="Kafka Streams never asks the supplier for them: they get no changelog, and the transformer "
-        "finds no such store when it starts.",
+        found="stores of the supplier: " + ", ".join(store.name for store in call.connected),
+        why=(
+            "Kafka Streams does not call `stores()` of the supplier: the stores get no changelog, and "
+            "the transformer does not find them when it starts."
+        ),
         at=builder.at,
         fix="Add the stores with `addStateStore` and name them in `stores`.",
     )

@@ -110,7 +110,7 @@ def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
         code=ProblemCode.OPTIMIZATION_FAILS,
         node=repartition.name,
         expected="repartitions that share neither operators nor merges below the key change",
-        found=f"the way down from {changer.name} has been moved already",
+        found=f"the path below {changer.name} was already moved",
         at=repartition.at,
         fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings "
         "one named group, or call `repartition` right after the key change.",

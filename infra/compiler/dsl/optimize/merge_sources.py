@@ -36,7 +36,9 @@ def _merge(builder: Builder, first: GraphNode, node: GraphNode) -> None:
         builder.reject(_resets_differ(first, node))
     _move_children(builder, first, node)
     builder.note_non_source(
-        node.name, f"{node.name} reads what {first.name} reads and is merged into it", frozenset({first.name})
+        node.name,
+        f"{node.name} reads the same topics as {first.name} and is merged into it",
+        frozenset({first.name}),
     )
 
 

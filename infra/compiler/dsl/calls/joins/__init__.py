@@ -81,10 +81,10 @@ def _refuse_options(builder: Builder, call: op.Join, kind: _Kind) -> None:
                 unsupported_call(
                     f"`{option}` does not belong to a {kind.name} join.",
                     node=call.name,
-                    expected="of its options: " + ", ".join(fitting),
+                    expected="one of: " + ", ".join(fitting),
                     found=option,
                     at=builder.at,
-                    fix=f"Remove `{option}`, or join other types of handles.",
+                    fix=f"Remove `{option}`, or join handles of other types.",
                 )
             )
 
@@ -99,6 +99,6 @@ def _no_partner(builder: Builder, on: Stream | Table, call: op.Join, other: Hand
             expected="a " + ", a ".join(partners),
             found=KIND.get(type(other), "nothing"),
             at=builder.at,
-            fix="Name a fitting handle in `with`.",
+            fix="Name a handle of an expected type in `with`.",
         )
     )

@@ -45,7 +45,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
                 expected="window: {difference: …} or {before: …, after: …}",
                 found="none",
                 at=builder.at,
-                fix="Say how far apart in time two records may be.",
+                fix="Set how far apart in time two joined records may be.",
             )
         )
     builder.problems.extend(join_window_problems(call, window, builder.at))
@@ -229,12 +229,14 @@ def _logging_ignored(call: op.Join, supplier: StoreSupplier, at: Location | None
     wanted = call.logging is not None and call.logging.enabled
     return lint(
         ProblemCode.LOGGING_IGNORED,
-        f"The join's logging settings do not reach its store {supplier.name}.",
+        f"The join's logging settings have no effect on its store {supplier.name}.",
         node=supplier.name,
         expected="the given changelog configs" if wanted else "logging off",
         found="logged, with the default configs",
-        why="Kafka Streams wraps a supplied join store in a builder of its own: always logged, without "
-        "overrides. The settings still apply to the shared store of a left or outer join.",
+        why=(
+            "Kafka Streams wraps a supplied join store in its own builder, which always logs and has no "
+            "overrides. The settings still apply to the shared store of a left or outer join."
+        ),
         at=at,
-        fix="Name the stores with `storeName` instead of supplying them, or drop `logging`.",
+        fix="Name the stores with `storeName` instead of supplying them, or remove `logging`.",
     )
