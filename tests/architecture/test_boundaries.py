@@ -15,6 +15,9 @@ PURE = (
     *("spark_jobs/agent/history_events.py", "spark_jobs/agent/history_records.py"),
     *("spark_jobs/agent/instruments_logs.py", "spark_jobs/agent/instruments_status.py"),
     *("spark_jobs/processors.py", "spark_jobs/runtime/engine"),
+    *("spark_jobs/runtime/driver/failures.py", "spark_jobs/runtime/driver/layout.py"),
+    *("spark_jobs/runtime/driver/states.py", "spark_jobs/runtime/driver/topic_check.py"),
+    *("spark_jobs/runtime/worker/interleaving.py", "spark_jobs/runtime/worker/offset_metadata.py"),
 )
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
 EXCEPTIONS = {

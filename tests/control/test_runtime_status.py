@@ -12,11 +12,11 @@ from infra.cli.exit_codes import ExitCode
 from infra.cli.main import main
 from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.progress import NOTHING
+from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
 
 _PART = {
-    **NOTHING,
+    **NO_PROGRESS,
     "id": "0",
     "restarts": 0,
     "lag": 7,
@@ -32,7 +32,7 @@ class _Application:
     id: str = "shop"
     problems: tuple[()] = ()
 
-    def told(self) -> Iterable[Mapping[str, object]]:
+    def subtopology_status(self) -> Iterable[Mapping[str, object]]:
         return ({**_PART, "state": "RUNNING"},)
 
 

@@ -13,7 +13,7 @@ from spark_jobs.agent.lag import LagWatch
 from spark_jobs.agent.state import Outcome, TopicResult
 from spark_jobs.control import Surface
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.progress import NOTHING
+from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
 from tests.control.states import LEADING
 from toolchain.promtool import ensure_promtool
@@ -52,8 +52,8 @@ class _Application:
     state = ClientState.RUNNING
     problems = ()
 
-    def told(self) -> Iterable[Mapping[str, object]]:
-        return ({"id": "0", "restarts": 0, "lag": 0, "parallelism": 1, **NOTHING},)
+    def subtopology_status(self) -> Iterable[Mapping[str, object]]:
+        return ({"id": "0", "restarts": 0, "lag": 0, "parallelism": 1, **NO_PROGRESS},)
 
 
 def _series(surface: Surface) -> frozenset[str]:

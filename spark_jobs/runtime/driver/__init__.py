@@ -1,5 +1,5 @@
-"""Programs run as streaming queries: the only importers of PySpark.
+"""The driver of an application: queries of Spark that pass records to tasks, and everything around them.
 
-Belongs here: the session and its settings, reading Kafka, one batch through the tasks, exactly-once writing,
-the life of the queries. What a record does is decided by the pure task (`spark_jobs.runtime.engine.task`).
+Belongs here: the only modules that import PySpark; the client's states, topics, offsets and restarts. A
+record is processed by the engine (`spark_jobs.runtime.engine.task`), inside the workers.
 """

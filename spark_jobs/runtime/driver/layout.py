@@ -1,52 +1,115 @@
-"""PURE. An application on the topics that there are at present."""
+"""An application on the topics that exist at present: what each query reads, and with which programs."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from hashlib import blake2b
 
 import attrs
 
 from infra.compiler.java.patterns import JavaPattern
+from infra.model.behaviors import RunProcessor, TableTransformValues
 from infra.model.compiled import Backend, CompiledApplication
-from spark_jobs.runtime.driver.inputs import QueryInput, query_input
-from spark_jobs.runtime.driver.reset import Reset
+from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import TopicPartition
 
-Place = tuple[str, int]
+_OFFSET_RESET = "auto.offset.reset"
+_BY_DURATION = "by_duration:"
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+
+
+class ResetKind(Enum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    NONE = "none"
+    BY_DURATION = "by_duration"
+
+
+@attrs.frozen
+class OffsetReset:
+    """Where reading starts without a committed offset (`auto.offset.reset`, KIP-1106).
+
+    `duration_ms` is the time before now; for BY_DURATION only.
+    """
+
+    kind: ResetKind
+    duration_ms: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> "OffsetReset":
+        """Return the policy of a config value; raises `ValueError`."""
+        lowered = text.strip().lower()
+        if lowered.startswith(_BY_DURATION):
+            return cls(ResetKind.BY_DURATION, _milliseconds(text.strip()[len(_BY_DURATION) :]))
+        return cls(ResetKind(lowered))
+
+
+@attrs.frozen(kw_only=True)
+class QueryInput:
+    """The input of one sub-topology: topic names, and patterns (Java regular expressions) not yet matched.
+
+    `ticks`: the sub-topology has processors, which may schedule wall-clock punctuation.
+    """
+
+    topics: tuple[str, ...]
+    patterns: tuple[str, ...]
+    resets: Mapping[str, OffsetReset]
+    """Source node → policy."""
+    ticks: bool
+
+
+def query_input(program: SubtopologyProgram) -> QueryInput:
+    """Return what a program reads; raises `ValueError` for an invalid reset policy."""
+    default = program.application.config.get(_OFFSET_RESET, "earliest")
+    return QueryInput(
+        topics=tuple(sorted(program.sources)),
+        patterns=tuple(pattern for pattern, _ in program.patterns),
+        resets={
+            node.name: OffsetReset.parse((node.reads.offset_reset if node.reads else None) or default)
+            for node in program.nodes
+            if isinstance(node, SourceNode)
+        },
+        ticks=any(_may_schedule(node) for node in program.nodes),
+    )
 
 
 @attrs.frozen(kw_only=True)
 class Layout:
-    """Replaced as a whole when topics come, go or grow.
+    """The programs and inputs of an application; replaced as a whole when topics change.
 
-    `edition` counts the replacements. `counts` is topic → partitions, `ids` topic → id; `programs` and
-    `inputs` go by the sub-topologies' names, `native` are those that Spark SQL evaluates.
+    `version` counts the replacements. `partition_counts` is topic → number of partitions, `topic_ids` topic →
+    id. `programs` and `inputs` have the names of sub-topologies as keys. Spark SQL evaluates those in
+    `native`.
     """
 
-    edition: int = 0
-    counts: Mapping[str, int] = attrs.field(factory=dict)
-    ids: Mapping[str, str] = attrs.field(factory=dict)
+    version: int = 0
+    partition_counts: Mapping[str, int] = attrs.field(factory=dict)
+    topic_ids: Mapping[str, str] = attrs.field(factory=dict)
     programs: Mapping[str, SubtopologyProgram] = attrs.field(factory=dict)
     inputs: Mapping[str, QueryInput] = attrs.field(factory=dict)
-    repartitions: frozenset[str] = frozenset()
+    repartition_topics: frozenset[str] = frozenset()
     native: frozenset[str] = frozenset()
 
-    def next(
+    def updated(
         self,
         compiled: CompiledApplication,
         programs: Iterable[SubtopologyProgram],
-        counts: Mapping[str, int],
-        ids: Mapping[str, str],
+        partition_counts: Mapping[str, int],
+        topic_ids: Mapping[str, str],
     ) -> "Layout":
-        """Return the layout that takes this one's place."""
-        counted = [program.with_counts(counts) for program in programs]
+        """Return the next version of this layout."""
+        counted = [program.with_counts(partition_counts) for program in programs]
         parts = compiled.subtopologies
         return Layout(
-            edition=self.edition + 1,
-            counts=counts,
-            ids=ids,
+            version=self.version + 1,
+            partition_counts=partition_counts,
+            topic_ids=topic_ids,
             programs={program.name: program for program in counted},
             inputs={program.name: query_input(program) for program in counted},
-            repartitions=frozenset(topic for part in parts for topic in part.repartition_topics),
+            repartition_topics=frozenset(topic for part in parts for topic in part.repartition_topics),
             native=frozenset(str(part.id) for part in parts if part.backend is Backend.NATIVE),
         )
 
@@ -56,35 +119,49 @@ class Layout:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The sub-topologies that have a query; a global one is read along by all of them."""
+        """The sub-topologies that have a query; all tasks read the global ones in addition."""
         return tuple(name for name, program in self.programs.items() if not program.is_global)
 
     def topics(self, name: str) -> tuple[str, ...]:
-        """Return the topics that a query reads."""
+        """Return the existing topics that a query reads."""
         input_ = self.inputs[name]
         patterns = [JavaPattern(pattern) for pattern in input_.patterns]
-        matching = {topic for topic in self.counts if any(each.matches(topic) for each in patterns)}
-        return tuple(sorted({topic for topic in input_.topics if topic in self.counts} | matching))
+        matching = {topic for topic in self.partition_counts if any(each.matches(topic) for each in patterns)}
+        return tuple(sorted({topic for topic in input_.topics if topic in self.partition_counts} | matching))
 
-    def places(self, topics: Collection[str]) -> list[Place]:
-        """Return the partitions of `topics`."""
-        return [(topic, each) for topic in sorted(topics) for each in range(self.counts.get(topic, 0))]
+    def topic_partitions(self, topics: Collection[str]) -> list[TopicPartition]:
+        """Return all partitions of `topics`."""
+        return [
+            (topic, each) for topic in sorted(topics) for each in range(self.partition_counts.get(topic, 0))
+        ]
 
-    def resets(self, name: str) -> Mapping[Place, Reset]:
-        """Return where a query begins in partitions of which nothing is committed."""
+    def offset_resets(self, name: str) -> Mapping[TopicPartition, OffsetReset]:
+        """Return where a query starts in partitions without a committed offset."""
         program, input_ = self.programs[name], self.inputs[name]
         return {
             (topic, partition): input_.resets[program.source(topic)]
-            for topic, partition in self.places(self.topics(name))
+            for topic, partition in self.topic_partitions(self.topics(name))
         }
 
-    def task_counts(self, name: str) -> Mapping[str, int]:
-        """Return the partitions of all topics that a query's tasks read, those of global tables included."""
-        globals_ = {topic for program in self.global_programs for topic in program.sources}
-        read = sorted({*self.topics(name), *globals_})
-        return {topic: self.counts[topic] for topic in read if topic in self.counts}
+    def task_partition_counts(self, name: str) -> Mapping[str, int]:
+        """Return topic → number of partitions for all topics that a query's tasks read, also global ones."""
+        global_topics = {topic for program in self.global_programs for topic in program.sources}
+        read = sorted({*self.topics(name), *global_topics})
+        return {topic: self.partition_counts[topic] for topic in read if topic in self.partition_counts}
 
-    def digest(self, name: str) -> str:
-        """Return what tells a query's source topics from others that had their names."""
-        ids = " ".join(self.ids.get(topic, "") for topic in self.inputs[name].topics)
+    def topic_digest(self, name: str) -> str:
+        """Return a digest of the ids of a query's source topics; it changes when one is re-created."""
+        ids = " ".join(self.topic_ids.get(topic, "") for topic in self.inputs[name].topics)
         return blake2b(ids.encode(), digest_size=4).hexdigest()
+
+
+def _may_schedule(node: Node) -> bool:
+    return isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor | TableTransformValues)
+
+
+def _milliseconds(text: str) -> int:
+    match = _DURATION.fullmatch(text.upper())
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{text!r} is not an ISO-8601 duration")
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

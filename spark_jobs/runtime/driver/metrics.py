@@ -1,4 +1,4 @@
-"""What people and programs see of an application: a status, metrics, health."""
+"""The status, metrics and health of an application, for its HTTP endpoint."""
 
 import os
 import socket
@@ -12,25 +12,31 @@ from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.states import ClientState
 
 _COUNTERS = {
-    "recordsRead": ("headwater_runtime_records_read", "Records taken from source topics."),
+    "recordsRead": ("headwater_runtime_records_read", "Records read from source topics."),
     "recordsWritten": ("headwater_runtime_records_written", "Records sent to sinks and changelogs."),
     "recordsDropped": (
         "headwater_runtime_records_dropped",
-        "Records left out by operators (no key, too late) or exception handlers (dropped-records-total).",
+        "Records dropped by operators (no key, too late) or exception handlers (dropped-records-total).",
     ),
-    "recordsRestored": ("headwater_runtime_records_restored", "Records read back from changelogs."),
-    "restarts": ("headwater_runtime_query_restarts", "Times the query was started again after a failure."),
+    "recordsRestored": ("headwater_runtime_records_restored", "Records restored from changelogs."),
+    "restarts": ("headwater_runtime_query_restarts", "Restarts of the query after failures."),
 }
 _GAUGES = {
-    "recordsPerSecond": ("headwater_runtime_records_per_second", "Records read, over half a minute."),
-    "lag": ("headwater_runtime_lag_records", "Records of source topics that are still to be read."),
-    "stateBytes": ("headwater_runtime_state_bytes", "Local state on disk."),
-    "parallelism": ("headwater_runtime_parallelism", "Tasks: the partitions of the widest source topic."),
+    "recordsPerSecond": (
+        "headwater_runtime_records_per_second",
+        "Records read per second, over the last 30 seconds.",
+    ),
+    "lag": ("headwater_runtime_lag_records", "Records of source topics that are not processed yet."),
+    "stateBytes": ("headwater_runtime_state_bytes", "Bytes of local state on disk."),
+    "parallelism": (
+        "headwater_runtime_parallelism",
+        "Number of tasks: the partitions of the largest source topic.",
+    ),
 }
 
 
 class Instruments:
-    """Reads an application whenever it is asked."""
+    """Reads the status of an application at each request."""
 
     def __init__(self, application: StreamsApplication) -> None:
         self._application = application
@@ -49,7 +55,7 @@ class Instruments:
             "application": application.id,
             "state": application.state.value,
             "problems": [problem.summary for problem in application.problems],
-            "subtopologies": list(application.told()),
+            "subtopologies": list(application.subtopology_status()),
         }
 
     def ready(self) -> Health:
@@ -59,7 +65,7 @@ class Instruments:
         return Health(ok=False, reason=f"The application is {state.value}.")
 
     def live(self) -> Health:
-        """Tell of an end that a restart may cure: a failure for good does not count as alive."""
+        """Return not OK after an error: a restart of the process may help."""
         if self._application.state is ClientState.ERROR:
             return Health(ok=False, reason="The application has stopped with an error.")
         return Health()
@@ -92,7 +98,7 @@ class _Collector:
 def _states(status: Mapping[str, Any]) -> Metric:
     gauge = GaugeMetricFamily(
         "headwater_runtime_client_state",
-        "1 for the state that the client is in (KafkaStreams.State), 0 for the others.",
+        "1 for the current state of the client (KafkaStreams.State), 0 for the others.",
         labels=["application_id", "state"],
     )
     for state in ClientState:

@@ -1,4 +1,4 @@
-"""A chain of expressions evaluated by Spark SQL before the rows reach Python (`infra.compiler.backends`)."""
+"""A sub-topology that Spark SQL evaluates before its rows reach Python (`infra.compiler.backends`)."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -19,8 +19,8 @@ from spark_jobs.runtime.worker.task_input import COLUMNS
 _BYTES = "bytes"
 
 
-def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
-    """Return `rows` (columns of `worker.rows`) with keys and values as the program's sink writes them."""
+def evaluate_program(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
+    """Return `rows` (columns of `worker.task_input`) with keys and values as the sink writes them."""
     first, *nodes, last = program.nodes
     if not (isinstance(first, SourceNode) and first.reads and isinstance(last, SinkNode) and last.writes):
         raise AssertionError(program.name)
@@ -35,7 +35,7 @@ def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
     )
     for node in nodes:
         if isinstance(node, ProcessorNode) and node.behavior is not None:
-            rows = _through(rows, node.behavior)
+            rows = _evaluate(rows, node.behavior)
     rows = rows.withColumns(
         {
             "key": written_column(sql.col("key"), settle(written.key, "key")),
@@ -45,15 +45,15 @@ def transformed(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
     return rows.select(*COLUMNS)
 
 
-def _through(rows: DataFrame, behavior: Behavior) -> DataFrame:
+def _evaluate(rows: DataFrame, behavior: Behavior) -> DataFrame:
     match behavior:
         case PassThrough():
             return rows
         case NonNullKeyFilter():
             return rows.where(sql.col("key").isNotNull())
         case Filter(where=str() as text, negate=negate):
-            holds = sql.coalesce(sql.expr(text), sql.lit(False))  # noqa: FBT003 - a literal of SQL
-            return rows.where(~holds if negate else holds)
+            is_true = sql.coalesce(sql.expr(text), sql.lit(False))  # noqa: FBT003 - a literal of SQL
+            return rows.where(~is_true if negate else is_true)
         case MapValues(value=str() as text):
             return rows.withColumn("value", sql.expr(text))
         case MapRecord(key=str() as key, value=value):
@@ -63,10 +63,10 @@ def _through(rows: DataFrame, behavior: Behavior) -> DataFrame:
 
 
 def read_column(name: str, format_: Format) -> Column:
-    """Malformed UTF-8 as U+FFFD, as Java reads it and tasks do; a plain cast keeps it."""
+    """Return the deserialized column; malformed UTF-8 becomes U+FFFD as in Java (a plain cast keeps it)."""
     return sql.col(name) if format_.name == _BYTES else sql.make_valid_utf8(sql.col(name).cast("string"))
 
 
 def written_column(column: Column, format_: Format) -> Column:
-    """Of the kind that the format holds: the compiler leaves all else to tasks."""
+    """Return the serialized column; the compiler assigns programs with other formats to tasks."""
     return column if format_.name == _BYTES else column.cast("binary")

@@ -1,131 +1,191 @@
-"""Where the input stands: committed offsets, and where to begin where there are none."""
+"""Offsets of an application's consumer group: committed, start and end offsets, lag; and purged records."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
-from spark_jobs.runtime.driver.reset import Reset, ResetKind
+from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker import clients
 
-Place = tuple[str, int]
-Offsets = Mapping[Place, int]
+Offsets = Mapping[TopicPartition, int]
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
-_SETTLING_SECONDS = 5.0
-_LOOK_SECONDS = 0.005
-_EARLIEST, _LATEST = Reset(ResetKind.EARLIEST), Reset(ResetKind.LATEST)
+_STABLE_TIMEOUT_SECONDS = 5.0
+_POLL_SECONDS = 0.005
+_EARLIEST, _LATEST = OffsetReset(ResetKind.EARLIEST), OffsetReset(ResetKind.LATEST)
 
 
-class Positions:
-    """The offsets of one consumer group. Methods raise `KafkaException`.
+class GroupOffsets:
+    """The offsets of one consumer group. All methods raise `KafkaException`.
 
-    A consumer asks for all of it: librdkafka's admin client (2.16) crashes the process when the group's
-    coordinator is not up yet, and aborts it when brokers go away while it looks for partitions' leaders.
+    Everything is read by a consumer: librdkafka's admin client (2.16) crashes the process when the group's
+    coordinator is not available yet, and when brokers disappear while it looks up partition leaders.
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._group = group
         self._consumer = clients.consumer(connection, group)
-        self._seeing_all = clients.consumer(connection, group, {"isolation.level": "read_uncommitted"})
+        self._uncommitted_reader = clients.consumer(
+            connection, group, {"isolation.level": "read_uncommitted"}
+        )
 
-    def committed(self, places: Iterable[Place]) -> Offsets:
-        """Return the committed offsets; places without one are missing."""
-        found = clients.committed(self._consumer, places)
+    def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Return the committed offsets; partitions without one are missing."""
+        found = clients.committed(self._consumer, partitions)
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
-    def ends(self, places: Sequence[Place]) -> Offsets:
-        """Return the offsets that the next committed records get."""
-        return self._offsets({place: _time(_LATEST, 0) for place in places})
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Return the end offsets of committed records (the last stable offsets)."""
+        return self._list_offsets({partition: _timestamp(_LATEST, 0) for partition in partitions})
 
-    def settled_ends(self, places: Sequence[Place], seconds: float = _SETTLING_SECONDS) -> Offsets:
-        """Return `ends` when all that was written by now is committed.
+    def stable_end_offsets(
+        self, partitions: Sequence[TopicPartition], timeout_seconds: float = _STABLE_TIMEOUT_SECONDS
+    ) -> Offsets:
+        """Return the end offsets when everything that has been written until now is committed.
 
-        A commit is answered as soon as the coordinator has noted it. The partitions learn of it a little
-        later, and until then their ends lie before its records. Raises `KafkaException` after `seconds`.
+        The coordinator answers a commit before the partitions know of it. Until then their end offsets
+        exclude the transaction's records. Raises `KafkaException` after `timeout_seconds`.
         """
-        written = self._offsets({place: _time(_LATEST, 0) for place in places}, self._seeing_all)
-        deadline = time.monotonic() + seconds
-        ends = self.ends(places)
-        while any(ends[place] < end for place, end in written.items()):
+        latest = {partition: _timestamp(_LATEST, 0) for partition in partitions}
+        written = self._list_offsets(latest, self._uncommitted_reader)
+        deadline = time.monotonic() + timeout_seconds
+        ends = self.end_offsets(partitions)
+        while any(ends[partition] < end for partition, end in written.items()):
             if time.monotonic() > deadline:
-                raise KafkaException(KafkaError(_TIMED_OUT, f"transactions are open after {seconds:g} s"))
-            time.sleep(_LOOK_SECONDS)
-            ends = self.ends(places)
+                text = f"transactions are open after {timeout_seconds:g} s"
+                raise KafkaException(KafkaError(_TIMED_OUT, text))
+            time.sleep(_POLL_SECONDS)
+            ends = self.end_offsets(partitions)
         return ends
 
-    def left(self, places: Sequence[Place]) -> int:
-        """Return how many records are still to be read; a place that is gone raises at once.
+    def lag(self, partitions: Sequence[TopicPartition]) -> int:
+        """Return the number of records that are still to be read; raises at once for a deleted partition.
 
-        What is committed is asked for first: it raises while no broker answers.
+        The committed offsets are read first: that raises while no broker answers.
         """
-        committed = self.committed(places)
-        ends = self._asked_once({place: _time(_LATEST, 0) for place in places})
-        return sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
+        committed = self.committed(partitions)
+        ends = self._list_offsets_once({partition: _timestamp(_LATEST, 0) for partition in partitions})
+        return sum(max(0, end - committed.get(partition, 0)) for partition, end in ends.items())
 
-    def begin(self, places: Mapping[Place, Reset], now_ms: int) -> Offsets:
-        """Return where each place is read from; what is chosen now is committed, so that it stays chosen.
+    def start_offsets(self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int) -> Offsets:
+        """Return where each partition is read from; commit the offsets that a reset policy determines.
 
-        Raises `ProblemsError` (InvalidConfig) where the policy is `none` and nothing is committed.
+        Raises:
+            ProblemsError: A partition without a committed offset has the policy `none` (InvalidConfig).
         """
-        known = self.committed(places)
-        new = {place: reset for place, reset in places.items() if place not in known}
-        if refused := [place for place, reset in new.items() if reset.kind is ResetKind.NONE]:
-            raise ProblemsError([_nowhere(self._group, *place) for place in refused])
-        chosen = self._offsets({place: _time(reset, now_ms) for place, reset in new.items()})
-        lacking = [place for place, offset in chosen.items() if offset < 0]  # nothing as young as that
-        chosen = {**chosen, **self.ends(lacking)}
-        if chosen:
-            partitions = [TopicPartition(*place, offset) for place, offset in chosen.items()]
-            self._consumer.commit(offsets=partitions, asynchronous=False)
+        known = self.committed(resets)
+        new = {partition: reset for partition, reset in resets.items() if partition not in known}
+        if refused := [partition for partition, reset in new.items() if reset.kind is ResetKind.NONE]:
+            raise ProblemsError([_no_start_offset(self._group, *partition) for partition in refused])
+        chosen = self._list_offsets(
+            {partition: _timestamp(reset, now_ms) for partition, reset in new.items()}
+        )
+        no_newer_record = [partition for partition, offset in chosen.items() if offset < 0]
+        chosen = {**chosen, **self.end_offsets(no_newer_record)}
+        self._commit(chosen)
         return {**known, **chosen}
 
-    def rewind(self, places: Sequence[Place]) -> None:
-        """Commit the first offsets, without a marker: what was committed is of topics that are gone."""
-        firsts = self._offsets({place: _time(_EARLIEST, 0) for place in places})
-        if firsts:
-            partitions = [TopicPartition(*place, offset) for place, offset in firsts.items()]
-            self._consumer.commit(offsets=partitions, asynchronous=False)
+    def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
+        """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""
+        self._commit(self._list_offsets({partition: _timestamp(_EARLIEST, 0) for partition in partitions}))
 
     def close(self) -> None:
         self._consumer.close()
-        self._seeing_all.close()
+        self._uncommitted_reader.close()
+
+    def _commit(self, offsets: Offsets) -> None:
+        if offsets:
+            partitions = [KafkaTopicPartition(*partition, offset) for partition, offset in offsets.items()]
+            self._consumer.commit(offsets=partitions, asynchronous=False)
 
     @clients.retry_transient
-    def _offsets(self, wanted: Mapping[Place, int], consumer: Consumer | None = None) -> Offsets:
-        return self._asked_once(wanted, consumer)
+    def _list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], consumer: Consumer | None = None
+    ) -> Offsets:
+        return self._list_offsets_once(timestamps, consumer)
 
-    def _asked_once(self, wanted: Mapping[Place, int], consumer: Consumer | None = None) -> Offsets:
-        if not wanted:
+    def _list_offsets_once(
+        self, timestamps: Mapping[TopicPartition, int], consumer: Consumer | None = None
+    ) -> Offsets:
+        if not timestamps:
             return {}
-        asked = [TopicPartition(*place, time_ms) for place, time_ms in wanted.items()]
-        found = (consumer or self._consumer).offsets_for_times(asked, clients.REQUEST_SECONDS)
+        request = [KafkaTopicPartition(*partition, time_ms) for partition, time_ms in timestamps.items()]
+        found = (consumer or self._consumer).offsets_for_times(request, clients.REQUEST_SECONDS)
         for partition in found:
             if partition.error is not None:
                 raise KafkaException(partition.error)
         return {(each.topic, each.partition): each.offset for each in found}
 
 
-def _time(reset: Reset, now_ms: int) -> int:
-    """Return what the protocol's ListOffsets takes for a time: -1 is the end, -2 the beginning."""
+class RecordPurger:
+    """Deletes records of repartition topics that were processed (`TaskManager#maybePurgeCommittedRecords`).
+
+    A failed request is not an error: the next call tries again. Pass committed offsets that a consumer has
+    just read: librdkafka's admin client (2.16) has aborted processes whose brokers disappeared while it
+    looked up partition leaders. Brokers may still disappear between the two requests; 8,000 such requests to
+    a broker that was killed, paused and restarted did no harm. Requesting a topic's metadata first would
+    reduce the risk, but may create a topic that was deleted.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._admin = AdminClient(clients.settings(connection), logger=clients.client_logger())
+        self._purged: dict[TopicPartition, int] = {}
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Forget what was purged of `topics`: they were re-created."""
+        self._purged = {
+            partition: offset for partition, offset in self._purged.items() if partition[0] not in topics
+        }
+
+    def purge(self, committed: Offsets) -> int:
+        """Delete the records below `committed`; return the number of purged partitions."""
+        due = {
+            partition: offset
+            for partition, offset in committed.items()
+            if offset > self._purged.get(partition, 0)
+        }
+        if not due:
+            return 0
+        futures = self._admin.delete_records(
+            [KafkaTopicPartition(*partition, offset) for partition, offset in due.items()],
+            request_timeout=clients.REQUEST_SECONDS,
+        )
+        purged = 0
+        for requested, future in futures.items():
+            try:
+                future.result()
+            except KafkaException:
+                continue
+            partition = requested.topic, requested.partition
+            self._purged[partition] = due[partition]
+            purged += 1
+        return purged
+
+
+def _timestamp(reset: OffsetReset, now_ms: int) -> int:
+    """Return the timestamp for the protocol's ListOffsets request: -1 is the end, -2 the beginning."""
     match reset.kind:
         case ResetKind.LATEST:
             return -1
         case ResetKind.BY_DURATION:
-            return now_ms - reset.back_ms
+            return now_ms - reset.duration_ms
         case _:
             return -2
 
 
-def _nowhere(group: str, topic: str, partition: int) -> Problem:
+def _no_start_offset(group: str, topic: str, partition: int) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary=f"Nothing says where to begin reading partition {partition} of {topic}.",
+        summary=f"Partition {partition} of {topic} has no start offset.",
         application=group,
         topic=topic,
         expected=f"an offset committed by group {group}, or a reset policy",
-        found="neither: the policy is none",
-        why="With auto.offset.reset none an application does not choose by itself what it skips or repeats.",
+        found="no committed offset; the policy is none",
+        why="With auto.offset.reset none an application does not choose which records it skips or repeats.",
         fix="Commit the offset with kafka-consumer-groups.sh, or set earliest or latest.",
     )

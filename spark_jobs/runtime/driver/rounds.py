@@ -1,75 +1,170 @@
-"""Rounds of the queries that write repartition topics: a reader's batch ends where a round ends.
+"""Repartition topics are read round by round: a reader's batch ends where a batch of the writing query ends.
 
-A round is one batch of a writing query: its tasks commit one after the other. A reader that took what the
-first of them had committed would see that task's stretch of time and take the others' for late. So it waits
-for the rest of the round and takes it along (`spark_jobs.runtime.worker.interleaving` then orders it).
+A round is one batch of a writing query; its tasks commit one after the other. A reader that took only the
+records that the first task has committed would see that task's range of times, and find the others' records
+late. So it waits for the rest of the round and reads it in the same batch; then
+`spark_jobs.runtime.worker.interleaving` merges the records by time.
 """
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-Place = tuple[str, int]
-Offsets = Mapping[Place, int]
-_KEPT = 1000
-_NOTHING: Offsets = {}
+import structlog
+from confluent_kafka import KafkaException
+
+from infra.model.compiled import CompiledApplication
+from infra.model.nodes import TopicKind
+from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.engine.records import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
+"""Topic partition → (first offset, offset after the last)."""
+
+_log = structlog.get_logger(__name__)
+_MAX_ROUNDS = 1000
+_ROUND_TIMEOUT_SECONDS = 60.0
+_UNKNOWN: Offsets = {}
 
 
-class Rounds:
-    """Shared by the queries of one application; every method may be called by any thread."""
+class RepartitionRounds:
+    """The rounds of an application's queries; the queries' threads share it.
+
+    `end_offsets` reads where partitions end, `stable_end_offsets` does so when all that was committed is
+    visible. Both may raise `KafkaException`: then the round is not recorded, and its readers do not wait for
+    it. Foreign-key joins write in cycles and are excluded: their messages are correct in any order.
+    """
+
+    def __init__(
+        self,
+        end_offsets: Callable[[list[TopicPartition]], Offsets],
+        stable_end_offsets: Callable[[list[TopicPartition]], Offsets],
+        max_records: int,
+    ) -> None:
+        self.shared_topics: frozenset[str] = frozenset()
+        """Repartition topics that more than one task writes to."""
+        self._end_offsets = end_offsets
+        self._stable_end_offsets = stable_end_offsets
+        self._max_records = max_records
+        self._round_ends = RoundEnds()
+        self._written: Mapping[str, list[TopicPartition]] = {}
+
+    def update(self, compiled: CompiledApplication, partition_counts: Mapping[str, int]) -> None:
+        """Use the application as it is now."""
+        repartitions = {
+            topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.REPARTITION
+        }
+        parts = [part for part in compiled.subtopologies if not part.is_global]
+        self.shared_topics = frozenset(
+            topic for topic in repartitions if sum(part.tasks for part in parts if topic in part.sinks) > 1
+        )
+        self._written = {
+            str(part.id): [
+                (topic, each)
+                for topic in sorted(repartitions.intersection(part.sinks))
+                for each in range(partition_counts.get(topic, 0))
+            ]
+            for part in parts
+        }
+
+    def start(self) -> None:
+        """Record the end of earlier rounds, before the first query starts."""
+        for writer in self._written:
+            self._record_end(writer, self._end_offsets)
+
+    def reset(self) -> None:
+        """Forget all rounds: a topic was re-created, so their end offsets are invalid."""
+        self._round_ends.reset()
+
+    @contextmanager
+    def round(self, writer: str) -> Iterator[None]:
+        """Run one batch of the query `writer`, inside the block; record the end of its round."""
+        with self._round_ends.running(writer):
+            yield
+            self._record_end(writer, self._stable_end_offsets)
+
+    def rest_of_rounds(self, topics: Collection[str], ends: Offsets) -> OffsetRanges:
+        """Return the ranges of `topics` that complete the rounds in which a batch up to `ends` ends.
+
+        Waits for rounds that are running. Empty if the ranges have more records than one batch may have.
+        """
+        rest: dict[TopicPartition, tuple[int, int]] = {}
+        for writer, partitions in self._written.items():
+            if any(topic in topics for topic, _ in partitions):
+                round_ends = self._round_ends.covering(writer, ends, _ROUND_TIMEOUT_SECONDS)
+                rest |= {
+                    partition: (ends[partition], end)
+                    for partition, end in round_ends.items()
+                    if partition[0] in topics and ends.get(partition, end) < end
+                }
+        return rest if sum(end - first for first, end in rest.values()) <= self._max_records else {}
+
+    def _record_end(self, writer: str, read_ends: Callable[[list[TopicPartition]], Offsets]) -> None:
+        partitions = self._written.get(writer)
+        if not partitions:
+            return
+        try:
+            self._round_ends.record(writer, read_ends(partitions))
+        except KafkaException as error:
+            _log.debug("end of a round is unknown", query=writer, reason=failure_reason(error))
+
+
+class RoundEnds:
+    """The end offsets of each query's latest rounds; any thread may call any method."""
 
     def __init__(self) -> None:
         self._ends: dict[str, deque[Offsets]] = {}
-        self._under_way: set[str] = set()
-        self._editions = 0
+        self._running: set[str] = set()
+        self._resets = 0
         self._changed = threading.Condition()
 
     @contextmanager
-    def under_way(self, writer: str) -> Iterator[None]:
-        """A batch of `writer`; readers wait for its end. A batch that fails ends no round."""
+    def running(self, writer: str) -> Iterator[None]:
+        """Mark a batch of `writer` as running: readers wait for its end. A failed batch ends no round."""
         with self._changed:
-            self._under_way.add(writer)
+            self._running.add(writer)
         try:
             yield
         finally:
             with self._changed:
-                self._under_way.discard(writer)
+                self._running.discard(writer)
                 self._changed.notify_all()
 
-    def ended(self, writer: str, ends: Offsets) -> None:
-        """A round of `writer` is over, or there has been none: its topics end at `ends`."""
+    def record(self, writer: str, ends: Offsets) -> None:
+        """Record that a round of `writer` ended at `ends`."""
         with self._changed:
-            self._ends.setdefault(writer, deque(maxlen=_KEPT)).append(ends)
+            self._ends.setdefault(writer, deque(maxlen=_MAX_ROUNDS)).append(ends)
             self._changed.notify_all()
 
-    def forget(self) -> None:
-        """Forget all rounds; whoever waits for the end of one waits no longer."""
+    def reset(self) -> None:
+        """Forget all rounds; readers stop waiting."""
         with self._changed:
             self._ends.clear()
-            self._editions += 1
+            self._resets += 1
             self._changed.notify_all()
 
-    def whole(self, writer: str, ends: Offsets, seconds: float) -> Offsets:
-        """Return where the round ends that `ends` lies in, for the places of the writer's topics.
+    def covering(self, writer: str, offsets: Offsets, timeout_seconds: float) -> Offsets:
+        """Return the end offsets of the first round that contains `offsets`.
 
-        Waits for it up to `seconds`. Empty when that is not known: the writer is not at work, or too slow.
+        Waits while a batch of `writer` is running, up to `timeout_seconds`. Empty if the round is unknown.
         """
         with self._changed:
-            edition = self._editions
+            resets = self._resets
             self._changed.wait_for(
                 lambda: (
-                    self._covering(writer, ends) is not None
-                    or writer not in self._under_way
-                    or self._editions != edition
+                    self._find(writer, offsets) is not None
+                    or writer not in self._running
+                    or self._resets != resets
                 ),
-                seconds,
+                timeout_seconds,
             )
-            return self._covering(writer, ends) or _NOTHING
+            return self._find(writer, offsets) or _UNKNOWN
 
-    def _covering(self, writer: str, ends: Offsets) -> Offsets | None:
-        return next((each for each in self._ends.get(writer, ()) if _reach(each, ends)), None)
+    def _find(self, writer: str, offsets: Offsets) -> Offsets | None:
+        return next((ends for ends in self._ends.get(writer, ()) if _covers(ends, offsets)), None)
 
 
-def _reach(round_ends: Offsets, ends: Offsets) -> bool:
-    return all(end >= ends.get(place, 0) for place, end in round_ends.items())
+def _covers(ends: Offsets, offsets: Offsets) -> bool:
+    return all(end >= offsets.get(partition, 0) for partition, end in ends.items())

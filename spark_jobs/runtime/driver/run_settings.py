@@ -1,4 +1,4 @@
-"""How an application is run, beside what its document says."""
+"""Settings of a run that are not in the document."""
 
 from pathlib import Path
 
@@ -8,14 +8,16 @@ from infra.observe import Connection
 from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 
-_LOOK_SECONDS = 30.0
+_CHECK_INTERVAL_SECONDS = 30.0
 
 
 @attrs.frozen(kw_only=True)
 class RunSettings:
-    """`checkpoint` is a folder that the driver and Spark reach, `state_folder` one on each worker's own disk.
+    """How an application runs.
 
-    `look_seconds` is how often the topics' settings are looked at; whether they are there is, once a second.
+    `checkpoint` is a folder that driver and executors can reach, `state_folder` one on each worker's own
+    disk. `check_interval_seconds` is the time between full topic checks; whether the topics exist is checked
+    each second.
     """
 
     connection: Connection
@@ -23,4 +25,4 @@ class RunSettings:
     state_folder: Path
     records_at_once: int = RECORDS_AT_ONCE
     restarts: RestartPolicy = attrs.field(factory=RestartPolicy)
-    look_seconds: float = _LOOK_SECONDS
+    check_interval_seconds: float = _CHECK_INTERVAL_SECONDS

@@ -1,19 +1,22 @@
-"""Kafka read as the engine wants it: which topics, from where, how much at a time."""
+"""Kafka as a source of Spark: the columns that tasks read, start offsets, batch limits and end offsets."""
 
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from infra.observe import Connection
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.task_input import COLUMNS
 
 RECORDS_AT_ONCE = 500_000
+_LOCAL = "file:"
 _HEADERS = "array<struct<key:string,value:binary>>"
-"""Never null: asked for its size after each row, Arrow's list vector goes through all nulls at its end."""
+"""Never null: Spark reads the size after each row, and Arrow's list vector then visits trailing nulls."""
 _COLUMNS: Mapping[str, Callable[[str], Column]] = {
     "topic": sql.col,
     "partition": sql.col,
@@ -27,21 +30,21 @@ _COLUMNS: Mapping[str, Callable[[str], Column]] = {
 
 @attrs.frozen(kw_only=True)
 class KafkaSource:
-    """Input of one query: `topics`, and what matches `patterns` (Java regular expressions).
+    """The input of one query: `topics`, and the topics that match `patterns` (Java regular expressions).
 
-    `starts` is (topic, partition) → offset for every partition there is; it counts only while the query has
-    no checkpoint. Partitions that come later are read from their beginning.
+    `start_offsets` has every existing partition; it is used only while the query has no checkpoint.
+    Partitions that are added later are read from their beginning.
     """
 
     connection: Connection
     topics: tuple[str, ...]
     patterns: tuple[str, ...] = ()
-    starts: Mapping[tuple[str, int], int]
+    start_offsets: Mapping[TopicPartition, int]
     exactly_once: bool = True
     records_at_once: int = RECORDS_AT_ONCE
 
     def options(self) -> dict[str, str]:
-        """Return the source's options, secrets in the clear."""
+        """Return the options of Spark's Kafka source; they contain secrets."""
         kafka = {
             **self.connection.java(),
             "isolation.level": "read_committed" if self.exactly_once else "read_uncommitted",
@@ -51,10 +54,10 @@ class KafkaSource:
         return {
             **{f"kafka.{name}": value for name, value in kafka.items()},
             **self._subscription(),
-            "startingOffsets": _offsets_json(self.starts),
+            "startingOffsets": _offsets_json(self.start_offsets),
             "maxOffsetsPerTrigger": str(self.records_at_once),
             "includeHeaders": "true",
-            # Purged records of a batch that is replayed were committed; Spark's log tells of other losses.
+            # Purged records of a replayed batch were committed before; Spark logs other losses.
             "failOnDataLoss": "false",
         }
 
@@ -65,38 +68,57 @@ class KafkaSource:
         return {"subscribePattern": "|".join(f"(?:{each})" for each in (*self.patterns, *named))}
 
 
-def read(spark: SparkSession, source: KafkaSource) -> DataFrame:
-    """Return the stream with the columns of `worker.rows`."""
+def read_stream(spark: SparkSession, source: KafkaSource) -> DataFrame:
+    """Return the stream with the columns of `worker.task_input`."""
     stream = spark.readStream.format("kafka").options(**source.options()).load()
     return stream.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
 
 
-def read_range(
-    spark: SparkSession, source: KafkaSource, ranges: Mapping[tuple[str, int], tuple[int, int]]
+def read_ranges(
+    spark: SparkSession, source: KafkaSource, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> DataFrame:
-    """Return the rows of (topic, partition) → (first offset, the one after the last), as `read` does."""
+    """Return the rows of topic partition → (first offset, offset after the last), as `read_stream` does."""
     options = {name: value for name, value in source.options().items() if not name.startswith("subscribe")}
     assigned: dict[str, list[int]] = {}
     for topic, partition in sorted(ranges):
         assigned.setdefault(topic, []).append(partition)
     options |= {
         "assign": json.dumps(assigned),
-        "startingOffsets": _offsets_json({place: first for place, (first, _) in ranges.items()}),
-        "endingOffsets": _offsets_json({place: end for place, (_, end) in ranges.items()}),
+        "startingOffsets": _offsets_json({partition: first for partition, (first, _) in ranges.items()}),
+        "endingOffsets": _offsets_json({partition: end for partition, (_, end) in ranges.items()}),
     }
     rows = spark.read.format("kafka").options(**options).load()
     return rows.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
 
 
 def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
-    """Return `stream` with a row a second that has no topic: time passes without records, too."""
-    nothing = {name: sql.lit(None).cast(stream.schema[name].dataType) for name in COLUMNS}
-    beat = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-    return stream.unionByName(beat.select(*(nothing[name].alias(name) for name in COLUMNS)))
+    """Return `stream` with one tick per second, a row without a topic: it advances the wall-clock time."""
+    nulls = {name: sql.lit(None).cast(stream.schema[name].dataType) for name in COLUMNS}
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    return stream.unionByName(ticks.select(*(nulls[name].alias(name) for name in COLUMNS)))
 
 
-def _offsets_json(starts: Mapping[tuple[str, int], int]) -> str:
+def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, int]:
+    """Return the offsets after a batch, from the offset log of its checkpoint; empty for a remote checkpoint.
+
+    A batch of a transactional topic ends after the transaction marker, which no consumer sees. Committing the
+    offset after the last record would show a permanent lag of one.
+    """
+    log = Path(checkpoint.removeprefix(_LOCAL), "offsets", str(batch))
+    try:
+        lines = log.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    ends: dict[TopicPartition, int] = {}
+    for line in lines[2:]:  # the version of the format, the batch's metadata, then one line for each source
+        if line.startswith("{"):
+            for topic, partitions in json.loads(line).items():
+                ends |= {(topic, int(partition)): offset for partition, offset in partitions.items()}
+    return ends
+
+
+def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
     topics: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(starts.items()):
+    for (topic, partition), offset in sorted(offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
     return json.dumps(topics)

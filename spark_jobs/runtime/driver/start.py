@@ -38,7 +38,7 @@ from spark_jobs.runtime.driver.session import (
 )
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topic_check import TopicKeeper
+from spark_jobs.runtime.driver.topics import ApplicationTopics
 
 _log = structlog.get_logger(__name__)
 DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "headwater"
@@ -79,7 +79,7 @@ def start(options: RunOptions) -> bool:
     if (options.master or "").startswith("local"):
         check_state_folder(_state_folder(options, runnable), runnable.document.application.id)
     with checkpoint_lock(_checkpoint(options), runnable.document.application.id):
-        TopicKeeper(runnable.document, connection).prepare()  # before Spark, which takes its time to start
+        ApplicationTopics(runnable.document, connection).prepare()  # before Spark, which starts slowly
         warn_missing_outputs(runnable.nodes, runnable.document.application, KafkaClusterReader(connection))
         return _on_spark(options, runnable, access)
 

@@ -1,4 +1,4 @@
-"""PURE. States of a client and of a query (`KafkaStreams.State`)."""
+"""States of a client (`KafkaStreams.State`) and of a query."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -39,7 +39,7 @@ _AFTER: Mapping[ClientState, frozenset[ClientState]] = {
 
 
 class QueryState(StrEnum):
-    """`STARTING` until the first look for data is over; `WAITING` to be started again after a failure."""
+    """`STARTING` until Spark has looked up the first offsets; `WAITING` for a restart."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"

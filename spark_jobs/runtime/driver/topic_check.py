@@ -1,171 +1,152 @@
-"""Whether an application's topics are as it needs them: before it starts, and while it runs (KIP-698).
+"""The result of checking an application's topics: problems, and the changes it makes itself (KIP-698).
 
-The judgment is the planner's. `manual`: what is wrong stops the application. `automatic`: what can be made
-or put right is, with a warning.
+The planner decides. With `internal.topics.setup: manual` every error stops the application. With `automatic`
+it creates and reconfigures internal topics itself, with a warning.
 """
 
-import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
-import structlog
 
-from infra.change import admin_client, change_topics
-from infra.compiler import StreamsConfig, compile_document
-from infra.compiler.streams_config import SetupMode
-from infra.model.callers import APPLICATION
+from infra.compiler import StreamsConfig
 from infra.model.cluster import ClusterSnapshot
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection, KafkaClusterReader, snapshot_request
-from infra.observe.pending_requests import in_background
-from infra.planner import Plan, PlanPolicy, plan
-from spark_jobs.runtime.driver.topic_changes import (
-    Change,
-    change_of,
-    is_missing,
-    not_changed,
-    not_set_up,
-    not_there,
-)
+from infra.model.compiled import CompiledApplication, InternalTopic
+from infra.model.problems import Problem, ProblemCode
+from infra.planner import ActionKind, Plan, TopicAction
 
-_log = structlog.get_logger(__name__)
-_SEEN_SECONDS = 30.0
-"""How long a topic that was just made may take to show: brokers take less than a second."""
+_CREATES = (ActionKind.CREATE, ActionKind.RECREATE)
+
+
+@attrs.frozen
+class InternalTopicChange:
+    """A change that the application makes to an internal topic (`infra.change.TopicChange`)."""
+
+    name: str
+    create: bool
+    partitions: int | None
+    replication_factor: int
+    config: Mapping[str, str | None]
 
 
 @attrs.frozen(kw_only=True)
-class Look:
-    """What was seen: the compiled application, the cluster, what is wrong, what is to be made or altered.
+class TopicCheck:
+    """One check of the topics: the compiled application, the cluster, problems and required changes.
 
-    `ids` is topic → id, of the topics that the application wants and that are there. `gone` are those that
-    were remembered and are not there any more, whether or not others have their names.
+    `topic_ids` is topic → id of the required topics that exist. `lost` are topics that were known by an id
+    that no longer exists, whether or not another topic has their name.
     """
 
     compiled: CompiledApplication
     snapshot: ClusterSnapshot
     problems: tuple[Problem, ...]
-    changes: tuple[Change, ...]
-    ids: Mapping[str, str]
-    gone: frozenset[str]
+    changes: tuple[InternalTopicChange, ...]
+    topic_ids: Mapping[str, str]
+    lost: frozenset[str]
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def partition_counts(self) -> Mapping[str, int]:
         return self.snapshot.partitions
 
 
-class TopicKeeper:
-    """Looks after the topics of one document; remembers which topics there were."""
+@attrs.define
+class UnevenExpansion:
+    """Tolerates different partition counts of joined topics for a while, with autoscaling (KIP-878).
 
-    def __init__(self, document: TopologyDocument, connection: Connection) -> None:
-        self._document = document
-        self._connection = connection
-        self._reader = KafkaClusterReader(connection)
-        self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
-        self._ids: Mapping[str, str] = {}
-        self._counts: Mapping[str, int] = {}
+    Two topics cannot be expanded at the same moment, so a check in between must not stop the application. The
+    time limit is that of an expansion.
+    """
 
-    def prepare(self) -> Look:
-        """Have everything ready for a start; raises `ProblemsError`."""
-        look = self._look(None)
-        if wrong := errors(look.problems):
-            raise ProblemsError(wrong)
-        look = self.put_right(look)
-        self.remember(look)
-        return look
+    _max_seconds: float
+    _since: float | None = attrs.field(default=None, init=False)
 
-    def look(self) -> Look:
-        """Look again while it runs; errors among the problems are reasons to stop. Raises `ProblemsError`."""
-        topics = {name: RecordedTopic(name, id_, self._counts[name]) for name, id_ in self._ids.items()}
-        return self._look(SetupRecord(self._document.application.id, topics))
+    @classmethod
+    def of(cls, config: StreamsConfig) -> "UnevenExpansion":
+        return cls(config.autoscaling_timeout_ms / 1000 if config.autoscaling else 0.0)
 
-    def has_changed(self) -> bool:
-        """Return cheaply whether a topic came, went or was replaced; raises `ProblemsError`."""
-        return self._ids_of(self._ids) != self._ids
+    def is_tolerated(self, errors: Sequence[Problem], now: float) -> bool:
+        """Return whether the errors of a check are tolerated; call it after each check.
 
-    def put_right(self, look: Look) -> Look:
-        """Make the changes that `look` asks for, return what is there then.
-
-        Raises `ProblemsError`, also for a topic that is gone again at once: the next look finds it so.
+        `now` is seconds of a monotonic clock.
         """
-        if not look.changes:
-            return look
-        reasons = {problem.topic: problem.summary for problem in look.problems}
-        for change in look.changes:
-            _log.warning(
-                "internal topic set up" if change.create else "internal topic put right",
-                topic=change.name,
-                reason=reasons.get(
-                    change.name, "it is missing" if change.create else "it is not as declared"
-                ),
-            )
-        if failed := change_topics(admin_client(self._connection), look.changes):
-            raise ProblemsError([not_changed(look.compiled.application.id, text) for text in failed])
-        names = {change.name for change in look.changes}
-        deadline = time.monotonic() + _SEEN_SECONDS
-        while self._ids_of(names).keys() < names and time.monotonic() < deadline:  # until all brokers know
-            time.sleep(0.05)
-        seen = self._look(None)
-        internal = names & {topic.name for topic in seen.compiled.internal_topics}
-        if lost := sorted(internal - seen.ids.keys()):
-            raise ProblemsError([not_there(look.compiled.application.id, topic) for topic in lost])
-        # What was replaced only after `look` keeps its old id: the next look finds it gone and follows.
-        late = {name: self._ids[name] for name in seen.gone - look.gone}
-        return attrs.evolve(seen, problems=look.problems, gone=look.gone, ids={**seen.ids, **late})
+        if {problem.code for problem in errors} != {ProblemCode.NOT_COPARTITIONED}:
+            self._since = None
+            return False
+        self._since = now if self._since is None else self._since
+        return now - self._since < self._max_seconds
 
-    def remember(self, look: Look) -> None:
-        """Take the topics of `look` for those that have to stay."""
-        self._ids = look.ids
-        self._counts = {name: look.counts.get(name, self._counts.get(name, 0)) for name in look.ids}
 
-    def _look(self, record: SetupRecord | None) -> Look:
-        known = self._ids_of(self._ids)  # before the rest: what changes meanwhile shows the next time
-        records = {record.application_id: record} if record is not None else {}
-        asked = snapshot_request([self._document], records)
-        # The group is our own. A coordinator that comes up answers late, and librdkafka (2.16) aborts then.
-        with self._asking() as reader:
-            snapshot = reader.read(attrs.evolve(asked, groups=(), streams_groups=frozenset()))
-        compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
-        made = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
-        wanted = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
-        changes = () if self._is_manual else filter(None, map(change_of, made.actions))
-        return Look(
-            compiled=compiled,
-            snapshot=snapshot,
-            problems=tuple(self._problems(compiled, made)),
-            changes=tuple(changes),
-            ids={name: id_ for name, id_ in (self._ids_of(wanted) | known).items() if name in wanted},
-            gone=frozenset(name for name, id_ in self._ids.items() if known.get(name) != id_),
-        )
+def own_change(action: TopicAction) -> InternalTopicChange | None:
+    """Return the change that an application makes itself for a planned action; None = no change.
 
-    def _problems(self, compiled: CompiledApplication, made: Plan) -> Iterator[Problem]:
-        yield from made.problems
-        if not self._is_manual:
-            return
-        reported = {p.topic for p in made.problems if p.code is ProblemCode.MISSING_INTERNAL_TOPICS}
-        missing = {topic.name for topic in compiled.internal_topics} - reported
-        for action in made.actions:
-            if is_missing(action) and action.name in missing:
-                yield not_set_up(compiled.application.id, action)
+    The agent adds partitions to existing topics, because it knows the right moment.
+    """
+    create = action.kind in _CREATES
+    settings = {change.key: change.wanted for change in action.changes}
+    if not create and not (settings and isinstance(action.topic, InternalTopic)):
+        return None
+    return InternalTopicChange(
+        name=action.name,
+        create=create,
+        partitions=action.partitions if create else None,
+        replication_factor=action.replication_factor,
+        config=action.config if create else settings,
+    )
 
-    def _ids_of(self, names: Collection[str]) -> dict[str, str]:
-        if not names:
-            return {}
-        with self._asking() as reader:
-            return dict(reader.topic_ids(sorted(names)))
 
-    @contextmanager
-    def _asking(self) -> Iterator[KafkaClusterReader]:
-        """Yield the reader; after a failure another one: who met a broker that hung may stay unanswered.
+def topic_problems(compiled: CompiledApplication, plan: Plan, *, is_manual: bool) -> Iterator[Problem]:
+    """Yield the plan's problems; with manual setup also one for each internal topic that is missing."""
+    yield from plan.problems
+    if not is_manual:
+        return
+    reported = {
+        problem.topic for problem in plan.problems if problem.code is ProblemCode.MISSING_INTERNAL_TOPICS
+    }
+    missing = {topic.name for topic in compiled.internal_topics} - reported
+    for action in plan.actions:
+        if action.kind in _CREATES and action.name in missing:
+            yield _not_set_up(compiled.application.id, action)
 
-        The old one is closed in the background, for that may take as long.
-        """
-        try:
-            yield self._reader
-        except ProblemsError:
-            old, self._reader = [self._reader], KafkaClusterReader(self._connection)
-            in_background(old.clear)
-            raise
+
+def change_failed(application: str, text: str) -> Problem:
+    """Return the problem that the brokers refused a change."""
+    return Problem(
+        code=ProblemCode.MISSING_INTERNAL_TOPICS,
+        summary="An internal topic could not be set up.",
+        application=application,
+        expected="permission to create topics and to alter their settings",
+        found=text,
+        why="The application would lose state or records.",
+        fix="Grant the permission that the broker requires, or set the topics up by `pulumi up`.",
+    )
+
+
+def topic_vanished(application: str, topic: str) -> Problem:
+    """Return the problem that a topic disappeared right after it was set up."""
+    return Problem(
+        code=ProblemCode.MISSING_INTERNAL_TOPICS,
+        summary=f"Internal topic {topic} was set up but does not exist.",
+        application=application,
+        topic=topic,
+        expected="a topic that is not deleted",
+        found="none",
+        why="A client deletes it, or the brokers' metadata is inconsistent. A running application sets it "
+        "up again.",
+        fix="Find the client that deletes topics of this application.",
+    )
+
+
+def _not_set_up(application: str, action: TopicAction) -> Problem:
+    topic = action.topic
+    return Problem(
+        code=ProblemCode.MISSING_INTERNAL_TOPICS,
+        summary=f"Internal topic {action.name} does not exist.",
+        application=application,
+        topic=action.name,
+        node=topic.node if isinstance(topic, InternalTopic) else None,
+        expected=f"a topic with {action.partitions} partitions",
+        found="none",
+        why="With `internal.topics.setup: manual` an application never creates its internal topics: a "
+        "missing one may have been lost.",
+        fix="Set it up by `pulumi up`, or restore it if it existed before. With `internal.topics.setup: "
+        "automatic` the application creates it.",
+    )

@@ -1,4 +1,4 @@
-"""What an application does about its topics while it runs: watches and follows them, measures, purges."""
+"""Watch the topics while the application runs: follow changes, measure the lag, purge repartition topics."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,119 +9,128 @@ import structlog
 from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
-from spark_jobs.runtime.driver.exchange import Exchange
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.offsets import Positions
-from spark_jobs.runtime.driver.purge import Purge
+from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
 from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
-from spark_jobs.runtime.driver.topic_check import Look, TopicKeeper
-from spark_jobs.runtime.driver.uneven_growth import UnevenGrowth
+from spark_jobs.runtime.driver.rounds import RepartitionRounds
+from spark_jobs.runtime.driver.topic_check import TopicCheck, UnevenExpansion
+from spark_jobs.runtime.driver.topics import ApplicationTopics
 
 _log = structlog.get_logger(__name__)
-_TURN_SECONDS = 0.1
-_WATCH_SECONDS = 1.0
+_POLL_SECONDS = 0.1
+_QUICK_CHECK_SECONDS = 1.0
 
 
 @attrs.define(kw_only=True, eq=False)
-class TopicsThread:
-    """The body of a thread of its own, for brokers may be slow to answer.
+class TopicWatch:
+    """Runs in its own thread, because brokers may be slow to answer.
 
-    `queries` is name → query, of those that were started; `wrong` is told of problems that end the
-    application. `lags` is query → how many records it still has to read, where that is known.
+    `queries` is name → query, of those that were started. `on_errors` gets the problems that stop the
+    application. `lags` is query → number of records still to be read, where that is known.
     """
 
-    _keeper: TopicKeeper
-    _positions: Positions
-    _exchange: Exchange
-    _purge: Purge
-    _uneven: UnevenGrowth
+    _topics: ApplicationTopics
+    _offsets: GroupOffsets
+    _rounds: RepartitionRounds
+    _purger: RecordPurger
+    _uneven: UnevenExpansion
     _specs: QuerySpecs
     _queries: Mapping[str, SubtopologyQuery]
-    _wrong: Callable[[Sequence[Problem]], None]
-    _look_seconds: float
-    _purge_seconds: float
+    _on_errors: Callable[[Sequence[Problem]], None]
+    _check_interval_seconds: float
+    _purge_interval_seconds: float
     lags: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def run(self, stopping: Event) -> None:
-        """Return when `stopping` is set."""
-        recheck = self._specs.recheck
-        watched = looked = purged = time.monotonic()
-        while not stopping.wait(_TURN_SECONDS):
+        """Watch until `stopping` is set."""
+        check_requested = self._specs.check_requested
+        quick_check_at = full_check_at = purged_at = time.monotonic()
+        while not stopping.wait(_POLL_SECONDS):
             now = time.monotonic()
-            is_asked = recheck.is_set()
-            if now - watched >= _WATCH_SECONDS or is_asked:
-                recheck.clear()
-                if self._watch(fully=is_asked or now - looked >= self._look_seconds):
-                    looked = now
-                watched = now
-                self._measure()
-            if now - purged >= self._purge_seconds:
-                purged = now
-                self._purge_repartitions()
+            is_requested = check_requested.is_set()
+            if now - quick_check_at >= _QUICK_CHECK_SECONDS or is_requested:
+                check_requested.clear()
+                if self._check(fully=is_requested or now - full_check_at >= self._check_interval_seconds):
+                    full_check_at = now
+                quick_check_at = now
+                self._measure_lags()
+            if now - purged_at >= self._purge_interval_seconds:
+                purged_at = now
+                self._purge_repartition_topics()
 
-    def _watch(self, *, fully: bool) -> bool:
-        """Look at the topics, closely if something has changed; return whether it was a close look."""
+    def _check(self, *, fully: bool) -> bool:
+        """Check the topics, fully if one has changed; return whether it was a full check."""
         try:
-            if not fully and not self._keeper.has_changed():
+            if not fully and not self._topics.has_changed():
                 return False
-            look = self._keeper.look()
-            wrong = errors(look.problems)
+            check = self._topics.check()
+            wrong = errors(check.problems)
             if not wrong:
-                self._follow(look)
+                self._follow(check)
         except (ProblemsError, KafkaException) as error:
-            # The cluster may be away for a while; the queries know how long they bear that.
-            _log.warning("topics could not be looked at", reason=failure_reason(error))
+            # The cluster may be unavailable for a while; the queries have their own limit for that.
+            _log.warning("topic check failed", reason=failure_reason(error))
             return False
-        if self._uneven.is_borne(wrong, time.monotonic()):
-            _log.warning("joined topics are not expanded alike yet", problems=[p.summary for p in wrong])
+        if self._uneven.is_tolerated(wrong, time.monotonic()):
+            _log.warning(
+                "joined topics have different partition counts",
+                problems=[problem.summary for problem in wrong],
+            )
         elif wrong:
-            self._wrong(wrong)
+            self._on_errors(wrong)
         return True
 
-    def _follow(self, look: Look) -> None:
-        """Go on with the topics as they are. Queries of topics that went stand still until these are back."""
+    def _follow(self, check: TopicCheck) -> None:
+        """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
         before = self._specs.layout
         readers = [
-            query for name, query in self._queries.items() if look.gone.intersection(before.topics(name))
+            query for name, query in self._queries.items() if check.lost.intersection(before.topics(name))
         ]
-        if look.gone:
-            self._exchange.forget()
+        if check.lost:
+            self._rounds.reset()
         for query in readers:
-            query.hold()
+            query.pause()
         try:
-            look = self._keeper.put_right(look)
-            self._begin_anew(look, {topic for name in self._queries for topic in before.topics(name)})
-            self._purge.forget(look.gone)
-            if look.gone or look.counts != before.counts:
-                self._specs.learn(look)
-            self._keeper.remember(look)
+            check = self._topics.apply_changes(check)
+            self._restart_from_beginning(
+                check, {topic for name in self._queries for topic in before.topics(name)}
+            )
+            self._purger.forget(check.lost)
+            if check.lost or check.partition_counts != before.partition_counts:
+                self._specs.update(check)
+            self._topics.remember(check)
         finally:
             for query in readers:
                 query.resume()
 
-    def _begin_anew(self, look: Look, read: set[str]) -> None:
-        """Have topics that are back, and that a query reads, read from their first records."""
-        back = sorted(look.gone & look.ids.keys())
-        for topic in back:
-            held = "it is read from its first record" if topic in read else "local state has what it held"
-            _log.warning("topic was made anew", topic=topic, means=held)
-        self._positions.rewind(
-            [(topic, each) for topic in back if topic in read for each in range(look.counts.get(topic, 0))]
+    def _restart_from_beginning(self, check: TopicCheck, read: set[str]) -> None:
+        """Reset the offsets of re-created topics that a query reads."""
+        recreated = sorted(check.lost & check.topic_ids.keys())
+        for topic in recreated:
+            effect = "read from its first record" if topic in read else "local state keeps its contents"
+            _log.warning("topic was re-created", topic=topic, effect=effect)
+        self._offsets.reset_to_earliest(
+            [
+                (topic, each)
+                for topic in recreated
+                if topic in read
+                for each in range(check.partition_counts.get(topic, 0))
+            ]
         )
 
-    def _measure(self) -> None:
-        """Find out how much is still to be read."""
+    def _measure_lags(self) -> None:
         layout = self._specs.layout
         for name in self._queries:
             try:
-                self.lags[name] = self._positions.left(layout.places(layout.topics(name)))
+                self.lags[name] = self._offsets.lag(layout.topic_partitions(layout.topics(name)))
             except KafkaException:
                 self.lags.pop(name, None)
 
-    def _purge_repartitions(self) -> None:
+    def _purge_repartition_topics(self) -> None:
         layout = self._specs.layout
         try:
-            self._purge.purge(self._positions.committed(layout.places(layout.repartitions)))
+            partitions = layout.topic_partitions(layout.repartition_topics)
+            self._purger.purge(self._offsets.committed(partitions))
         except KafkaException as error:
-            _log.warning("repartition topics could not be purged", reason=str(error))
+            _log.warning("purge of repartition topics failed", reason=str(error))

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.offsets import Positions
+from spark_jobs.runtime.driver.offsets import GroupOffsets
 from tests.bench.runtime.workloads import PARTITIONS, Job
 
 _LOOK_SECONDS = 0.02
@@ -31,20 +31,20 @@ class Side(Protocol):
 
 
 class Committed:
-    """Looks at what the group `job.id` has committed: the same look at every side that has a group."""
+    """Reads the committed offsets of the group `job.id`, in the same way for each side that has a group."""
 
     def __init__(self, servers: str, job: Job, failure: Callable[[], str | None]) -> None:
-        self._positions = Positions(Connection(bootstrap_servers=(servers,)), job.id)
-        self._places = [(lane.source, each) for lane in job.lanes for each in range(PARTITIONS)]
+        self._offsets = GroupOffsets(Connection(bootstrap_servers=(servers,)), job.id)
+        self._partitions = [(lane.source, each) for lane in job.lanes for each in range(PARTITIONS)]
         self._failure = failure
 
     def await_end(self) -> None:
-        """Return when nothing is left to read; raises `RuntimeError` if the job ended before."""
-        ends = self._positions.ends(self._places)
+        """Return when the group has read everything; raises `RuntimeError` if the job ended before."""
+        ends = self._offsets.end_offsets(self._partitions)
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
-            committed = self._positions.committed(self._places)
-            if all(committed.get(place, 0) >= end for place, end in ends.items()):
+            committed = self._offsets.committed(self._partitions)
+            if all(committed.get(partition, 0) >= end for partition, end in ends.items()):
                 return
             if (failure := self._failure()) is not None:
                 raise RuntimeError(failure)
@@ -53,4 +53,4 @@ class Committed:
             time.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
-        self._positions.close()
+        self._offsets.close()

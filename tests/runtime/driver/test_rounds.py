@@ -1,43 +1,45 @@
+"""The end offsets of rounds: readers wait for them, but not for ever."""
+
 import threading
 
-from spark_jobs.runtime.driver.rounds import Rounds
+from spark_jobs.runtime.driver.rounds import RoundEnds
 
 LONG = 30.0
 
 
-def test_a_batch_is_extended_to_the_end_of_its_round() -> None:
-    rounds = Rounds()
-    rounds.ended("0", {("t", 0): 0, ("t", 1): 0})
-    rounds.ended("0", {("t", 0): 10, ("t", 1): 8})
-    rounds.ended("0", {("t", 0): 20, ("t", 1): 30})
-    assert rounds.whole("0", {("t", 0): 5, ("t", 1): 8}, LONG) == {("t", 0): 10, ("t", 1): 8}
-    assert rounds.whole("0", {("t", 0): 11, ("t", 1): 8}, LONG) == {("t", 0): 20, ("t", 1): 30}
+def test_batch_is_extended_to_the_end_of_its_round() -> None:
+    rounds = RoundEnds()
+    rounds.record("0", {("t", 0): 0, ("t", 1): 0})
+    rounds.record("0", {("t", 0): 10, ("t", 1): 8})
+    rounds.record("0", {("t", 0): 20, ("t", 1): 30})
+    assert rounds.covering("0", {("t", 0): 5, ("t", 1): 8}, LONG) == {("t", 0): 10, ("t", 1): 8}
+    assert rounds.covering("0", {("t", 0): 11, ("t", 1): 8}, LONG) == {("t", 0): 20, ("t", 1): 30}
 
 
-def test_a_reader_waits_for_the_rest_of_a_round() -> None:
-    rounds = Rounds()
+def test_reader_waits_for_the_rest_of_a_round() -> None:
+    rounds = RoundEnds()
     answer: list[object] = []
-    with rounds.under_way("0"):
-        reader = threading.Thread(target=lambda: answer.append(rounds.whole("0", {("t", 0): 3}, LONG)))
+    with rounds.running("0"):
+        reader = threading.Thread(target=lambda: answer.append(rounds.covering("0", {("t", 0): 3}, LONG)))
         reader.start()
-        rounds.ended("0", {("t", 0): 2})
+        rounds.record("0", {("t", 0): 2})
         assert not answer
-        rounds.ended("0", {("t", 0): 7})
+        rounds.record("0", {("t", 0): 7})
         reader.join(LONG)
     assert answer == [{("t", 0): 7}]
 
 
-def test_a_batch_that_fails_keeps_nobody_waiting() -> None:
-    rounds = Rounds()
+def test_reader_does_not_wait_after_a_failed_batch() -> None:
+    rounds = RoundEnds()
     answer: list[object] = []
-    with rounds.under_way("0"):
-        reader = threading.Thread(target=lambda: answer.append(rounds.whole("0", {("t", 0): 3}, LONG)))
+    with rounds.running("0"):
+        reader = threading.Thread(target=lambda: answer.append(rounds.covering("0", {("t", 0): 3}, LONG)))
         reader.start()
     reader.join(LONG)
     assert answer == [{}]
 
 
-def test_a_writer_that_is_too_slow_is_not_waited_for_any_longer() -> None:
-    rounds = Rounds()
-    with rounds.under_way("0"):
-        assert rounds.whole("0", {("t", 0): 3}, 0.01) == {}
+def test_reader_stops_waiting_for_a_slow_writer_after_its_time_out() -> None:
+    rounds = RoundEnds()
+    with rounds.running("0"):
+        assert rounds.covering("0", {("t", 0): 3}, 0.01) == {}

@@ -203,7 +203,11 @@ class Scene:
 
     def read(self) -> int:
         """How many records the application has read since it was started, internal ones included."""
-        return 0 if self.application is None else sum(part["recordsRead"] for part in self.application.told())
+        return (
+            0
+            if self.application is None
+            else sum(part["recordsRead"] for part in self.application.subtopology_status())
+        )
 
     def start(self) -> StreamsApplication:
         settings = RunSettings(

@@ -73,7 +73,7 @@ class Stage:
                 checkpoint=str(self.folder / "checkpoint"),
                 state_folder=self.folder / "state",
                 restarts=RestartPolicy(max_failures=3),
-                look_seconds=0.5,
+                check_interval_seconds=0.5,
             ),
         )
         running = Running(application, self, id_, source, sink)

@@ -25,10 +25,13 @@ def test_internal_topics_are_set_up_and_repartition_topics_emptied_behind_the_re
         assert [int.from_bytes(value or b"", "big") for value in running.values()] == [1, 1, 2]
         repartition = f"{running.id}-counts-repartition"
         assert until(lambda: not stage.topics.get(repartition), PATIENCE_SECONDS)
-        (first, second) = running.application.told()
+        (first, second) = running.application.subtopology_status()
         assert first["recordsRead"] == second["recordsRead"] == 3
         assert second["stateBytes"] > 0
-        assert until(lambda: all(part["lag"] == 0 for part in running.application.told()), PATIENCE_SECONDS)
+        assert until(
+            lambda: all(part["lag"] == 0 for part in running.application.subtopology_status()),
+            PATIENCE_SECONDS,
+        )
         assert Instruments(running.application).ready().ok
     assert running.application.state is ClientState.NOT_RUNNING
 
@@ -71,7 +74,7 @@ def test_a_record_that_cannot_be_read_stops_or_is_passed_over(stage: Stage) -> N
         running.feed(b"\0\0\0\0\0\0\0\7", b"short", b"\0\0\0\0\0\0\0\10")
         running.application.wait_until_idle()
         assert running.values() == [b"<7>", b"<8>"]
-        (part,) = running.application.told()
+        (part,) = running.application.subtopology_status()
         assert (part["recordsRead"], part["recordsDropped"]) == (3, 1)
 
 

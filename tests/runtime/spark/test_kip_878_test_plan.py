@@ -118,7 +118,7 @@ class Plan:
             reader.close()
 
     def told(self) -> object:
-        return self.application.state, self.application.problems, list(self.application.told())
+        return self.application.state, self.application.problems, list(self.application.subtopology_status())
 
     def await_rounds(self, rounds: int) -> None:
         """Wait until so many more rounds have been produced, all within the block of `flow`."""
@@ -172,7 +172,7 @@ class Plan:
 
     def parallelism(self) -> Mapping[str, int]:
         """What the runtime reads."""
-        return {part["id"]: part["parallelism"] for part in self.application.told()}
+        return {part["id"]: part["parallelism"] for part in self.application.subtopology_status()}
 
     def internal(self) -> Mapping[str, int]:
         names = [name for name in self.topics.names() if name.startswith(f"{self.id}-")]
@@ -200,7 +200,7 @@ def plan(
             connection=Connection(bootstrap_servers=(servers,)),
             checkpoint=str(tmp_path / "checkpoint"),
             state_folder=tmp_path / "state",
-            look_seconds=1,
+            check_interval_seconds=1,
         ),
     )
     application.start()

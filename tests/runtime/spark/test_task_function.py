@@ -8,7 +8,7 @@ import pytest
 from infra.compiler import build_nodes, compile_document
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.driver.task_function import read_ends, written_ends
+from spark_jobs.runtime.driver.batch import decode_end_offsets, encode_end_offsets
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.worker.messages import BatchRequest
 
@@ -39,17 +39,19 @@ def order(tmp_path: Path) -> BatchRequest:
 
 def test_a_batch_finds_its_own_ends(order: BatchRequest) -> None:
     lasting = attrs.evolve(order, end_offsets={})
-    assert read_ends(written_ends(order, 3), lasting, "3") == _ENDS
+    assert decode_end_offsets(encode_end_offsets(order, 3), lasting, "3") == _ENDS
 
 
 @pytest.mark.parametrize("batch", ["4", "", None])
 def test_ends_of_another_batch_do_not_count(order: BatchRequest, batch: str | None) -> None:
-    assert read_ends(written_ends(order, 3), order, batch) == {}
+    assert decode_end_offsets(encode_end_offsets(order, 3), order, batch) == {}
 
 
 def test_ends_of_another_application_do_not_count(order: BatchRequest) -> None:
-    assert read_ends(written_ends(attrs.evolve(order, application="store"), 3), order, "3") == {}
+    assert (
+        decode_end_offsets(encode_end_offsets(attrs.evolve(order, application="store"), 3), order, "3") == {}
+    )
 
 
 def test_no_ends_are_no_error(order: BatchRequest) -> None:
-    assert read_ends(None, order, "3") == {}
+    assert decode_end_offsets(None, order, "3") == {}

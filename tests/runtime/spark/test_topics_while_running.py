@@ -117,7 +117,7 @@ def test_a_topic_that_is_lost_is_made_anew_and_the_counts_go_on(
         running.application.wait_until_idle()
         assert _counts(running) == list(range(1, 21))
         harm(running)
-        assert until(lambda: _warned(logs, running.topic(name), "topic was made anew"), PATIENCE_SECONDS), (
+        assert until(lambda: _warned(logs, running.topic(name), "topic was re-created"), PATIENCE_SECONDS), (
             logs
         )
         running.feed(*[b"a"] * 5)
@@ -136,7 +136,7 @@ def test_settings_that_endanger_data_are_put_right(stage: Stage) -> None:
         _set("counts-repartition", "retention.ms", "60000")(running)
         for name in _SETTINGS:
             assert until(partial(_is_right, running, name), PATIENCE_SECONDS)
-            assert _warned(logs, running.topic(name), "internal topic put right")
+            assert _warned(logs, running.topic(name), "internal topic reconfigured")
         running.feed(b"a")
         running.application.wait_until_idle()
         assert _counts(running) == [1, 2]

@@ -1,4 +1,4 @@
-"""Where partitions end while transactions are on their way."""
+"""End offsets while transactions are being committed."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.offsets import Positions
+from spark_jobs.runtime.driver.offsets import GroupOffsets
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
 
@@ -22,34 +22,34 @@ def topic(kafka: local.LocalBroker, unique: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def positions(kafka: local.LocalBroker, topic: str) -> Iterator[Positions]:
-    made = Positions(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), topic)
-    yield made
-    made.close()
+def offsets(kafka: local.LocalBroker, topic: str) -> Iterator[GroupOffsets]:
+    offsets = GroupOffsets(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), topic)
+    yield offsets
+    offsets.close()
 
 
-def test_an_end_waits_for_what_is_being_committed(
-    kafka: local.LocalBroker, topic: str, positions: Positions
+def test_stable_end_offset_waits_for_open_transactions(
+    kafka: local.LocalBroker, topic: str, offsets: GroupOffsets
 ) -> None:
-    place = (topic, 0)
+    partition = (topic, 0)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic})
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, b"one")
     producer.produce(topic, b"two")
     producer.flush()
-    assert positions.ends([place]) == {place: 0}
+    assert offsets.end_offsets([partition]) == {partition: 0}
     with pytest.raises(KafkaException, match=r"transactions are open after 0\.1 s"):
-        positions.settled_ends([place], 0.1)
+        offsets.stable_end_offsets([partition], 0.1)
     with ThreadPoolExecutor(1) as pool:
-        settled = pool.submit(positions.settled_ends, [place], 60.0)
+        stable = pool.submit(offsets.stable_end_offsets, [partition], 60.0)
         producer.commit_transaction(60)
-        assert settled.result() == {place: 3}, "two records and the transaction's mark"
+        assert stable.result() == {partition: 3}, "two records and the transaction marker"
 
 
-def test_an_end_without_transactions_is_there_at_once(
-    kafka: local.LocalBroker, topic: str, positions: Positions
+def test_stable_end_offset_without_transactions_is_returned_at_once(
+    kafka: local.LocalBroker, topic: str, offsets: GroupOffsets
 ) -> None:
     Topics(kafka.bootstrap_servers).put(topic, [(b"k", b"v", 1)], 0)
-    assert positions.settled_ends([(topic, 0)], 0) == {(topic, 0): 1}
-    assert positions.settled_ends([]) == {}
+    assert offsets.stable_end_offsets([(topic, 0)], 0) == {(topic, 0): 1}
+    assert offsets.stable_end_offsets([]) == {}

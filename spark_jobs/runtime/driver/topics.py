@@ -1,0 +1,145 @@
+"""The topics of an application on the cluster: check them, set up and reconfigure the internal ones."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import attrs
+import structlog
+
+from infra.change import admin_client, change_topics
+from infra.compiler import StreamsConfig, compile_document
+from infra.compiler.streams_config import SetupMode
+from infra.model.callers import APPLICATION
+from infra.model.problems import ProblemsError, errors
+from infra.model.record import RecordedTopic, SetupRecord
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.observe.pending_requests import in_background
+from infra.planner import PlanPolicy, plan
+from spark_jobs.runtime.driver.topic_check import (
+    TopicCheck,
+    change_failed,
+    own_change,
+    topic_problems,
+    topic_vanished,
+)
+
+_log = structlog.get_logger(__name__)
+_CREATION_SECONDS = 30.0
+"""How long a new topic may be missing in the brokers' metadata; it usually takes less than a second."""
+
+
+class ApplicationTopics:
+    """Checks and changes the topics of one document; remembers the topics that existed."""
+
+    def __init__(self, document: TopologyDocument, connection: Connection) -> None:
+        self._document = document
+        self._connection = connection
+        self._reader = KafkaClusterReader(connection)
+        self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
+        self._ids: Mapping[str, str] = {}
+        self._partition_counts: Mapping[str, int] = {}
+
+    def prepare(self) -> TopicCheck:
+        """Check the topics before the start and make the required changes; raises `ProblemsError`."""
+        check = self._check(None)
+        if wrong := errors(check.problems):
+            raise ProblemsError(wrong)
+        check = self.apply_changes(check)
+        self.remember(check)
+        return check
+
+    def check(self) -> TopicCheck:
+        """Check the topics of the running application; errors among the problems are reasons to stop it.
+
+        Raises:
+            ProblemsError: The cluster cannot be read.
+        """
+        counts = self._partition_counts
+        topics = {name: RecordedTopic(name, id_, counts[name]) for name, id_ in self._ids.items()}
+        return self._check(SetupRecord(self._document.application.id, topics))
+
+    def has_changed(self) -> bool:
+        """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`."""
+        return self._topic_ids(self._ids) != self._ids
+
+    def apply_changes(self, check: TopicCheck) -> TopicCheck:
+        """Make the changes of `check`; return a check of the topics that exist afterwards.
+
+        Raises:
+            ProblemsError: A change failed, or a topic is missing again at once; the next check finds it lost.
+        """
+        if not check.changes:
+            return check
+        reasons = {problem.topic: problem.summary for problem in check.problems}
+        for change in check.changes:
+            _log.warning(
+                "internal topic created" if change.create else "internal topic reconfigured",
+                topic=change.name,
+                reason=reasons.get(
+                    change.name, "it is missing" if change.create else "it is not as declared"
+                ),
+            )
+        if failed := change_topics(admin_client(self._connection), check.changes):
+            raise ProblemsError([change_failed(check.compiled.application.id, text) for text in failed])
+        names = {change.name for change in check.changes}
+        deadline = time.monotonic() + _CREATION_SECONDS
+        while self._topic_ids(names).keys() < names and time.monotonic() < deadline:
+            time.sleep(0.05)
+        after = self._check(None)
+        internal = names & {topic.name for topic in after.compiled.internal_topics}
+        if vanished := sorted(internal - after.topic_ids.keys()):
+            raise ProblemsError([topic_vanished(check.compiled.application.id, topic) for topic in vanished])
+        # A topic that was replaced after `check` keeps its old id: the next check finds it lost.
+        lost_later = {name: self._ids[name] for name in after.lost - check.lost}
+        ids = {**after.topic_ids, **lost_later}
+        return attrs.evolve(after, problems=check.problems, lost=check.lost, topic_ids=ids)
+
+    def remember(self, check: TopicCheck) -> None:
+        """Compare later checks with the topics of `check`."""
+        before = self._partition_counts
+        self._ids = check.topic_ids
+        self._partition_counts = {
+            name: check.partition_counts.get(name, before.get(name, 0)) for name in check.topic_ids
+        }
+
+    def _check(self, record: SetupRecord | None) -> TopicCheck:
+        known = self._topic_ids(self._ids)  # read first: the next check finds what changes meanwhile
+        records = {record.application_id: record} if record is not None else {}
+        request = snapshot_request([self._document], records)
+        # The group is our own. A coordinator that starts answers late, and librdkafka (2.16) aborts then.
+        with self._cluster_reader() as reader:
+            snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
+        compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
+        planned = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
+        required = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
+        changes = () if self._is_manual else filter(None, map(own_change, planned.actions))
+        ids = self._topic_ids(required) | known
+        return TopicCheck(
+            compiled=compiled,
+            snapshot=snapshot,
+            problems=tuple(topic_problems(compiled, planned, is_manual=self._is_manual)),
+            changes=tuple(changes),
+            topic_ids={name: id_ for name, id_ in ids.items() if name in required},
+            lost=frozenset(name for name, id_ in self._ids.items() if known.get(name) != id_),
+        )
+
+    def _topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        if not names:
+            return {}
+        with self._cluster_reader() as reader:
+            return dict(reader.topic_ids(sorted(names)))
+
+    @contextmanager
+    def _cluster_reader(self) -> Iterator[KafkaClusterReader]:
+        """Yield the reader; after a failure replace it: one that met a hanging broker may never be answered.
+
+        The old reader is closed in the background, because that may hang as well.
+        """
+        try:
+            yield self._reader
+        except ProblemsError:
+            old, self._reader = [self._reader], KafkaClusterReader(self._connection)
+            in_background(old.clear)
+            raise
