@@ -1,4 +1,4 @@
-"""What the program adds to the planner's problems, and what it holds back."""
+"""The plan of a stack: problems of documents, cluster and plan together."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +45,7 @@ def codes(planned: Planned) -> list[ProblemCode]:
     return [problem.code for problem in errors(planned.problems)]
 
 
-def test_a_document_that_cannot_be_read_is_not_one_that_was_removed(documents: Path) -> None:
+def test_unreadable_document_is_not_a_removed_application(documents: Path) -> None:
     records = {"shop": SetupRecord("shop", {}, 4), "stock": SetupRecord("stock", {}, 4)}
     assert codes(planned(documents, cluster().reader(), records)) == [ProblemCode.APPLICATION_REMOVED]
     (documents / "stock.yaml").write_text("application: {id: stock")
@@ -53,15 +53,15 @@ def test_a_document_that_cannot_be_read_is_not_one_that_was_removed(documents: P
 
 
 @attrs.frozen
-class Reticent(FakeClusterReader):
-    """Does not tell the brokers' default number of replicas, as without leave to read it."""
+class NoDefaultsReader(FakeClusterReader):
+    """Does not return the brokers' default replication factor, as without permission to read it."""
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
         return attrs.evolve(FakeClusterReader(self.cluster).read(request), default_replication_factor=None)
 
 
-def test_a_number_of_replicas_that_nobody_tells_is_asked_for(documents: Path) -> None:
-    reader = Reticent(cluster())
+def test_unknown_default_replication_factor_must_be_declared(documents: Path) -> None:
+    reader = NoDefaultsReader(cluster())
     (problem,) = planned(documents, reader, {}).problems
     assert problem.code is ProblemCode.REPLICATION_FACTOR
     assert "replication.factor" in problem.fix
@@ -75,7 +75,7 @@ class Unreachable(FakeClusterReader):
         raise ProblemsError([Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary=f"{request}")])
 
 
-def test_problems_of_documents_are_told_although_the_cluster_cannot_be_read(documents: Path) -> None:
+def test_document_problems_are_reported_without_a_cluster(documents: Path) -> None:
     (documents / "stock.yaml").write_text("application: {id: stock")
     result = planned(documents, Unreachable(cluster()), {})
     assert result.plan is None

@@ -1,4 +1,4 @@
-"""The program on Pulumi's mocks and a cluster in memory."""
+"""The program with Pulumi's mocks and an in-memory cluster."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ TOPICS = ("shop-by-customer-repartition", "shop-counts-changelog")
 
 
 class Mocks(pulumi.runtime.Mocks):
-    """Creates topics in the cluster in memory and answers with the state that an earlier run left."""
+    """Creates topics in the in-memory cluster and returns the state of an earlier run."""
 
-    def __init__(self, cluster: FakeCluster, state: Mapping[str, Any], asked: list[str]) -> None:
+    def __init__(self, cluster: FakeCluster, state: Mapping[str, Any], read_topics: list[str]) -> None:
         self._cluster = cluster
         self._state = state
-        self._asked = asked
+        self._read_topics = read_topics
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         if args.typ == "kafka:index/topic:Topic" and not pulumi.runtime.is_dry_run() and not args.resource_id:
@@ -48,14 +48,14 @@ class Mocks(pulumi.runtime.Mocks):
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         if args.token == "kafka:index:getTopic":
-            self._asked.append(args.args["name"])
+            self._read_topics.append(args.args["name"])
             return {}, []
         assert args.token == "pulumi:pulumi:readStackResourceOutputs"
         return {"outputs": self._state}, []
 
 
 class Monitor(MockMonitor):
-    """Remembers what was registered, in order."""
+    """Records the registrations in order."""
 
     def __init__(self, mocks: Mocks) -> None:
         super().__init__(mocks)
@@ -66,7 +66,7 @@ class Monitor(MockMonitor):
         self.requests.append(request)
         return super().RegisterResource(request)  # type: ignore[no-untyped-call]
 
-    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: ANN401, N802 - likewise
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: ANN401, N802 - same
         self.outputs[request.urn.rpartition("::")[0].rpartition("$")[2].rpartition("::")[2]] = dict(
             pulumi.runtime.rpc.deserialize_properties(request.outputs)
         )
@@ -97,18 +97,18 @@ class Run:
 
 @attrs.frozen
 class Stack:
-    """Runs the program again and again on one cluster."""
+    """Runs the program repeatedly on one cluster."""
 
     folder: Path
     cluster: FakeCluster
     caplog: pytest.LogCaptureFixture
     state: dict[str, Any] = attrs.field(factory=dict)
-    grown: Mapping[str, int] = attrs.field(factory=dict)
-    asked: list[str] = attrs.field(factory=list)
-    """Topics that the provider was asked about."""
+    expanded_topics: Mapping[str, int] = attrs.field(factory=dict)
+    read_topics: list[str] = attrs.field(factory=list)
+    """Topics that the provider has read."""
 
     def run(self, *, preview: bool = False, **values: str) -> Run:
-        mocks = Mocks(self.cluster, self.state, self.asked)
+        mocks = Mocks(self.cluster, self.state, self.read_topics)
         monitor = Monitor(mocks)
         pulumi.runtime.settings.ROOT.set(None)
         logger = logging.getLogger("pulumi-mocks")
@@ -131,7 +131,7 @@ class Stack:
         return Run(monitor, error, [(record.levelno, record.getMessage()) for record in self.caplog.records])
 
     def reader(self, _: Connection) -> FakeClusterReader:
-        return OvertakenReader(self.cluster, self.grown)
+        return ExpandingReader(self.cluster, self.expanded_topics)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def stack(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Stack:
     return Stack(tmp_path, cluster, caplog)
 
 
-def test_a_first_run_registers_guarded_topics_below_the_component(stack: Stack) -> None:
+def test_first_run_registers_guarded_topics_below_the_component(stack: Stack) -> None:
     run = stack.run()
     assert run.error is None
     assert [topic.name for topic in run.topics] == list(TOPICS)
@@ -156,7 +156,7 @@ def test_a_first_run_registers_guarded_topics_below_the_component(stack: Stack) 
         assert dict(topic.object)["partitions"] == 4
 
 
-def test_the_setup_is_recorded_with_the_ids_of_the_cluster(stack: Stack) -> None:
+def test_setup_is_recorded_with_topic_ids(stack: Stack) -> None:
     outputs = stack.run().monitor.outputs["headwater:kafka:InternalTopics"]
     assert outputs["topics"] == {
         name: {"id": stack.cluster.topics[name].topic_id, "partitions": 4, "sink": False} for name in TOPICS
@@ -164,19 +164,19 @@ def test_the_setup_is_recorded_with_the_ids_of_the_cluster(stack: Stack) -> None
     assert outputs["initialProcessors"] == 4
 
 
-def test_a_preview_looks_nothing_up(stack: Stack) -> None:
+def test_preview_reads_no_topic_ids(stack: Stack) -> None:
     outputs = stack.run(preview=True).monitor.outputs["headwater:kafka:InternalTopics"]
     assert {topic["id"] for topic in outputs["topics"].values()} == {""}
     assert not stack.cluster.topics.keys() & set(TOPICS)
 
 
-def test_a_problem_ends_the_program_before_a_resource_is_registered(stack: Stack) -> None:
+def test_error_stops_the_program_before_the_first_registration(stack: Stack) -> None:
     stack.cluster.delete("orders")
     run = stack.run(clusterId="another", maxNewTopic="1")
     assert run.error == "nothing was changed: 3 problems, listed above"
     assert {request.type for request in run.monitor.requests} == {"pulumi:pulumi:Stack"}
-    told = [message for level, message in run.log if level == logging.ERROR]
-    assert [message.split("]")[0] for message in told] == [
+    logged = [message for level, message in run.log if level == logging.ERROR]
+    assert [message.split("]")[0] for message in logged] == [
         "error[InvalidConfig",
         "error[WrongCluster",
         "error[MissingSourceTopic",
@@ -192,7 +192,7 @@ def test_existing_topics_are_imported(stack: Stack) -> None:
     assert [list(topic.ignoreChanges) for topic in run.topics] == [["replicationFactor"]] * 2
 
 
-def test_topics_grow_wave_by_wave(stack: Stack) -> None:
+def test_topics_are_expanded_wave_by_wave(stack: Stack) -> None:
     first = stack.run()
     stack.state.update(state_after(first))
     topics = stack.cluster.topics
@@ -204,27 +204,27 @@ def test_topics_grow_wave_by_wave(stack: Stack) -> None:
 
 
 @attrs.frozen
-class OvertakenReader(FakeClusterReader):
-    """After the plan has looked, somebody else expands topics."""
+class ExpandingReader(FakeClusterReader):
+    """Expands topics after the plan has read the cluster, as another client would."""
 
-    grown: Mapping[str, int]
+    expanded_topics: Mapping[str, int]
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
         snapshot = super().read(request)
-        for name, partitions in self.grown.items():
+        for name, partitions in self.expanded_topics.items():
             self.cluster.topics[name] = attrs.evolve(self.cluster.topics[name], partitions=partitions)
         return snapshot
 
 
-def test_a_topic_that_somebody_expands_first_is_left_alone(stack: Stack) -> None:
+def test_topic_expanded_by_another_client_is_unchanged(stack: Stack) -> None:
     stack.state.update(state_after(stack.run()))
     topics = stack.cluster.topics
     topics["orders"] = attrs.evolve(topics["orders"], partitions=6)
-    overtaken = attrs.evolve(stack, grown={TOPICS[1]: 6, TOPICS[0]: 5})
-    preview = overtaken.run(preview=True)
+    expanding = attrs.evolve(stack, expanded_topics={TOPICS[1]: 6, TOPICS[0]: 5})
+    preview = expanding.run(preview=True)
     assert [list(topic.ignoreChanges) for topic in preview.topics] == [["replicationFactor"]] * 2
     topics.update({name: attrs.evolve(topics[name], partitions=4) for name in TOPICS})
-    run = overtaken.run()
+    run = expanding.run()
     assert run.error is None
     assert {topic.name: list(topic.ignoreChanges) for topic in run.topics} == {
         TOPICS[1]: ["partitions", "replicationFactor", "config"],
@@ -232,8 +232,8 @@ def test_a_topic_that_somebody_expands_first_is_left_alone(stack: Stack) -> None
     }
 
 
-def test_what_the_provider_is_asked_about_comes_first(stack: Stack) -> None:
-    """The first goes alone, for it is the one that connects."""
+def test_resource_that_the_provider_must_read_is_registered_first(stack: Stack) -> None:
+    """The first registration makes the provider connect, and runs alone."""
     stack.state.update(state_after(stack.run()))
     stack.cluster.delete(TOPICS[1])
     del stack.state[next(urn for urn in stack.state if urn.endswith(TOPICS[1]))]
@@ -249,13 +249,13 @@ def test_the_provider_connects_before_topics_are_deleted(stack: Stack) -> None:
     stack.state.update(state_after(stack.run()))
     document.unlink()
     assert stack.run(preview=True).error is None
-    assert stack.asked == []
+    assert stack.read_topics == []
     assert stack.run().error is None
-    [asked] = stack.asked
-    assert asked in TOPICS
+    [read_topics] = stack.read_topics
+    assert read_topics in TOPICS
 
 
-def test_the_plan_is_told_in_words(stack: Stack) -> None:
+def test_plan_is_logged_as_text(stack: Stack) -> None:
     run = stack.run()
     [(level, text)] = run.log
     assert level == logging.INFO
@@ -265,7 +265,7 @@ def test_the_plan_is_told_in_words(stack: Stack) -> None:
 
 
 def state_after(run: Run) -> dict[str, Any]:
-    """Return what `readStackResourceOutputs` would answer after `run`."""
+    """Return what `readStackResourceOutputs` would return after `run`."""
     return {
         registered.urn: {
             "type": registered.urn.split("::")[2].rpartition("$")[2],

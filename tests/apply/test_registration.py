@@ -1,4 +1,4 @@
-"""What Pulumi is told of a topic, for each pair of plan and state."""
+"""How a topic is registered, for each combination of planned action and state."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def decided(
     return register([action], StackState(topics=topics, released=released))
 
 
-def test_a_new_topic_is_created_protected() -> None:
+def test_new_topic_is_protected() -> None:
     [topic] = decided(action(ActionKind.CREATE)).topics
     assert topic.inputs == {"name": NAME, "partitions": 4, "replicationFactor": 1, "config": RIGHT}
     assert not topic.is_live
@@ -44,7 +44,7 @@ def test_a_new_topic_is_created_protected() -> None:
     assert topic.guarded
 
 
-def test_what_stays_is_left_to_the_state() -> None:
+def test_unchanged_topic_keeps_the_values_of_the_state() -> None:
     registration = decided(action(ActionKind.KEEP, live=live(4)), TopicInState(2, WRONG))
     assert registration.topics[0].is_live
     assert registration.topics[0].ignored == ALL
@@ -52,7 +52,7 @@ def test_what_stays_is_left_to_the_state() -> None:
 
 
 @pytest.mark.parametrize("held", [None, TopicInState(4, RIGHT), TopicInState(2, WRONG)])
-def test_growth_that_the_state_shows_is_pulumis(held: TopicInState | None) -> None:
+def test_pulumi_expands_a_topic_if_the_state_shows_the_change(held: TopicInState | None) -> None:
     registration = decided(action(ActionKind.EXPAND, 6, live=live(4), wave=1), held)
     assert registration.topics[0].ignored == ("replicationFactor",)
     assert registration.topics[0].inputs["config"] == RIGHT
@@ -60,7 +60,7 @@ def test_growth_that_the_state_shows_is_pulumis(held: TopicInState | None) -> No
     assert registration.repairs == ()
 
 
-def test_growth_that_the_state_has_already_is_a_repair() -> None:
+def test_expansion_that_the_state_has_already_is_a_repair() -> None:
     registration = decided(action(ActionKind.EXPAND, 6, live=live(4)), TopicInState(6, RIGHT))
     assert registration.topics[0].ignored == ALL
     [repair] = registration.repairs
@@ -69,13 +69,13 @@ def test_growth_that_the_state_has_already_is_a_repair() -> None:
 
 
 @pytest.mark.parametrize("held", [None, TopicInState(4, WRONG)])
-def test_a_setting_that_the_state_shows_as_different_is_pulumis(held: TopicInState | None) -> None:
+def test_pulumi_changes_a_setting_if_the_state_shows_the_change(held: TopicInState | None) -> None:
     registration = decided(action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,)), held)
     assert registration.topics[0].ignored == ("partitions", "replicationFactor")
     assert registration.repairs == ()
 
 
-def test_a_setting_that_the_state_has_right_is_a_repair() -> None:
+def test_setting_that_the_state_has_already_is_a_repair() -> None:
     rectify = action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,))
     registration = decided(rectify, TopicInState(4, RIGHT))
     assert registration.topics[0].ignored == ALL
@@ -87,14 +87,14 @@ def test_a_setting_that_the_state_has_right_is_a_repair() -> None:
 @pytest.mark.parametrize(
     "held", [TopicInState(2, WRONG), TopicInState(4, WRONG, replication_factor=3)], ids=["counts", "replicas"]
 )
-def test_a_setting_of_a_topic_that_the_state_has_wrong_otherwise_is_a_repair(held: TopicInState) -> None:
-    """The provider would wait until the cluster agrees with the state."""
+def test_setting_is_a_repair_if_the_state_differs_otherwise(held: TopicInState) -> None:
+    """The provider would wait until the cluster is equal to the state."""
     registration = decided(action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,)), held)
     assert registration.topics[0].ignored == ALL
     assert [repair.config for repair in registration.repairs] == [{"cleanup.policy": "compact"}]
 
 
-def test_growth_of_a_topic_of_other_replicas_is_a_repair() -> None:
+def test_expansion_is_a_repair_if_the_replication_factor_differs() -> None:
     held = TopicInState(4, RIGHT, replication_factor=3)
     registration = decided(action(ActionKind.EXPAND, 6, live=live(4)), held)
     assert registration.topics[0].ignored == ALL
@@ -102,17 +102,17 @@ def test_growth_of_a_topic_of_other_replicas_is_a_repair() -> None:
 
 
 @pytest.mark.parametrize("partitions", [6, 8])
-def test_growth_that_has_happened_meanwhile_is_left_to_the_state(partitions: int) -> None:
-    growing = action(ActionKind.EXPAND, 6, live=live(4))
+def test_topic_expanded_since_the_plan_keeps_the_values_of_the_state(partitions: int) -> None:
+    expanding = action(ActionKind.EXPAND, 6, live=live(4))
     state = StackState(topics={NAME: TopicInState(4, RIGHT)})
-    assert register([growing], state).topics[0].expands
-    again = register_expanded(growing, partitions, state)
+    assert register([expanding], state).topics[0].expands
+    again = register_expanded(expanding, partitions, state)
     assert again.topics[0].ignored == ALL
     assert not again.topics[0].expands
     assert again.repairs == ()
 
 
-def test_settings_of_a_topic_that_has_grown_meanwhile_are_a_repair() -> None:
+def test_settings_of_a_topic_expanded_since_the_plan_are_a_repair() -> None:
     both = action(ActionKind.EXPAND, 6, live=live(4, WRONG), changes=(CHANGE,))
     again = register_expanded(both, 6, StackState(topics={NAME: TopicInState(4, WRONG)}))
     assert again.topics[0].ignored == ALL
@@ -120,7 +120,7 @@ def test_settings_of_a_topic_that_has_grown_meanwhile_are_a_repair() -> None:
     assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})
 
 
-def test_a_setting_to_be_unset_is_repaired_by_unsetting() -> None:
+def test_repair_can_reset_a_setting() -> None:
     change = ConfigChange("retention.bytes", "1000", None)
     rectify = action(ActionKind.RECTIFY, live=live(4), changes=(change,))
     [repair] = decided(rectify, TopicInState(4, RIGHT)).repairs
@@ -128,14 +128,14 @@ def test_a_setting_to_be_unset_is_repaired_by_unsetting() -> None:
     assert repair.text == "retention.bytes 1000 -> unset"
 
 
-def test_pulumis_update_writes_settings_too() -> None:
+def test_update_by_pulumi_also_writes_settings() -> None:
     both = action(ActionKind.EXPAND, 6, live=live(4, WRONG), changes=(CHANGE,))
     registration = decided(both, TopicInState(4, RIGHT))
     assert registration.topics[0].ignored == ("replicationFactor",)
     assert registration.repairs == ()
 
 
-def test_a_lost_topic_that_the_state_still_holds_is_a_repair() -> None:
+def test_lost_topic_in_the_state_is_a_repair() -> None:
     registration = decided(action(ActionKind.RECREATE), TopicInState(4, RIGHT))
     assert registration.topics[0].ignored == ALL
     assert not registration.topics[0].is_live
@@ -143,13 +143,13 @@ def test_a_lost_topic_that_the_state_still_holds_is_a_repair() -> None:
     assert (repair.create, repair.partitions, repair.config) == (True, 4, RIGHT)
 
 
-def test_a_lost_topic_that_the_state_lost_as_well_is_created() -> None:
+def test_lost_topic_not_in_the_state_is_created() -> None:
     registration = decided(action(ActionKind.RECREATE))
     assert registration.topics[0].ignored == ()
     assert registration.repairs == ()
 
 
-def test_letting_go_takes_two_steps() -> None:
+def test_release_takes_two_steps() -> None:
     release = action(ActionKind.RELEASE, live=live(4))
     first = decided(release, TopicInState(2, RIGHT))
     [topic] = first.topics
@@ -169,8 +169,6 @@ def test_deletion_takes_two_steps() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind is not ActionKind.RETIRE])
 @pytest.mark.parametrize("held", [None, TopicInState(4, RIGHT)])
-def test_only_a_retired_topic_is_ever_registered_so_that_pulumi_could_delete_it(
-    kind: ActionKind, held: TopicInState | None
-) -> None:
+def test_only_a_retired_topic_is_registered_as_deletable(kind: ActionKind, held: TopicInState | None) -> None:
     planned = attrs.evolve(action(kind), live=None if kind is ActionKind.CREATE else live(4))
     assert all(topic.retain for topic in decided(planned, held).topics)

@@ -1,4 +1,4 @@
-"""Before an application's topics are deleted they are listed, each of them, wherever a run is shown."""
+"""All topics of a retired application are listed before they are deleted: in plan, preview and comment."""
 
 import json
 
@@ -18,7 +18,7 @@ NAMES = {topic.name for topic in TOPICS}
 
 
 def steps() -> tuple[Plan, Plan]:
-    """The plan of the document that says `retired`, and that of the run after the document is gone."""
+    """Return the plan with `lifecycle: retired`, and the plan after the document was removed."""
     compiled = application(topics=TOPICS)
     world = World.set_up(compiled)
     retired = attrs.evolve(
@@ -36,14 +36,14 @@ def listed(text: str, kind: ActionKind) -> set[str]:
 
 
 @pytest.mark.parametrize(("step", "kind", "title"), STEPS)
-def test_the_plan_lists_them(step: int, kind: ActionKind, title: str) -> None:
+def test_plan_lists_topics_to_delete(step: int, kind: ActionKind, title: str) -> None:
     text = plan_text(steps()[step])
     assert title in text
     assert listed(text, kind) == NAMES
 
 
 @pytest.mark.parametrize(("step", "kind", "title"), STEPS)
-def test_the_preview_lists_them_to_the_last(
+def test_preview_lists_all_topics_to_delete(
     step: int, kind: ActionKind, title: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages: list[str] = []
@@ -56,7 +56,7 @@ def test_the_preview_lists_them_to_the_last(
 
 
 @pytest.mark.parametrize(("step", "kind", "title"), STEPS)
-def test_the_comment_on_a_pull_request_lists_them(step: int, kind: ActionKind, title: str) -> None:
+def test_pull_request_comment_lists_all_topics_to_delete(step: int, kind: ActionKind, title: str) -> None:
     diagnostics = [{"severity": "info", "message": plan_text(steps()[step])}]
     comment = plan_comment(read_preview(json.dumps({"diagnostics": diagnostics})))
     assert title in comment

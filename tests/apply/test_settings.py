@@ -29,7 +29,7 @@ def settings(documents: Path, **values: str) -> StackSettings:
     return stack_settings(given, environment={}, file="Pulumi.prod.yaml")
 
 
-def test_a_stack_needs_brokers_and_documents_only(documents: Path) -> None:
+def test_stack_requires_only_brokers_and_documents(documents: Path) -> None:
     read = settings(documents)
     assert read.problems == ()
     assert read.connection is not None
@@ -67,7 +67,7 @@ def test_security_and_limits(documents: Path) -> None:
     ]
 
 
-def test_a_file_of_policies_comes_beside_the_limits(documents: Path, tmp_path: Path) -> None:
+def test_policy_file_is_added_to_the_limits(documents: Path, tmp_path: Path) -> None:
     file = tmp_path / "headwater-policies.yaml"
     file.write_text("policies: [{topicPartitions: {max: 12}}]")
     read = settings(documents, policies=str(file), maxNewTopics="10")
@@ -81,12 +81,12 @@ def test_a_file_of_policies_comes_beside_the_limits(documents: Path, tmp_path: P
     )
 
 
-def test_a_file_of_policies_that_is_missing_stops_everything(documents: Path) -> None:
+def test_missing_policy_file_is_an_error(documents: Path) -> None:
     (problem,) = errors(settings(documents, policies="nowhere.yaml").problems)
     assert problem.code is ProblemCode.UNREADABLE_DOCUMENT
 
 
-def test_the_environment_gives_what_the_stack_leaves_out(documents: Path) -> None:
+def test_environment_supplies_settings_that_the_stack_does_not_have(documents: Path) -> None:
     read = stack_settings(
         {"documents": str(documents), "saslMechanism": "PLAIN", "saslUsername": "me"},
         environment={"KAFKA_BOOTSTRAP_SERVERS": "b:9092", "HEADWATER_SASL_PASSWORD": "secret"},
@@ -96,7 +96,7 @@ def test_the_environment_gives_what_the_stack_leaves_out(documents: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "summary"),
     [
         ({"clusterID": "x"}, "headwater:clusterID is not a setting of Headwater. Did you mean clusterId?"),
         ({"zzz": "x"}, "headwater:zzz is not a setting of Headwater."),
@@ -130,14 +130,12 @@ def test_the_environment_gives_what_the_stack_leaves_out(documents: Path) -> Non
         ({"caCert": "/no/such/file"}, "The file that headwater:caCert names cannot be read."),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(
-    documents: Path, values: dict[str, str], told: str
-) -> None:
+def test_invalid_settings_are_reported(documents: Path, values: dict[str, str], summary: str) -> None:
     problems = errors(settings(documents, **values).problems)
-    assert told in [problem.summary for problem in problems]
+    assert summary in [problem.summary for problem in problems]
 
 
-def test_without_brokers_the_key_is_named_that_names_them(documents: Path) -> None:
+def test_missing_brokers_are_reported_with_their_key(documents: Path) -> None:
     [problem] = stack_settings({"documents": str(documents)}, environment={}).problems
     assert "`headwater:bootstrapServers`" in problem.fix
 
@@ -149,7 +147,7 @@ def test_all_problems_are_found_at_once(documents: Path) -> None:
     assert not read.policy.are_documents_complete
 
 
-def test_switches_of_a_stack_win_over_the_document(documents: Path) -> None:
+def test_switches_of_a_stack_override_the_document(documents: Path) -> None:
     switches = '{"shop": {"adopt": true, "ifIncomplete": "true", "timeout": "5s", "lifecycle": "released"}}'
     [document] = settings(documents, setup=switches).documents
     application = document.application
@@ -158,7 +156,7 @@ def test_switches_of_a_stack_win_over_the_document(documents: Path) -> None:
     assert application.lifecycle is Lifecycle.RELEASED
 
 
-def test_principals_are_those_of_the_stacks_cluster(documents: Path) -> None:
+def test_principals_of_the_stack_override_the_document(documents: Path) -> None:
     def principals(switch: str) -> tuple[str, ...] | None:
         read = settings(documents, setup=f'{{"shop": {switch}}}')
         assert not errors(read.problems)
@@ -189,7 +187,7 @@ def test_an_empty_folder_is_a_stack_without_applications(tmp_path: Path) -> None
     assert settings(tmp_path).policy.are_documents_complete
 
 
-def test_a_place_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     read = settings(tmp_path / "nowhere")
     assert errors(read.problems)
     assert not read.policy.are_documents_complete

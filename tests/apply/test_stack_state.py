@@ -1,4 +1,4 @@
-"""What earlier runs left behind, read back."""
+"""Reading the state of earlier runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,12 +44,12 @@ def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs =
     return found
 
 
-def test_a_first_run_finds_nothing() -> None:
+def test_state_is_empty_before_the_first_run() -> None:
     assert StackState.of({}) == StackState()
     assert StackState.of(resources()) == StackState()
 
 
-def test_a_finished_setup_comes_back_as_it_was() -> None:
+def test_finished_setup_is_read_back() -> None:
     state = StackState.of(resources({**record_outputs(RECORD), "released": ["old"]}, {"topics": {}}))
     assert state.records == {"app": RECORD}
     assert state.released == {"old"}
@@ -64,7 +64,7 @@ def test_numbers_of_pulumi_are_floats() -> None:
     assert state.topics.keys() == {"a"}
 
 
-def test_a_first_run_that_was_interrupted_leaves_its_intention() -> None:
+def test_interrupted_first_run_is_recorded() -> None:
     begun = {"topics": topic_outputs([attrs.evolve(TOPIC, topic_id="")])}
     [record] = StackState.of(resources({}, begun)).records.values()
     assert record.unfinished
@@ -72,7 +72,7 @@ def test_a_first_run_that_was_interrupted_leaves_its_intention() -> None:
     assert StackState.of(resources({})).records["app"].unfinished
 
 
-def test_a_later_run_that_was_interrupted_adds_its_intention() -> None:
+def test_interrupted_later_run_is_recorded() -> None:
     new = RecordedTopic("app-y-changelog", "", 4)
     begun = {"topics": topic_outputs([attrs.evolve(TOPIC, topic_id=""), new])}
     [record] = StackState.of(resources(record_outputs(RECORD), begun)).records.values()
@@ -80,7 +80,7 @@ def test_a_later_run_that_was_interrupted_adds_its_intention() -> None:
     assert record.topics == {TOPIC.name: TOPIC, SINK.name: SINK, new.name: new}
 
 
-def test_an_application_that_was_let_go_has_no_record() -> None:
+def test_released_application_has_no_record() -> None:
     state = StackState.of(resources({**record_outputs(None), "released": [TOPIC.name]}, {"topics": {}}))
     assert state.records == {}
     assert state.released == {TOPIC.name}

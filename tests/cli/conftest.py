@@ -1,4 +1,4 @@
-"""The command, in this process where that tells as much as one of its own."""
+"""The `headwater` command, run in this process where that is sufficient."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
 
 @attrs.frozen
 class Done:
-    """How the command ended and what it wrote."""
+    """The exit code and the output of the command."""
 
     returncode: int
     stdout: str
@@ -28,7 +28,7 @@ Headwater = Callable[..., Done]
 
 @pytest.fixture
 def headwater(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Headwater:
-    """Run the command in an empty folder."""
+    """Return a function that runs the command in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
 

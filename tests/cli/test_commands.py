@@ -1,4 +1,4 @@
-"""validate, compile, describe and import as a person runs them, offline."""
+"""validate, compile, describe and import, offline."""
 
 import json
 from pathlib import Path
@@ -17,15 +17,13 @@ _GOLDEN = _TESTS / "report" / "golden"
 _DOCS = _TESTS.parent / "docs"
 
 
-def test_sound_documents(headwater: Headwater) -> None:
+def test_validate_prints_valid_applications(headwater: Headwater) -> None:
     done = headwater("validate", *_SHOP)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert done.stdout == "3 applications are valid: fulfilment, order-enrichment, revenue-by-category\n"
 
 
-def test_a_typing_error_is_placed_and_the_nearest_spelling_named(
-    headwater: Headwater, tmp_path: Path
-) -> None:
+def test_typo_has_a_location_and_a_suggestion(headwater: Headwater, tmp_path: Path) -> None:
     text = (
         (EXAMPLES / "order-enrichment.yaml").read_text(encoding="utf-8").replace("selectKey:", "selectKye:")
     )
@@ -38,7 +36,7 @@ def test_a_typing_error_is_placed_and_the_nearest_spelling_named(
     assert "selectKey" in done.stderr
 
 
-def test_validate_for_programs(headwater: Headwater, tmp_path: Path) -> None:
+def test_validate_as_json(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(
         "application: {id: x}\ntopology: [{strem: {topic: a}}]\n", encoding="utf-8"
     )
@@ -49,7 +47,7 @@ def test_validate_for_programs(headwater: Headwater, tmp_path: Path) -> None:
     assert problem["location"]["line"] == 2
 
 
-def test_validate_tells_of_acls_that_the_topology_does_not_give(headwater: Headwater, tmp_path: Path) -> None:
+def test_validate_warns_about_incomplete_acls(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "routing.yaml").write_text(
         "application: {id: routing}\nacls: {principals: [User:routing]}\n"
         "topology:\n  - stream: {topic: orders}\n  - to: {extractor: region}\n",
@@ -78,7 +76,7 @@ def test_compile_in_every_format(headwater: Headwater, tmp_path: Path, form: str
     assert (tmp_path / "out").read_text(encoding="utf-8") == shown.stdout
 
 
-def test_compile_asks_for_counts(headwater: Headwater) -> None:
+def test_compile_requires_counts_of_source_topics(headwater: Headwater) -> None:
     done = headwater("compile", EXAMPLES / "revenue-by-category.yaml", "--format", "json")
     assert done.returncode == ExitCode.PROBLEMS
     assert "`--partitions payments=N`" in done.stderr
@@ -86,13 +84,13 @@ def test_compile_asks_for_counts(headwater: Headwater) -> None:
     assert application["problems"][0]["topic"] == "payments"
 
 
-def test_compile_says_which_counts_are_of_no_use(headwater: Headwater) -> None:
+def test_compile_notes_unused_counts(headwater: Headwater) -> None:
     done = headwater("compile", _SHOP[2], "--partitions", "payments=4", "--partitions", "paymnets=4")
     assert done.returncode == ExitCode.DONE
     assert "--partitions paymnets=4 has no effect" in done.stderr
 
 
-def test_compile_says_what_is_wrong_with_documents_beside_the_others(
+def test_compile_reports_invalid_documents_together_with_valid_ones(
     headwater: Headwater, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.yaml").write_text("application: [\n", encoding="utf-8")
@@ -103,14 +101,14 @@ def test_compile_says_what_is_wrong_with_documents_beside_the_others(
     assert document["problems"][0]["code"] == "YamlSyntax"
 
 
-def test_describe_is_the_text_of_kafka_streams_byte_for_byte(headwater: Headwater) -> None:
+def test_describe_prints_the_text_of_kafka_streams_byte_for_byte(headwater: Headwater) -> None:
     case = _CASES / "stream_table_inner"
     done = headwater("describe", case / "document.yaml")
     assert done.returncode == ExitCode.DONE
     assert done.stdout_bytes == (case / "describe.txt").read_bytes()
 
 
-def test_describe_wants_one_application(headwater: Headwater, tmp_path: Path) -> None:
+def test_describe_requires_one_application(headwater: Headwater, tmp_path: Path) -> None:
     document = "application: {{id: {0}}}\ntopology:\n  - stream: {{topic: t}}\n  - to: {{topic: {0}-out}}\n"
     (tmp_path / "two.yaml").write_text(
         document.format("one") + "---\n" + document.format("two"), encoding="utf-8"

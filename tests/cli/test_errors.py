@@ -1,4 +1,4 @@
-"""What becomes of errors: a short text, an exit code, never a traceback."""
+"""Errors: a short text and an exit code, never a traceback."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ((), "Commands:"),
         (("vaildate",), "Did you mean 'validate'?"),
@@ -33,15 +33,15 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("run", str(_DOCUMENT), "--jars", "nowhere.jar"), "There is no file 'nowhere.jar'."),
     ],
 )
-def test_a_wrong_command_line(headwater: Headwater, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_command_line(headwater: Headwater, arguments: tuple[str, ...], message: str) -> None:
     done = headwater(*arguments)
     assert done.returncode == ExitCode.USAGE
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("command", ["validate", "compile", "describe", "plan"])
-def test_a_file_that_is_not_there(headwater: Headwater, command: str) -> None:
+def test_missing_file(headwater: Headwater, command: str) -> None:
     done = headwater(command, "nowhere.yaml")
     assert done.returncode == ExitCode.PROBLEMS
     assert "nowhere.yaml" in done.stderr
@@ -49,14 +49,14 @@ def test_a_file_that_is_not_there(headwater: Headwater, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["compile", "plan"])
-def test_a_cluster_that_is_not_there(headwater: Headwater, command: str) -> None:
+def test_unreachable_cluster(headwater: Headwater, command: str) -> None:
     done = headwater(command, _DOCUMENT, "--bootstrap-server", "127.0.0.1:1")
     assert done.returncode == ExitCode.PROBLEMS
     assert "error[ClusterUnreachable]" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_security_settings_that_do_not_fit(headwater: Headwater, tmp_path: Path) -> None:
+def test_invalid_security_settings(headwater: Headwater, tmp_path: Path) -> None:
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n", encoding="utf-8")
     done = headwater("plan", _DOCUMENT, "--command-config", config, "--bootstrap-server", "127.0.0.1:1")
@@ -64,13 +64,13 @@ def test_security_settings_that_do_not_fit(headwater: Headwater, tmp_path: Path)
     assert "error[InvalidConfig]" in done.stderr
 
 
-def test_a_file_that_cannot_be_written(headwater: Headwater) -> None:
+def test_unwritable_output_file(headwater: Headwater) -> None:
     done = headwater("compile", _DOCUMENT, "--partitions", "payments=4", "-o", "no/such/folder.txt")
     assert done.returncode == ExitCode.PROBLEMS
     assert "cannot be written" in done.stderr
 
 
-def test_nobody_reads_on() -> None:
+def test_closed_output_pipe_is_not_an_error() -> None:
     command = (
         f"{sys.executable} -m infra.cli compile {EXAMPLES / 'features'} 2>/dev/null | head -c 1 > /dev/null"
     )
@@ -86,7 +86,7 @@ def test_nobody_reads_on() -> None:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make loading the command `validate` fail in a way that nobody foresaw."""
+    """Make the import of the command `validate` raise an unexpected error."""
 
     def fail(self: Lazy) -> None:
         raise RuntimeError(f"cannot load {self.module}")
@@ -95,7 +95,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("broken")
-def test_an_error_of_our_own_is_short_and_says_how_to_report_it() -> None:
+def test_internal_error_is_short_and_says_how_to_report_it() -> None:
     done = CliRunner().invoke(main, ["validate", "x.yaml"])
     assert done.exit_code == ExitCode.BUG
     assert "RuntimeError: cannot load infra.cli.validate" in done.stderr
@@ -110,7 +110,7 @@ def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in done.output
 
 
-def test_an_interruption_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(self: Lazy) -> None:
         raise KeyboardInterrupt(self.module)
 
@@ -118,7 +118,7 @@ def test_an_interruption_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) ->
     assert CliRunner().invoke(main, ["validate", "x.yaml"]).exit_code == ExitCode.INTERRUPTED
 
 
-def test_completion_of_the_shell_works() -> None:
+def test_shell_completion() -> None:
     words = {"_HEADWATER_COMPLETE": "bash_complete", "COMP_WORDS": "headwater val", "COMP_CWORD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "infra.cli"],

@@ -1,4 +1,4 @@
-"""What `--help` says, and that it says so at once."""
+"""The text of `--help`, and its run time."""
 
 import re
 import resource
@@ -12,22 +12,22 @@ from infra.cli.main import _COMMANDS, main
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
-def test_every_command_has_examples_that_name_it(name: str) -> None:
+def test_help_of_each_command_has_examples(name: str) -> None:
     help_text = CliRunner().invoke(main, [name, "--help"]).output
     examples = [line for line in help_text.splitlines() if f"headwater {name} " in f"{line} "]
     assert name == "local" or len(examples) > 1, help_text
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
-def test_the_list_of_commands_says_what_each_says_itself(name: str) -> None:
+def test_command_list_matches_the_help_of_each_command(name: str) -> None:
     command = _COMMANDS[name].load()
     assert command.help is not None
     first = re.split(r"(?<=\.)\s", " ".join(command.help.split()))[0]
     assert first == _COMMANDS[name].help
 
 
-def test_help_loads_no_command() -> None:
-    """Modules, not seconds: what is not loaded takes no time on any machine."""
+def test_help_imports_no_command() -> None:
+    """Check imported modules instead of the run time, which depends on the machine."""
     program = (
         "import sys\n"
         "from infra.cli.main import main\n"
@@ -57,4 +57,4 @@ def test_help_takes_little_cpu() -> None:
 
     before = spent()
     subprocess.run([sys.executable, "-m", "infra.cli", "--help"], capture_output=True, check=True)
-    assert spent() - before < 0.6  # 0.12 s where nothing else runs
+    assert spent() - before < 0.6  # 0.12 s on an idle machine

@@ -1,4 +1,4 @@
-"""A running application's text becomes a document."""
+"""`headwater import`: documents from descriptions."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def imported(headwater: Headwater, *arguments: object) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("case", ["stream_table_inner", "everything_opt_none", "pattern_source"])
-def test_the_document_describes_itself_as_the_application_did(headwater: Headwater, case: str) -> None:
+def test_imported_document_has_the_same_description(headwater: Headwater, case: str) -> None:
     text = _CASES / case / "describe.txt"
     if not text.exists():
         pytest.fail(f"no such case: {case}")
@@ -48,22 +48,22 @@ def test_the_document_describes_itself_as_the_application_did(headwater: Headwat
     assert headwater("describe", "app.yaml").stdout_bytes == text.read_bytes()
 
 
-def test_what_the_text_lacks_is_asked_for_by_name(headwater: Headwater, tmp_path: Path) -> None:
+def test_missing_details_are_requested_by_name(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
-    code, said = imported(headwater, "--describe", "log.txt")
+    code, output = imported(headwater, "--describe", "log.txt")
     assert code == ExitCode.PROBLEMS
-    assert "store counts" in said
-    assert "--store" in said
+    assert "store counts" in output
+    assert "--store" in output
     assert "# Missing: " in (tmp_path / "app.yaml").read_text(encoding="utf-8")
 
 
-def test_answers_complete_the_document(headwater: Headwater, tmp_path: Path) -> None:
+def test_options_supply_missing_details(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
     answer = "counts=window,retention=2h,logging=true,overrides.segment.bytes=1048576"
-    code, said = imported(
+    code, output = imported(
         headwater, "--describe", "log.txt", "--store", answer, "--config", "num.stream.threads=2"
     )
-    assert (code, said) == (ExitCode.DONE, "")
+    assert (code, output) == (ExitCode.DONE, "")
     (document,) = load_text((tmp_path / "app.yaml").read_text(encoding="utf-8"), "app.yaml").documents
     assert document.application.config == {"num.stream.threads": "2"}
     assert document.described is not None
@@ -72,15 +72,15 @@ def test_answers_complete_the_document(headwater: Headwater, tmp_path: Path) -> 
     assert detail.overrides == {"segment.bytes": "1048576"}
 
 
-def test_an_answer_that_cannot_be_is_refused(headwater: Headwater, tmp_path: Path) -> None:
+def test_invalid_detail_is_refused(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
-    code, said = imported(headwater, "--describe", "log.txt", "--store", "counts=widnow,retention=2h")
+    code, output = imported(headwater, "--describe", "log.txt", "--store", "counts=widnow,retention=2h")
     assert code == ExitCode.PROBLEMS
-    assert "widnow" in said
+    assert "widnow" in output
     assert not (tmp_path / "app.yaml").exists()
 
 
-def test_a_text_from_a_pipe(headwater: Headwater) -> None:
+def test_description_from_standard_input(headwater: Headwater) -> None:
     done = headwater(
         "import", "--describe", "-", "--application-id", "app", "--store", "counts=keyValue", input=_WINDOWED
     )
@@ -90,9 +90,9 @@ def test_a_text_from_a_pipe(headwater: Headwater) -> None:
 
 def test_named_topologies_are_imported_one_by_one(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "named.txt").write_text(_NAMED.format("left") + _NAMED.format("right"), encoding="utf-8")
-    code, said = imported(headwater, "--describe", "named.txt")
+    code, output = imported(headwater, "--describe", "named.txt")
     assert code == ExitCode.USAGE
-    assert "left, right" in said
+    assert "left, right" in output
     code, _ = imported(headwater, "--describe", "named.txt", "--topology", "right")
     assert code == ExitCode.DONE
     assert "copy-of-right" in headwater("describe", "app.yaml").stdout
@@ -100,24 +100,24 @@ def test_named_topologies_are_imported_one_by_one(headwater: Headwater, tmp_path
 
 def test_a_text_without_a_description(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("nothing here\n", encoding="utf-8")
-    code, said = imported(headwater, "--describe", "log.txt")
+    code, output = imported(headwater, "--describe", "log.txt")
     assert code == ExitCode.PROBLEMS
-    assert "UnreadableDescribe" in said
+    assert "UnreadableDescribe" in output
 
 
-def test_a_doubt_is_not_answered_by_an_option(headwater: Headwater, tmp_path: Path) -> None:
+def test_warning_suggests_no_option(headwater: Headwater, tmp_path: Path) -> None:
     text = (
         "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [a])\n      --> t\n"
         "    Sink: t (topic: x-repartition)\n      <-- s\n\n  Sub-topology: 1\n"
         "    Source: u (topics: [x-repartition])\n      --> none\n\n"
     )
     (tmp_path / "text").write_text(text, encoding="utf-8")
-    _, said = imported(headwater, "--describe", "text")
-    assert "warning[MissingDetail] x-repartition" in said
-    assert "--store" not in said
+    _, output = imported(headwater, "--describe", "text")
+    assert "warning[MissingDetail] x-repartition" in output
+    assert "--store" not in output
 
 
-def test_the_state_of_the_group_is_noted_and_its_protocol_declared() -> None:
+def test_document_has_state_and_protocol_of_the_group() -> None:
     groups = {
         "app": LiveGroup("app", "Stable", 2),
         "new": LiveGroup("new", "Unknown", None),

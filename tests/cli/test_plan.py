@@ -31,7 +31,7 @@ def topics(kafka: LocalBroker) -> Callable[..., None]:
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
         while (
             name not in admin.list_topics(timeout=10).topics
-        ):  # the controller answers before the broker knows
+        ):  # the controller answers before all brokers have the topic
             pass
 
     return create
@@ -44,7 +44,7 @@ def names(unique: Callable[[str], str], tmp_path: Path) -> tuple[str, str]:
     return id_, source
 
 
-def test_a_plan_and_what_refuses_it(
+def test_plan_and_its_refusals(
     headwater: Headwater, kafka: LocalBroker, names: tuple[str, str], topics: Callable[..., None]
 ) -> None:
     id_, source = names
@@ -63,7 +63,7 @@ def test_a_plan_and_what_refuses_it(
     assert "error[MissingInternalTopics]" in incomplete.stderr
 
 
-def test_counts_come_from_the_cluster_unless_they_are_given(
+def test_counts_are_read_from_the_cluster_unless_given(
     headwater: Headwater,
     kafka: LocalBroker,
     names: tuple[str, str],
@@ -79,7 +79,7 @@ def test_counts_come_from_the_cluster_unless_they_are_given(
     assert "7 tasks" in given.stdout
 
 
-def test_import_reads_off_the_cluster_what_the_text_lacks(
+def test_import_reads_missing_details_from_the_cluster(
     headwater: Headwater,
     kafka: LocalBroker,
     names: tuple[str, str],

@@ -1,4 +1,4 @@
-"""`plan --stack` knows what a stack has set up."""
+"""`plan --stack` reads the setup records and settings of a stack."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 __all__ = ["cluster", "world"]  # fixtures
 
 
-def test_what_was_set_up_is_known(
+def test_plan_knows_the_setup_records(
     headwater: Headwater,
     world: World,
     monkeypatch: pytest.MonkeyPatch,
@@ -30,18 +30,18 @@ def test_what_was_set_up_is_known(
     lost = headwater(*of_stack)
     assert lost.returncode == ExitCode.REFUSED
     assert "was set up and no longer exists" in lost.stderr
-    # People log in once instead, and Pulumi notes where.
+    # With `pulumi login` instead of the variable, Pulumi remembers the backend.
     world.stack.succeed("login", f"file://{folder / 'state'}")
     monkeypatch.delenv("PULUMI_BACKEND_URL")
     assert headwater(*of_stack).stderr == lost.stderr
 
 
-def test_what_the_stack_is_told_counts(
+def test_plan_applies_the_settings_of_the_stack(
     headwater: Headwater,
     world: World,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Switches of applications in other files are no mistake; a policy file lies in the project."""
+    """Switches for applications in other files are allowed; policy files are relative to the project."""
     world.declare({"internal.topics.setup": "manual"})
     (world.stack.folder / "rules.yaml").write_text("version: 1\npolicies:\n  - topicPartitions: {max: 3}\n")
     world.stack.configure({"policies": "rules.yaml", "maxNewTopics": 1, "clusterId": "another"})
@@ -66,7 +66,7 @@ def test_what_the_stack_is_told_counts(
     assert "adopted" in mistaken.stderr
 
 
-def test_a_stack_that_is_not_there(
+def test_missing_stack(
     headwater: Headwater,
     world: World,
     monkeypatch: pytest.MonkeyPatch,

@@ -28,13 +28,13 @@ topology:
 
 @pytest.fixture
 def policies(headwater: Headwater, tmp_path: Path) -> Path:
-    """The document `orders.yaml` in the working folder, and a file of policies beside it, still empty."""
-    del headwater  # it has chosen the working folder
+    """Write `orders.yaml` to the working folder; return the path of a policy file to write there."""
+    del headwater  # it sets the working folder
     (tmp_path / "orders.yaml").write_text(DOCUMENT)
     return tmp_path / "headwater-policies.yaml"
 
 
-def test_a_broken_policy_fails_the_validation(headwater: Headwater, policies: Path) -> None:
+def test_validate_fails_on_a_violated_policy(headwater: Headwater, policies: Path) -> None:
     policies.write_text('policies: [{storeName: {pattern: "[a-z]+"}}, {topicPartitions: {max: 1}}]')
     done = headwater("validate", ".", "--policies", policies)
     assert done.returncode == ExitCode.PROBLEMS
@@ -44,13 +44,13 @@ def test_a_broken_policy_fails_the_validation(headwater: Headwater, policies: Pa
     assert headwater("validate", ".").returncode == ExitCode.DONE
 
 
-def test_a_warning_is_told_and_passes(headwater: Headwater, policies: Path) -> None:
+def test_policy_warning_is_printed_without_failure(headwater: Headwater, policies: Path) -> None:
     policies.write_text('policies: [{storeName: {pattern: "[a-z]+", severity: warning}}]')
     done = headwater("validate", "orders.yaml", "--policies", policies)
     assert (done.returncode, "warning[PolicyViolated]" in done.stderr) == (ExitCode.DONE, True)
 
 
-def test_counts_are_judged_where_they_are_known(headwater: Headwater, policies: Path) -> None:
+def test_compile_checks_policies_on_known_counts(headwater: Headwater, policies: Path) -> None:
     policies.write_text("policies: [{topicPartitions: {max: 4}}, {applicationPartitions: {max: 12}}]")
     fitting = headwater("compile", "orders.yaml", "--partitions", "in=4", "--policies", policies)
     assert (fitting.returncode, fitting.stderr) == (ExitCode.DONE, "")
@@ -58,9 +58,9 @@ def test_counts_are_judged_where_they_are_known(headwater: Headwater, policies: 
         "compile", "orders.yaml", "--partitions", "in=5", "--policies", policies, "--format", "json"
     )
     assert done.returncode == ExitCode.PROBLEMS
-    (told,) = json.loads(done.stdout)["applications"]
-    assert [problem["code"] for problem in told["problems"]] == ["PolicyViolated"] * 4
-    assert {problem["topic"] for problem in told["problems"]} == {
+    (reported,) = json.loads(done.stdout)["applications"]
+    assert [problem["code"] for problem in reported["problems"]] == ["PolicyViolated"] * 4
+    assert {problem["topic"] for problem in reported["problems"]} == {
         "orders-by-customer-repartition",
         "orders-Counts-changelog",
         "totals",
@@ -68,7 +68,7 @@ def test_counts_are_judged_where_they_are_known(headwater: Headwater, policies: 
     }
 
 
-def test_policies_may_stand_in_several_files(headwater: Headwater, policies: Path) -> None:
+def test_policies_are_read_from_several_files(headwater: Headwater, policies: Path) -> None:
     policies.write_text('policies: [{storeName: {pattern: "[a-z]+"}}]')
     other = policies.with_name("more.txt")
     other.write_text('policies: [{applicationId: {pattern: "shop-.*"}}]')
@@ -76,7 +76,7 @@ def test_policies_may_stand_in_several_files(headwater: Headwater, policies: Pat
     assert done.stderr.count("error[PolicyViolated]") == 2
 
 
-def test_policies_that_are_not_sound_stop_everything(headwater: Headwater, policies: Path) -> None:
+def test_invalid_policies_stop_all_commands(headwater: Headwater, policies: Path) -> None:
     policies.write_text("policies: [{storeNames: {pattern: x}}]")
     for command in ("validate", "compile"):
         done = headwater(command, "orders.yaml", "--policies", policies)
@@ -87,7 +87,7 @@ def test_policies_that_are_not_sound_stop_everything(headwater: Headwater, polic
     assert headwater("validate", "orders.yaml", "--policies", "nowhere").returncode == ExitCode.USAGE
 
 
-def test_the_comment_on_a_pull_request_shows_them() -> None:
+def test_pull_request_comment_shows_policy_violations() -> None:
     plan = World().plan(application(), policy=limits(createdTopics=1))
     preview = {
         "diagnostics": [{"severity": "error", "message": problem_text(problem)} for problem in plan.problems]
@@ -100,7 +100,7 @@ def test_the_comment_on_a_pull_request_shows_them() -> None:
 
 
 @pytest.mark.broker
-def test_a_plan_judges_what_the_brokers_decide(
+def test_plan_checks_policies_on_broker_defaults(
     headwater: Headwater, policies: Path, kafka: LocalBroker, unique: Callable[[str], str]
 ) -> None:
     id_, source = unique("app"), unique("in")

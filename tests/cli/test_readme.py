@@ -1,4 +1,4 @@
-"""The README cannot rot: its commands are run, its tables compared. `UPDATE_GOLDEN=1` rewrites both."""
+"""The README is up to date: its commands are run, its tables compared. `UPDATE_GOLDEN=1` rewrites both."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _ADDRESS = "localhost:9092"
 
 
 @pytest.mark.broker
-def test_the_tour_prints_what_it_shows(own_broker: Callable[[], Broker], tmp_path: Path) -> None:
+def test_readme_commands_print_the_quoted_output(own_broker: Callable[[], Broker], tmp_path: Path) -> None:
     text = _README.read_text(encoding="utf-8")
     with own_broker() as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
@@ -55,7 +55,7 @@ def _output(command: str, broker: Broker, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip().splitlines())
 
 
-def test_the_tables_are_those_of_the_program() -> None:
+def test_readme_tables_match_the_program() -> None:
     text = expected = _README.read_text(encoding="utf-8")
     for head, rows in _tables():
         body = "".join(f"{row}\n" for row in rows)
@@ -82,7 +82,7 @@ def _tables() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/operations.md"])
-def test_links_lead_somewhere(file: str) -> None:
+def test_links_have_targets(file: str) -> None:
     page = _ROOT / file
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert targets
@@ -111,7 +111,7 @@ def test_the_tests_that_a_page_names_exist(page: Path) -> None:
         assert not test or f"def {test}(" in content, f"{file}::{test}"
 
 
-def test_operators_find_every_setting_of_a_stack() -> None:
+def test_operations_guide_lists_all_stack_settings() -> None:
     text = (_ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     settings = (_ROOT / "infra" / "apply" / "settings.py").read_text(encoding="utf-8")
     keys = re.findall(r'^    "(\w+)": "HEADWATER_', settings, re.MULTILINE)

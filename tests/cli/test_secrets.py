@@ -1,4 +1,4 @@
-"""No output of any command, no report, log or state shows a secret, whichever way it was given."""
+"""No output, report, log or state of any command contains a secret, for all sources of secrets."""
 
 import base64
 import os
@@ -29,7 +29,7 @@ TOKEN = "quail-6a35-token"
 MISTYPED = "-mistyped"
 _SECRET = re.compile("quail", re.IGNORECASE)
 _CORE = b"quail-"
-# What is the same in base64 whatever stands before and after, at each of the three offsets.
+# The part of the base64 text that does not depend on its neighbors, at each of the three offsets.
 _ENCODED = [
     base64.b64encode(bytes(offset) + _CORE)[-(-offset * 8 // 6) : (offset + len(_CORE)) * 8 // 6]
     for offset in range(3)
@@ -42,12 +42,12 @@ Topologies:
 
 """
 _ELSEWHERE = {"local", "demo", "run"}
-"""The first two start a broker that asks nobody for a secret; the last goes on until it is stopped."""
+"""The first two start a broker without authentication; the last one runs until it is stopped."""
 
 
 @attrs.define
-class Told:
-    """Everything that anybody got to read, by where."""
+class Outputs:
+    """All texts that a user can read, by their origin."""
 
     texts: dict[str, bytes] = attrs.field(factory=dict)
 
@@ -70,7 +70,7 @@ class Told:
             if file.is_file() and not file.is_symlink():
                 self.texts[str(file)] = file.read_bytes()
 
-    def show_no_secret(self) -> None:
+    def assert_no_secret(self) -> None:
         assert len(self.texts) > 20
         for where, text in self.texts.items():
             shown = _SECRET.search(text.decode(errors="replace"))
@@ -143,8 +143,8 @@ def _connecting() -> list[str]:
     ]
 
 
-def test_by_environment_and_by_file(world: World, secured: Broker) -> None:
-    told, folder = Told(), world.stack.folder
+def test_secrets_from_environment_and_file(world: World, secured: Broker) -> None:
+    outputs, folder = Outputs(), world.stack.folder
     world.cluster.create(world.repartition, 9)
     file = folder / "client.properties"
     nowhere = "127.0.0.1:1"
@@ -160,13 +160,13 @@ def test_by_environment_and_by_file(world: World, secured: Broker) -> None:
         for command in _connecting():
             lines = _on_cluster(command)
             for line in lines if case == "right" else lines[:1]:
-                # With a server named on the command line the rest comes from the environment.
+                # With a server on the command line, the other settings are read from the environment.
                 server_option = ("--bootstrap-server", own["HEADWATER_BOOTSTRAP_SERVERS"])
-                codes.setdefault(case, set()).add(told.run(own, *line, *server_option, folder=folder))
-                codes[case].add(told.run({}, *line, "--command-config", str(file), folder=folder))
+                codes.setdefault(case, set()).add(outputs.run(own, *line, *server_option, folder=folder))
+                codes[case].add(outputs.run({}, *line, "--command-config", str(file), folder=folder))
     file.unlink()
-    told.files(folder / "documents")
-    told.show_no_secret()
+    outputs.files(folder / "documents")
+    outputs.assert_no_secret()
     assert ExitCode.BUG not in set().union(*codes.values())
     assert ExitCode.DRIFT in codes["right"]
     assert ExitCode.PROBLEMS in codes["refused"] & codes["unreachable"]
@@ -181,28 +181,28 @@ def test_by_environment_and_by_file(world: World, secured: Broker) -> None:
         ("HEADWATER_SASL_PASSWORD", "quail\nquail"),
     ],
 )
-def test_secrets_that_are_none(setting: str, value: str, world: World, secured: Broker) -> None:
-    """What cannot be used is named by its setting, not by what it holds; a path is no secret."""
+def test_invalid_secrets(setting: str, value: str, world: World, secured: Broker) -> None:
+    """The error names an invalid setting without its value; a path is not a secret."""
     environment = {**_environment(secured), "HEADWATER_SECURITY_PROTOCOL": "SASL_SSL", setting: value}
-    told = Told({str(number): b"" for number in range(20)})
-    assert told.run(environment, "drift", "documents", folder=world.stack.folder) == ExitCode.PROBLEMS
+    outputs = Outputs({str(number): b"" for number in range(20)})
+    assert outputs.run(environment, "drift", "documents", folder=world.stack.folder) == ExitCode.PROBLEMS
     if not value.endswith(".pem"):
-        told.show_no_secret()
+        outputs.assert_no_secret()
 
 
-def test_tokens_of_a_forge(world: World) -> None:
-    told, folder = Told({str(number): b"" for number in range(20)}), world.stack.folder
+def test_forge_tokens(world: World) -> None:
+    outputs, folder = Outputs({str(number): b"" for number in range(20)}), world.stack.folder
     (folder / "drift.md").write_text("drift\n")
     for api in ("http://127.0.0.1:1", "http://example.com", "https://127.0.0.1:1"):
         environment = {"GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/shop", "GITHUB_TOKEN": TOKEN}
         environment["HEADWATER_DEBUG"] = "1"
-        code = told.run(environment, "publish", "drift.md", "--issue", "Drift", folder=folder)
+        code = outputs.run(environment, "publish", "drift.md", "--issue", "Drift", folder=folder)
         assert code == ExitCode.PROBLEMS
-    told.show_no_secret()
+    outputs.assert_no_secret()
 
 
-def test_by_stack(world: World, secured: Broker) -> None:
-    told, stack = Told(), world.stack
+def test_secrets_from_stack(world: World, secured: Broker) -> None:
+    outputs, stack = Outputs(), world.stack
     stack.configure(
         {
             "bootstrapServers": secured.address("SASL_PLAINTEXT"),
@@ -215,7 +215,7 @@ def test_by_stack(world: World, secured: Broker) -> None:
     def run(*arguments: str, succeeds: bool) -> None:
         outcome = stack.run(*arguments)
         assert outcome.succeeded is succeeds, str(outcome)
-        told.texts[f"{len(told.texts)}: pulumi {' '.join(arguments)}"] = outcome.text.encode()
+        outputs.texts[f"{len(outputs.texts)}: pulumi {' '.join(arguments)}"] = outcome.text.encode()
 
     up = ("up", "--yes", "--skip-preview")
     stack.set_secret("saslPassword", BY_STACK.password + MISTYPED)
@@ -232,10 +232,10 @@ def test_by_stack(world: World, secured: Broker) -> None:
     own = {**stack._environment(), **_environment(secured)}
     for form in ("text", "json", "markdown", "html", "junit"):
         options = ("--stack", "test", "--format", form, "--output", f"drift.{form}")
-        assert told.run(own, "drift", "documents", *options, folder=stack.folder) == ExitCode.DONE
-    told.run(own, "plan", "documents", "--stack", "test", folder=stack.folder)
-    told.run(own, "plan-comment", str(preview), "--drift", "drift.json", folder=stack.folder)
+        assert outputs.run(own, "drift", "documents", *options, folder=stack.folder) == ExitCode.DONE
+    outputs.run(own, "plan", "documents", "--stack", "test", folder=stack.folder)
+    outputs.run(own, "plan-comment", str(preview), "--drift", "drift.json", folder=stack.folder)
     stack.configure({"bootstrapServers": "127.0.0.1:1"})
     run("preview", "--json", succeeds=False)
-    told.files(stack.folder)
-    told.show_no_secret()
+    outputs.files(stack.folder)
+    outputs.assert_no_secret()

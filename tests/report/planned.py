@@ -1,4 +1,4 @@
-"""Plans worth a text, by name: one for each thing that can happen to a topic, and refused ones."""
+"""Example plans by name: one for each kind of action on a topic, and refused plans."""
 
 from collections.abc import Callable, Mapping
 
@@ -34,13 +34,13 @@ def adoption() -> Plan:
     return world.plan(application())
 
 
-def lost_topic_made_anew() -> Plan:
+def lost_topic_recreated() -> Plan:
     world = World.set_up(application())
     del world.topics[CHANGELOG]
     return world.plan(application())
 
 
-def topic_that_nobody_wants_any_more() -> Plan:
+def topic_no_longer_declared() -> Plan:
     return World.set_up(application()).plan(application(stateful=False))
 
 
@@ -54,7 +54,7 @@ def lifecycles() -> Plan:
     return world.plan(application(id_="kept"), application(id_="loyalty", lifecycle=Lifecycle.RELEASED))
 
 
-def setting_put_right() -> Plan:
+def reconfigured_setting() -> Plan:
     world = World.set_up(application())
     world.configure(CHANGELOG, cleanup_policy="compact,delete", retention_ms="3600000")
     return world.plan(application())
@@ -69,7 +69,7 @@ def refused() -> Plan:
 
 
 def renumbered() -> Plan:
-    """A call was added before: the generated index shifted."""
+    """A new call before this one changed the generated name index."""
     old = attrs.evolve(
         changelog("orders-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog", 4), generated=True
     )
@@ -86,10 +86,10 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
         nothing_to_do,
         expansion_in_waves,
         adoption,
-        lost_topic_made_anew,
-        topic_that_nobody_wants_any_more,
+        lost_topic_recreated,
+        topic_no_longer_declared,
         lifecycles,
-        setting_put_right,
+        reconfigured_setting,
         refused,
         renumbered,
     )

@@ -1,4 +1,4 @@
-"""What `headwater compile` prints: of the examples (golden files), of hostile names, of many topics."""
+"""The output of `headwater compile`: examples (golden files), names with special characters, many topics."""
 
 import json
 import time
@@ -48,7 +48,7 @@ def test_output(
     golden(_PICTURE if name == _PICTURE.name else _GOLDEN / name, render(compiled_examples()))
 
 
-def test_what_is_not_known_is_not_shown_as_none(golden: Callable[[Path, str], None]) -> None:
+def test_unknown_counts_are_not_shown_as_zero(golden: Callable[[Path, str], None]) -> None:
     documents = load_documents(
         [EXAMPLES / "fulfilment.yaml", EXAMPLES / "revenue-by-category.yaml"]
     ).documents
@@ -68,14 +68,14 @@ def test_json_has_the_published_shape() -> None:
 
 
 def test_svg_shows_every_topic_with_its_count() -> None:
-    root = ET.fromstring(svg(compiled_examples(), COUNTS))  # noqa: S314 - our own text
+    root = ET.fromstring(svg(compiled_examples(), COUNTS))  # noqa: S314 - generated here
     titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
     for application in compiled_examples():
         for topic in application.internal_topics:
             assert f"{topic.name}, {topic.partitions} partitions" in titles
 
 
-def test_svg_needs_nothing_from_elsewhere() -> None:
+def test_svg_has_no_external_resources() -> None:
     text = svg(compiled_examples(), COUNTS).replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "://" not in text
     assert "@import" not in text
@@ -83,23 +83,23 @@ def test_svg_needs_nothing_from_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("render", [dot, mermaid])
-def test_names_cannot_break_out_of_a_graph_language(render: Callable[[Graph], str]) -> None:
+def test_names_are_escaped_in_graph_languages(render: Callable[[Graph], str]) -> None:
     text = render(graph(_with_source(_HOSTILE), {}))
     assert "\x1b" not in text
     assert "<script>" not in text or render is dot
     assert 'a"b' not in text
 
 
-def test_names_cannot_break_out_of_svg() -> None:
-    root = ET.fromstring(svg(_with_source(_HOSTILE), {}))  # noqa: S314 - our own text
+def test_names_are_escaped_in_svg() -> None:
+    root = ET.fromstring(svg(_with_source(_HOSTILE), {}))  # noqa: S314 - generated here
     assert not list(root.iter(f"{_SVG}script"))
 
 
-def test_names_cannot_obey_the_terminal() -> None:
+def test_names_are_escaped_on_terminals() -> None:
     assert "\x1b" not in compile_text(_with_source(_HOSTILE))
 
 
-def test_a_topology_of_a_thousand_subtopologies_is_drawn_at_once() -> None:
+def test_a_thousand_subtopologies_are_drawn_quickly() -> None:
     steps = "\n".join(
         f"  - stream: {{topic: t{n}}}\n"
         f"  - groupBy: {{key: value.k, name: g{n}}}\n"

@@ -1,4 +1,4 @@
-"""The texts of plans, held by golden files; those of problems are held where the problems are found."""
+"""The texts of plans (golden files); the tests of each rule have the texts of problems."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_text_of_a_plan(name: str, golden: Callable[[Path, str], None]) -> None:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_first_line_says_all_in_numbers(name: str) -> None:
+def test_first_line_has_the_numbers(name: str) -> None:
     plan = PLANS[name]()
     first = plan_text(plan).splitlines()[0]
     assert first.startswith("Plan for ")

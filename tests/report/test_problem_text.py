@@ -1,4 +1,4 @@
-"""How problems are worded, whatever they hold."""
+"""The text of problems, for any content."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def problem(summary: str = "Something is wrong.", **fields: object) -> Problem:
     return Problem(**{"code": ProblemCode.TIMEOUT, "summary": summary, **fields})  # type: ignore[arg-type]
 
 
-def test_expected_stands_above_found() -> None:
+def test_expected_is_above_found() -> None:
     lines = problem_text(problem(expected="4 partitions", found="8 partitions")).splitlines()
     assert lines == [
         "error[Timeout] Something is wrong.",
@@ -36,19 +36,19 @@ def test_expected_stands_above_found() -> None:
     ]
 
 
-def test_the_place_is_one_that_editors_open() -> None:
+def test_location_can_be_opened_by_editors() -> None:
     text = problem_text(problem(location=Location("a/b.yaml", 3, 7, "/topology/0/stream")))
     assert "  at        a/b.yaml:3:7 (/topology/0/stream)" in text
 
 
-def test_a_topic_that_the_headline_names_is_not_named_again() -> None:
+def test_topic_in_the_headline_is_not_repeated() -> None:
     assert "topic" not in problem_text(problem("Topic-less t-1.", topic="t-1")).splitlines()[-1][:12]
     assert "  topic     t-2" in problem_text(problem(topic="t-2"))
 
 
-def test_long_names_stay_whole() -> None:
+def test_long_names_are_not_broken() -> None:
     name = "orders-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition" * 3
-    assert name in problem_text(problem(why=f"Look at {name} now."))
+    assert name in problem_text(problem(why=f"Check {name} now."))
 
 
 def test_problems_are_grouped_by_application_and_counted() -> None:
@@ -68,7 +68,7 @@ def test_problems_are_grouped_by_application_and_counted() -> None:
 
 
 @given(_PROBLEMS)
-def test_no_text_can_obey_the_terminal_or_fake_a_line(made: Problem) -> None:
+def test_control_characters_and_line_breaks_are_escaped(made: Problem) -> None:
     lines = problem_text(made).split("\n")
     assert all(line.isprintable() for line in lines)
     assert lines[0].startswith(f"{made.severity.value}[{made.code}]")
@@ -76,6 +76,6 @@ def test_no_text_can_obey_the_terminal_or_fake_a_line(made: Problem) -> None:
 
 
 @given(st.lists(_PROBLEMS, max_size=5))
-def test_every_problem_is_told(made: list[Problem]) -> None:
+def test_all_problems_are_printed(made: list[Problem]) -> None:
     text = problems_text(made)
     assert text.count("[") >= len(made)

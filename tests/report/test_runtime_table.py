@@ -1,4 +1,4 @@
-"""The table of a running application."""
+"""The status table of a running application."""
 
 import io
 from typing import Any
@@ -42,7 +42,7 @@ def test_each_sub_topology_has_a_line() -> None:
     assert line.split() == ["0", "RUNNING", "4", "1,234", "98,765", "5", "12", "3", "MiB", "orders"]
 
 
-def test_a_narrow_terminal_has_what_is_read_below_the_table() -> None:
+def test_source_topics_are_below_the_table_on_a_narrow_terminal() -> None:
     long = _PART | {
         "state": "STARTING",
         "id": "10",
@@ -75,18 +75,18 @@ def test_counts(number: float, text: str) -> None:
     assert count_text(number) == text
 
 
-def test_what_waits_says_why_and_what_is_not_known_is_left_out() -> None:
+def test_waiting_query_shows_the_reason_and_no_unknown_lag() -> None:
     text = shown(subtopologies=[_PART | {"state": "WAITING", "failure": "broker away\nmore", "lag": None}])
     assert "sub-topology 0: broker away" in text
     assert "more" not in text
     assert "None" not in text
 
 
-def test_what_a_query_was_stopped_in_is_no_failure() -> None:
+def test_stopped_query_shows_no_failure() -> None:
     assert "Interrupted" not in shown(subtopologies=[_PART | {"state": "STOPPED", "failure": "Interrupted"}])
 
 
-def test_problems_are_told() -> None:
+def test_problems_are_printed() -> None:
     assert "Internal topic x is gone." in shown(state="ERROR", problems=["Internal topic x is gone."])
 
 

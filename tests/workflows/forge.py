@@ -1,4 +1,4 @@
-"""A forge on this machine: comments and issues of GitHub and GitLab, kept in memory, and a chat."""
+"""A test server for the APIs of GitHub and GitLab (comments and issues in memory) and a chat webhook."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _TOKENS = {"Authorization": f"Bearer {TOKEN}", "PRIVATE-TOKEN": TOKEN}
 
 @attrs.define
 class Forge:
-    """`entries` are comments and issues in order, each with its `board`; `done` is what was changed."""
+    """`entries` are comments and issues in order, each with its path `board`; `done` lists the changes."""
 
     address: str = ""
     entries: list[dict[str, Any]] = attrs.field(factory=list)
@@ -34,12 +34,12 @@ class Forge:
         self.entries.append(made)
         return made
 
-    def standing(self, board: str) -> list[dict[str, Any]]:
-        """Return what stands on a board and is not closed."""
+    def open_entries(self, board: str) -> list[dict[str, Any]]:
+        """Return the entries of an API path that are not closed."""
         return [entry for entry in self.entries if entry["board"] == board and not _is_closed(entry)]
 
     def texts(self, board: str) -> list[str]:
-        return [str(entry.get("body") or entry.get("description")) for entry in self.standing(board)]
+        return [str(entry.get("body") or entry.get("description")) for entry in self.open_entries(board)]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -48,20 +48,20 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         address = urlsplit(self.path)
         board, query = _BOARD.match(address.path), dict(parse_qsl(address.query))
-        if self._lets_in(board):
+        if self._is_authorized(board):
             first = (int(query["page"]) - 1) * int(query["per_page"])
-            self._answer(200, self.forge.standing(board[1])[first : first + int(query["per_page"])])
+            self._answer(200, self.forge.open_entries(board[1])[first : first + int(query["per_page"])])
 
     def do_POST(self) -> None:
         if self.path == "/chat":
             self.forge.chat.append(self._body())
             self._answer(200, {})
-        elif self._lets_in(board := _BOARD.match(self.path)):
+        elif self._is_authorized(board := _BOARD.match(self.path)):
             self.forge.done.append("created")
             self._answer(201, self.forge.add(board[1], **self._body()))
 
     def do_PATCH(self) -> None:
-        if self._lets_in(entry := _ENTRY.match(self.path)):
+        if self._is_authorized(entry := _ENTRY.match(self.path)):
             self.forge.done.append("updated")
             self.forge.entries[int(entry[1]) - 1].update(self._body())
             self._answer(200, {})
@@ -69,8 +69,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self.do_PATCH()
 
-    def _lets_in(self, place: re.Match[str] | None) -> TypeGuard[re.Match[str]]:
-        if place is None or not any(self.headers.get(name) == value for name, value in _TOKENS.items()):
+    def _is_authorized(self, path: re.Match[str] | None) -> TypeGuard[re.Match[str]]:
+        if path is None or not any(self.headers.get(name) == value for name, value in _TOKENS.items()):
             self._answer(404, {})
             return False
         return True
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, *_: object) -> None:
-        """Keep the tests' output to what they say."""
+        """Print nothing."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The steps of workflow files, run as forges run them: a folder and an environment for each job."""
+"""Run the steps of workflow files like a forge: with a folder and an environment for each job."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes GitLab's own tag for the path that it is, and GitHub's `on` for a word."""
+    """Reads GitLab's tag `!reference` as an empty list, and GitHub's key `on` as a string."""
 
 
 _Loader.add_constructor("!reference", lambda *_: [])
@@ -44,9 +44,9 @@ class Done:
 
 @attrs.frozen
 class Pipeline:
-    """`variables` is what a runner has; `settings` replaces what users edit at the top of a file.
+    """`variables` are the runner's; `settings` override the variables that users edit at the top of a file.
 
-    `artifacts` is where files wait for the jobs that follow.
+    `artifacts` is the folder of files for later jobs.
     """
 
     checkout: Path
@@ -55,7 +55,7 @@ class Pipeline:
     settings: Mapping[str, str]
 
     def github(self, name: str, job: str, context: Mapping[str, str]) -> Done:
-        """Run a job's steps; `context` has the value of every expression that occurs in them."""
+        """Run the steps of a job; `context` has the values of all expressions in them."""
         workflow = read(WORKFLOWS / "github" / f"headwater-{name}.yml")
         specified = workflow["jobs"][job]
         folder = self._folder(
@@ -81,8 +81,8 @@ class Pipeline:
                 continue
             own = {key: _resolved(value, context) for key, value in step.get("env", {}).items()}
             assert "${{" not in step["run"]
-            code, told = _bash(step["run"], folder, {**common, **own})
-            text += told
+            code, output = _bash(step["run"], folder, {**common, **own})
+            text += output
         lines = notes["GITHUB_OUTPUT"].read_text().splitlines()
         return Done(code, text, dict(line.split("=", 1) for line in lines))
 
@@ -107,7 +107,7 @@ class Pipeline:
         return Done(code, text)
 
     def _folder(self, *, checked_out: bool) -> Path:
-        """Return the folder of a job: a project to run in, or an empty one."""
+        """Return the folder of a job: a copy of the project, or empty."""
         folder = self.artifacts / "job"
         shutil.rmtree(folder, ignore_errors=True)
         if checked_out:
@@ -146,6 +146,6 @@ def _bash(script: str, folder: Path, environment: Mapping[str, str]) -> tuple[in
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the variables of this process without what would name a cluster, a backend or a forge."""
+    """Return the environment without variables that name a cluster, a backend or a forge."""
     prefixes = ("PULUMI_", "KAFKA_", "HEADWATER_", "GITHUB_", "GITLAB_", "CI_")
     return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}

@@ -1,4 +1,4 @@
-"""What the workflow files check offline, for every pull request: no cluster and no secret."""
+"""The offline checks of the workflow files for pull requests, without cluster and secrets."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def checked(repository: Path, forge: str, **settings: str) -> Done:
 
 
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
-def test_a_policy_file_is_kept_to_where_one_is_named(repository: Path, forge: str) -> None:
+def test_policies_are_checked_if_a_file_is_configured(repository: Path, forge: str) -> None:
     policies = "topologies/headwater-policies.yaml"
     assert checked(repository, forge).code == 0
     assert checked(repository, forge, SOURCES="orders=4").code == 0

@@ -1,4 +1,4 @@
-"""The workflow files pass the forges' own linters, and keep to what a security review asks of them."""
+"""The workflow files pass the linters of the forges and follow security rules."""
 
 import re
 import shutil
@@ -32,14 +32,14 @@ def _jobs() -> list[Any]:
 
 
 @pytest.mark.slow
-def test_actionlint_and_shellcheck_have_nothing_to_say() -> None:
+def test_actionlint_and_shellcheck_pass() -> None:
     shellcheck = shutil.which("shellcheck", path=str(_BIN))
     assert shellcheck is not None
     _succeeds(ensure_actionlint(), "-shellcheck", shellcheck, "-pyflakes=", *GITHUB)
 
 
 @pytest.mark.parametrize("schema", ["github-workflows", "gitlab-ci"])
-def test_the_files_fit_the_schemas_of_the_forges(schema: str) -> None:
+def test_files_match_the_schemas_of_the_forges(schema: str) -> None:
     files = GITHUB if schema == "github-workflows" else [GITLAB]
     transform = ["--data-transform", "gitlab-ci"] if schema == "gitlab-ci" else []
     _succeeds(_BIN / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *transform, *files)
@@ -51,12 +51,12 @@ def test_the_scripts_for_gitlab_pass_shellcheck(tmp_path: Path) -> None:
         if isinstance(job, dict) and "script" in job:
             script = tmp_path / f"{name.replace(':', '-')}.sh"
             script.write_text("#!/bin/bash\nset -eo pipefail\n" + "\n".join(job["script"]) + "\n")
-            # Variables come from the pipeline, and lists of words are split on purpose where not quoted.
+            # The pipeline sets the variables. Lists without quotes are split on purpose.
             _succeeds(_BIN / "shellcheck", "--exclude=SC2154", script)
 
 
 @pytest.mark.parametrize("file", GITHUB, ids=lambda file: file.stem)
-def test_actions_are_pinned_and_rights_begin_with_reading(file: Path) -> None:
+def test_actions_are_pinned_and_default_permissions_are_read_only(file: Path) -> None:
     uses = [line.strip().removeprefix("- ") for line in file.read_text().splitlines() if "uses:" in line]
     assert uses
     assert all(_PINNED.match(line) for line in uses), uses
@@ -67,18 +67,18 @@ def test_actions_are_pinned_and_rights_begin_with_reading(file: Path) -> None:
 
 
 @pytest.mark.parametrize("job", _jobs())
-def test_secrets_stay_in_environments_and_away_from_rights_to_write(job: dict[str, Any]) -> None:
+def test_jobs_with_secrets_have_an_environment_and_no_write_permissions(job: dict[str, Any]) -> None:
     scripts = [step["run"] for step in job["steps"] if "run" in step]
     assert all("${{" not in script for script in scripts), "a title or branch name must not become code"
     assert _SECRET not in str(job.get("env"))
     holders = [step for step in job["steps"] if _SECRET in str(step)]
-    assert all("run" in step for step in holders), "secrets go to our own scripts only"
+    assert all("run" in step for step in holders), "only our own scripts get secrets"
     assert "environment" in job or not holders
     assert "environment" not in job or "write" not in job.get("permissions", {}).values()
     assert job["timeout-minutes"] <= 60
 
 
-def test_a_fork_gets_the_look_without_a_cluster_only() -> None:
+def test_forks_run_only_the_check_without_a_cluster() -> None:
     preview = read(WORKFLOWS / "github" / "headwater-preview.yml")["jobs"]
     assert "secrets." not in str(preview["check"])
     assert "if" not in preview["check"]
@@ -91,11 +91,11 @@ def test_a_fork_gets_the_look_without_a_cluster_only() -> None:
             assert not is_merge or "SOURCE_PROJECT_ID == $CI_PROJECT_ID" in rule["if"], name
 
 
-def test_the_files_name_the_pulumi_that_is_tested_with() -> None:
+def test_files_use_the_tested_pulumi_version() -> None:
     versions = {read(file)["env"]["PULUMI_VERSION"] for file in GITHUB}
     assert versions | {read(GITLAB)["variables"]["PULUMI_VERSION"]} == {pulumi_cli.CLI_VERSION}
 
 
-def test_the_module_holds_the_version_that_we_tell() -> None:
+def test_go_module_has_the_declared_actionlint_version() -> None:
     go = Path(pulumi_cli.__file__).parent / "go" / "actionlint" / "go.mod"
     assert f"github.com/rhysd/actionlint v{ACTIONLINT_VERSION} " in go.read_text()

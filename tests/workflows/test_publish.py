@@ -1,4 +1,4 @@
-"""`headwater publish`: one comment, one issue, and a token that goes nowhere else."""
+"""`headwater publish`: one comment, one issue, and the token is sent only to the forge."""
 
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -38,13 +38,13 @@ def publish(
     return run
 
 
-def test_a_comment_is_replaced_and_those_of_people_are_left_alone(forge: Forge, publish: Publish) -> None:
-    for place in ("issues/3/comments", "merge_requests/3/notes"):
+def test_own_comment_is_replaced_and_comments_of_users_are_kept(forge: Forge, publish: Publish) -> None:
+    for path in ("issues/3/comments", "merge_requests/3/notes"):
         for number in range(250):
-            forge.add(place, body=f"{number}\n{MARKER}")
+            forge.add(path, body=f"{number}\n{MARKER}")
     for text, done in (("one", "created"), ("one", "unchanged"), ("two", "updated")):
-        told = publish(f"{MARKER}\n{text}\n", "--pull-request", "3")
-        assert told.stdout == f"comment {done}\n", told.output
+        result = publish(f"{MARKER}\n{text}\n", "--pull-request", "3")
+        assert result.stdout == f"comment {done}\n", result.output
     assert len(forge.entries) == 501
     assert forge.entries[-1]["body"] == f"{MARKER}\ntwo\n"
     assert forge.done == ["created", "updated"]
@@ -60,24 +60,24 @@ def test_an_issue_is_opened_once_and_closed(forge: Forge, publish: Publish) -> N
     assert forge.texts("issues") == ["a pull request of that title", "again"]
 
 
-def test_a_report_without_a_marker_would_be_written_again_and_again(publish: Publish) -> None:
-    told = publish("no marker\n", "--pull-request", "3")
-    assert told.exit_code == ExitCode.PROBLEMS
-    assert "does not begin with a marker" in told.stderr
+def test_report_without_a_marker_is_refused(publish: Publish) -> None:
+    result = publish("no marker\n", "--pull-request", "3")
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "does not begin with a marker" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("--pull-request", "3", "--issue", "a"), ("--close",)])
-def test_one_place_has_to_be_named(publish: Publish, arguments: tuple[str, ...]) -> None:
+def test_exactly_one_target_is_required(publish: Publish, arguments: tuple[str, ...]) -> None:
     assert publish("text", *arguments).exit_code == ExitCode.USAGE
 
 
-def test_a_refused_token_is_told_without_it(publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_does_not_contain_the_refused_token(publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GITHUB_TOKEN", "GITLAB_TOKEN"):
         monkeypatch.setenv(name, "another-secret")
-    told = publish("text", "--issue", "Drift")
-    assert told.exit_code == ExitCode.PROBLEMS
-    assert "failed: 404" in told.stderr
-    assert "another-secret" not in told.output
+    result = publish("text", "--issue", "Drift")
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "failed: 404" in result.stderr
+    assert "another-secret" not in result.output
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_refused_token_is_told_without_it(publish: Publish, monkeypatch: pytes
         ({"CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t", "CI_API_V4_URL": "file:///etc"}, "not an https"),
     ],
 )
-def test_what_lacks(
+def test_missing_or_invalid_variables(
     variables: dict[str, str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "CI_PROJECT_ID", "GITLAB_TOKEN"):
@@ -100,9 +100,9 @@ def test_what_lacks(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "report.md").write_text("text")
-    told = CliRunner().invoke(main, ["publish", str(tmp_path / "report.md"), "--issue", "Drift"])
-    assert told.exit_code == ExitCode.PROBLEMS
-    assert reason in told.stderr
+    result = CliRunner().invoke(main, ["publish", str(tmp_path / "report.md"), "--issue", "Drift"])
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert reason in result.stderr
 
 
 def test_the_token_follows_no_redirect(
@@ -115,15 +115,15 @@ def test_the_token_follows_no_redirect(
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Keep the tests' output to what they say."""
+            """Print nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         for name in ("GITHUB_API_URL", "CI_API_V4_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
-        told = publish("text", "--issue", "Drift")
+        result = publish("text", "--issue", "Drift")
         server.shutdown()
         thread.join()
-    assert "failed: 302" in told.stderr
+    assert "failed: 302" in result.stderr
     assert not forge.done

@@ -1,4 +1,4 @@
-"""What the workflow files do, step by step: the real Pulumi, a real broker, and a forge on this machine."""
+"""The steps of the workflow files with the real Pulumi, a real broker and a test server as forge."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"
-STRANGERS = 120
-"""Comments of people, more than one page of them."""
+OTHER_COMMENTS = 120
+"""The number of comments by users: more than one page."""
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def forge() -> Iterator[Forge]:
 
 
 @attrs.frozen
-class Setting:
-    """A repository of a user, `head` its newest commit, and the pipelines that run on it."""
+class Repository:
+    """A user's repository with its newest commit `head`, and the pipelines that run on it."""
 
     world: World
     forge: Forge
@@ -65,24 +65,24 @@ class Setting:
             "preview", "comment", {"needs.preview.outputs.refused": preview.outputs["refused"]}
         )
 
-    def looked(self) -> str:
-        """Run the jobs of a night on GitHub; return what the drift's exit code was."""
-        look = self.github("drift", "look")
-        assert look.code == 0, str(look)
-        found = {"needs.look.outputs.found": look.outputs["found"]}
+    def drift(self) -> str:
+        """Run the scheduled drift jobs on GitHub; return the exit code of `headwater drift`."""
+        compared = self.github("drift", "compare")
+        assert compared.code == 0, str(compared)
+        found = {"needs.compare.outputs.found": compared.outputs["found"]}
         issue = self.github("drift", "issue", found)
         assert issue.code == 0, str(issue)
-        return look.outputs["found"]
+        return compared.outputs["found"]
 
 
 @pytest.fixture
-def setting(
+def repository(
     tmp_path: Path,
     pulumi_toolchain: PulumiToolchain,
     kafka: LocalBroker,
     unique: Callable[[str], str],
     forge: Forge,
-) -> Setting:
+) -> Repository:
     world = make_world(tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique)
     world.declare()
     origin = tmp_path / "forge" / "acme" / "shop"
@@ -99,7 +99,9 @@ def setting(
         "GITHUB_REF": "refs/heads/main",
     }
     settings = {"TOPOLOGIES": "documents", "STACK": STACK, "SOURCES": f"{world.source}=4"}
-    return Setting(world, forge, origin, head, Pipeline(world.stack.folder, artifacts, variables, settings))
+    return Repository(
+        world, forge, origin, head, Pipeline(world.stack.folder, artifacts, variables, settings)
+    )
 
 
 def _repository(folder: Path) -> str:
@@ -115,92 +117,99 @@ def _repository(folder: Path) -> str:
     return head.stdout.strip()
 
 
-def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(setting: Setting) -> None:
-    world, forge = setting.world, setting.forge
+def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Repository) -> None:
+    world, forge = repository.world, repository.forge
     board = "issues/12/comments"
-    for number in range(STRANGERS):
+    for number in range(OTHER_COMMENTS):
         forge.add(board, body=f"{number}: what does `{MARKER}` mean?\n{MARKER}")
-    done = setting.previewed()
+    done = repository.previewed()
     assert done.code == 0, str(done)
     assert forge.done == ["created"]
-    comment = forge.texts(board)[STRANGERS]
+    comment = forge.texts(board)[OTHER_COMMENTS]
     assert comment.startswith(f"{MARKER}\n### 🟢 Kafka topics: 2 to create\n")
-    assert setting.previewed().code == 0
+    assert repository.previewed().code == 0
     assert forge.done == ["created"], "the same comment is not written again"
     world.cluster.create(world.changelog, 9)
-    refused = setting.previewed()
+    refused = repository.previewed()
     assert refused.code == 1
     assert "The plan is refused" in refused.text
     assert forge.done == ["created", "updated"]
-    assert len(forge.texts(board)) == STRANGERS + 1
-    assert "refused, 1 error" in forge.texts(board)[STRANGERS]
+    assert len(forge.texts(board)) == OTHER_COMMENTS + 1
+    assert "refused, 1 error" in forge.texts(board)[OTHER_COMMENTS]
 
 
-def test_what_was_merged_is_done_unless_it_is_no_longer_what_was_shown(setting: Setting) -> None:
-    world = setting.world
-    assert setting.github("up", "plan").code == 0
+def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None:
+    world = repository.world
+    assert repository.github("up", "plan").code == 0
     outdated = attrs.evolve(
-        setting,
+        repository,
         pipeline=attrs.evolve(
-            setting.pipeline, variables={**setting.pipeline.variables, "GITHUB_SHA": "0" * 40}
+            repository.pipeline, variables={**repository.pipeline.variables, "GITHUB_SHA": "0" * 40}
         ),
     )
     done = outdated.github("up", "up")
-    assert (done.code, "has moved on" in done.text) == (1, True), str(done)
+    assert (done.code, "has newer commits" in done.text) == (1, True), str(done)
     world.cluster.create(world.changelog, 4, {"cleanup.policy": "compact"})
-    done = setting.github("up", "up")
-    assert (done.code, "not the one that was shown" in done.text) == (1, True), str(done)
+    done = repository.github("up", "up")
+    assert (done.code, "differs from the approved one" in done.text) == (1, True), str(done)
     assert world.partitions() == (None, 4)
-    assert setting.github("up", "plan").code == 0
-    done = setting.github("up", "up")
+    assert repository.github("up", "plan").code == 0
+    done = repository.github("up", "up")
     assert done.code == 0, str(done)
     world.settles_at(4, 4)
     world.cluster.expand(world.repartition, 9)
-    done = setting.github("up", "plan")
+    done = repository.github("up", "plan")
     assert (done.code, "The plan is refused" in done.text) == (1, True), str(done)
 
 
-def test_drift_has_one_issue_that_is_closed_when_it_is_gone(setting: Setting) -> None:
-    world, forge = setting.world, setting.forge
+def test_drift_has_one_issue_that_is_closed_without_drift(repository: Repository) -> None:
+    world, forge = repository.world, repository.forge
     world.up()
-    assert setting.looked() == "0"
+    assert repository.drift() == "0"
     assert forge.texts("issues") == []
     world.cluster.set_config(world.changelog, cleanup_policy="delete")
-    assert setting.looked() == "2"
-    assert setting.looked() == "2"
+    assert repository.drift() == "2"
+    assert repository.drift() == "2"
     assert forge.done == ["created"]
     world.cluster.set_config(world.repartition, cleanup_policy="compact")
-    assert setting.looked() == "2"
+    assert repository.drift() == "2"
     assert forge.done == ["created", "updated"]
     (issue,) = forge.texts("issues")
     assert world.changelog in issue
-    chat = setting.github("drift", "chat")
+    chat = repository.github("drift", "chat")
     assert chat.code == 0, str(chat)
     (message,) = forge.chat
     assert message["text"].endswith("/acme/shop/actions/runs/99")
     world.up()
-    assert setting.looked() == "0"
+    assert repository.drift() == "0"
     assert forge.texts("issues") == []
 
 
-def test_the_jobs_of_gitlab(setting: Setting) -> None:
-    world, forge = setting.world, setting.forge
+def test_gitlab_jobs(repository: Repository) -> None:
+    world, forge = repository.world, repository.forge
     variables = {
-        **{name: value for name, value in setting.pipeline.variables.items() if "GITHUB" not in name},
+        **{name: value for name, value in repository.pipeline.variables.items() if "GITHUB" not in name},
         "CI_API_V4_URL": forge.address,
         "CI_PROJECT_ID": "7",
         "CI_MERGE_REQUEST_IID": "12",
         "CI_COMMIT_BRANCH": "main",
-        "CI_COMMIT_SHA": setting.head,
+        "CI_COMMIT_SHA": repository.head,
         "CI_PIPELINE_URL": "https://gitlab.example.com/acme/shop/-/pipelines/99",
         "HEADWATER_BOOTSTRAP_SERVERS": world.cluster.bootstrap_servers,
         "GITLAB_TOKEN": TOKEN,
         "CHAT_WEBHOOK": f"{forge.address}/chat",
     }
-    git = ("git", "clone", "--quiet", "--no-checkout", str(setting.origin), str(setting.origin / "clone"))
+    git = (
+        "git",
+        "clone",
+        "--quiet",
+        "--no-checkout",
+        str(repository.origin),
+        str(repository.origin / "clone"),
+    )
     subprocess.run(git, check=True)
-    (setting.origin / "clone" / ".git").rename(world.stack.folder / ".git")
-    pipeline = attrs.evolve(setting.pipeline, variables=variables)
+    (repository.origin / "clone" / ".git").rename(world.stack.folder / ".git")
+    pipeline = attrs.evolve(repository.pipeline, variables=variables)
 
     def succeeds(*jobs: str) -> None:
         for job in jobs:
