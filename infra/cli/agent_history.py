@@ -11,8 +11,8 @@ from infra.model.problems import ProblemsError
 from infra.observe.command_line import connection
 from infra.report.printable import printable
 from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.history import read_lines
-from spark_jobs.agent.history_events import Change, PastExpansion, expansions, history_json, outcome
+from spark_jobs.agent.journal import read_lines
+from spark_jobs.agent.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Who is told of finished expansions: a class of the operator's, or the application's static partitioner."""
+"""The callback after an expansion: a class that a user names, or the application's static partitioner."""
 
 import sys
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError
 from spark_jobs.agent.ports import Callback, Documents
 
 Callbacks = Callable[[str], Callback | None]
-"""Application id → whom to tell; None: nobody. Raises `ProblemsError` when that cannot be made."""
+"""Application id → its callback, None: none. Raises `ProblemsError` if the class cannot be loaded."""
 
 CALL_SECONDS = 30.0
 
 
 def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
-    """Return whom to tell: the class `name` for all, else the application's own static partitioner class.
+    """Return the callbacks: the class `name` for all, else the static partitioner class of each application.
 
-    Raises `ProblemsError` (InvalidConfig) when `name` cannot be made. Built-in partitioners have nothing to
-    be told, and classes of Kafka Streams applications cannot be called from here.
+    Only Python classes (`module:Class`) are called: built-in partitioners need no callback, and Java classes
+    cannot be called. Raises `ProblemsError` (InvalidConfig) if `name` cannot be loaded.
     """
     if name is not None:
-        callback = loaded(name)
+        callback = load_callback(name)
         return lambda _: callback
     made: dict[str, Callback] = {}
 
@@ -37,14 +37,19 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
         if partitioner is None or ":" not in partitioner:
             return None
         if partitioner not in made:
-            made[partitioner] = loaded(partitioner)
+            made[partitioner] = load_callback(partitioner)
         return made[partitioner]
 
     return own
 
 
-def call(callbacks: Callbacks, application: str, old: int, new: int, seconds: float = CALL_SECONDS) -> str:
-    """Tell who is to be told and return what went wrong, if anything. One that hangs is left behind."""
+def call_callback(
+    callbacks: Callbacks, application: str, old: int, new: int, seconds: float = CALL_SECONDS
+) -> str:
+    """Call the callback of an application and return its error, empty if there is none.
+
+    The wait ends after `seconds`; a callback that hangs keeps its thread.
+    """
     raised: list[str] = []
 
     def run() -> None:
@@ -54,25 +59,25 @@ def call(callbacks: Callbacks, application: str, old: int, new: int, seconds: fl
                 callback.on_partition_expansion(old, new)
         except ProblemsError as error:
             raised.append("; ".join(f"{problem.summary} {problem.found}" for problem in error.problems))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on
+        except Exception as error:  # noqa: BLE001 - of a class of a user: the agent continues
             raised.append(f"{type(error).__name__}: {error}")
 
     thread = Thread(target=run, name="on-partition-expansion", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        return f"has not returned within {seconds:g} s"
+        return f"did not return within {seconds:g} s"
     return raised[0] if raised else ""
 
 
-def loaded(name: str) -> Callback:
+def load_callback(name: str) -> Callback:
     """Return an object of the class `module:Class`; raises `ProblemsError` (InvalidConfig)."""
     module, _, attribute = name.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
         made: Callback = getattr(import_module(module), attribute)()
-    except Exception as error:  # noqa: BLE001 - whatever the module does when it is imported
+    except Exception as error:  # noqa: BLE001 - of a module of a user
         raise ProblemsError([_unloadable(name, f"{type(error).__name__}: {error}")]) from None
     if not callable(getattr(made, "on_partition_expansion", None)):
         raise ProblemsError([_unloadable(name, "no method on_partition_expansion")])
@@ -82,9 +87,9 @@ def loaded(name: str) -> Callback:
 def _unloadable(name: str, found: str) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary=f"{name} cannot be told of expansions.",
-        expected="module:Class, made without arguments, with on_partition_expansion(old, new)",
+        summary=f"The callback {name} cannot be called.",
+        expected="module:Class, with a constructor without arguments and on_partition_expansion(old, new)",
         found=found,
-        why="Whoever waits for an expansion to be over would wait in vain.",
+        why="No client would learn that an expansion has ended.",
         fix="Correct the name, or put the module on PYTHONPATH where the agent runs.",
     )

@@ -1,7 +1,6 @@
-"""What several agents share: one topic with one partition.
+"""The coordination topic of a group of agents: one topic with one partition.
 
-Who is assigned the partition leads (`leadership`), and what the leaders did stands in it (`history`). One
-topic is one thing to create, to allow and to look into.
+The agent that is assigned the partition leads (`leadership`). The partition contains the journal (`journal`).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 TOPIC_PREFIX = "headwater-agent-"
 PARTITION = 0
-# Every key is unique, so compaction takes nothing away; and a compacted topic never loses records by age.
+# Every key is unique, so compaction removes nothing; and a compacted topic loses no records by age.
 TOPIC_CONFIG = {"cleanup.policy": "compact"}
 _CREATION_SECONDS = 5.0
 
@@ -26,30 +25,30 @@ _log = structlog.get_logger(__name__)
 
 
 def coordination_topic(name: str) -> str:
-    """Return the topic of the agents that share `name`; it is the id of their consumer group, too."""
+    """Return the topic of a group of agents; the id of their consumer group is the same."""
     return f"{TOPIC_PREFIX}{name}"
 
 
 def client_settings(connection: Connection, client_id: str) -> dict[str, Any]:
-    """Return what all of an agent's coordinating clients have in common; raises `ProblemsError`."""
+    """Return the settings of all clients that coordinate an agent; raises `ProblemsError`."""
     return {
         **connection.confluent(),
         "client.id": client_id,
         "reconnect.backoff.max.ms": 1_000,
-        "logger": client_log(lambda line: _log.debug("librdkafka", told=line)),
+        "logger": client_log(lambda line: _log.debug("librdkafka", line=line)),
     }
 
 
 def begin_creation(admin: AdminClient, topic: str) -> "Future[None]":
-    """Send the request to create the topic; `is_there` tells what came of it."""
-    wanted = NewTopic(topic, num_partitions=1, replication_factor=-1, config=TOPIC_CONFIG)
-    return admin.create_topics([wanted], request_timeout=_CREATION_SECONDS)[topic]
+    """Send the request to create the topic; `is_created` evaluates the answer."""
+    new = NewTopic(topic, num_partitions=1, replication_factor=-1, config=TOPIC_CONFIG)
+    return admin.create_topics([new], request_timeout=_CREATION_SECONDS)[topic]
 
 
-def is_there(topic: str, creation: "Future[None]") -> bool:
-    """Return whether the election can begin; raises `KafkaException` when it has to be tried again.
+def is_created(topic: str, creation: "Future[None]") -> bool:
+    """Return whether the election can begin; raises `KafkaException` if the creation must be retried.
 
-    Where the agent may not create topics somebody else has to: then it goes on, and says so.
+    Without the permission to create topics, a user must create the topic: the agent logs it and continues.
     """
     if not creation.done():
         return False

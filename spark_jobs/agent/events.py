@@ -1,4 +1,4 @@
-"""PURE. What happened, for logs and metrics: one value each, told once."""
+"""The events that the agent logs and counts, each reported once."""
 
 import attrs
 
@@ -13,7 +13,7 @@ class ApplicationEvent:
 
 @attrs.frozen
 class ExpansionStarted(ApplicationEvent):
-    """Partitions lack. `is_resumed`: an earlier leader, or this agent before a restart, began with it."""
+    """Partitions are missing. `is_resumed`: an earlier leader, or this agent before a restart, began it."""
 
     number: int
     shortfalls: tuple[Shortfall, ...]
@@ -22,7 +22,7 @@ class ExpansionStarted(ApplicationEvent):
 
 @attrs.frozen
 class AttemptEnded(ApplicationEvent):
-    """An attempt is over, topic by topic."""
+    """An attempt ended; one result for each topic."""
 
     number: int
     results: tuple[TopicResult, ...]
@@ -34,7 +34,7 @@ class AttemptEnded(ApplicationEvent):
 
 @attrs.frozen
 class AttemptFailed(ApplicationEvent):
-    """At least one topic failed, or the cluster or the journal could not be reached; a follow-up is due."""
+    """At least one topic failed, or cluster or journal could not be reached; another attempt follows."""
 
     number: int
     reasons: tuple[str, ...]
@@ -44,7 +44,7 @@ class AttemptFailed(ApplicationEvent):
 
 @attrs.frozen
 class GaveUp(ApplicationEvent):
-    """`partition.autoscaling.timeout.ms` passed without a success: counted once, then the agent goes on."""
+    """`partition.autoscaling.timeout.ms` passed without a success. The agent keeps running."""
 
     number: int
     failing_for_ms: int
@@ -53,7 +53,7 @@ class GaveUp(ApplicationEvent):
 
 @attrs.frozen
 class Expanded(ApplicationEvent):
-    """All topics have their partitions, `took_ms` after the first shortfall was seen."""
+    """All topics have their partitions, `took_ms` after the first shortfall was observed."""
 
     number: int
     took_ms: int
@@ -61,7 +61,7 @@ class Expanded(ApplicationEvent):
 
 @attrs.frozen
 class Notified(ApplicationEvent):
-    """The callback was called with these counts; `error` is the text of what it raised."""
+    """The callback was called with these counts; `error` is the text of its exception."""
 
     number: int
     old: int
@@ -77,33 +77,33 @@ class Cancelled(ApplicationEvent):
 
 @attrs.frozen
 class ApplicationStopped(ApplicationEvent):
-    """Autoscaling is off: `INCOMPLETE_SOURCE_TOPIC_METADATA`; `problems` are the details."""
+    """Partitions are missing and autoscaling is off: `INCOMPLETE_SOURCE_TOPIC_METADATA`."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
 class ApplicationRefused(ApplicationEvent):
-    """Nothing may be expanded for now."""
+    """Expansion is blocked by `problems`."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
 class ApplicationWarned(ApplicationEvent):
-    """Something is wrong that does not stand against an expansion, such as a missing internal topic."""
+    """There are problems that do not block an expansion, such as a missing internal topic."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
 class ProblemsSolved(ApplicationEvent):
-    """What was told by one of the three before holds no longer."""
+    """The problems of the last event of this kind are solved."""
 
 
 @attrs.frozen
 class LeadershipGained:
-    """This agent leads, and has read the journal."""
+    """This agent leads and has read the journal."""
 
     term: int
 
@@ -115,14 +115,14 @@ class LeadershipLost:
 
 @attrs.frozen
 class ClusterUnreadable:
-    """Told when it begins and whenever the reason changes."""
+    """A read of the cluster failed, the first time or for a new reason."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
 class ClusterReadable:
-    """The cluster answers again."""
+    """The cluster can be read again."""
 
 
 @attrs.frozen
@@ -132,7 +132,7 @@ class DocumentsChanged:
 
 @attrs.frozen
 class DocumentsRefused:
-    """The changed documents have errors: the agent goes on with the ones before."""
+    """The changed documents have errors; the agent keeps the previous ones."""
 
     problems: tuple[Problem, ...]
 

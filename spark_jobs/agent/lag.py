@@ -1,4 +1,4 @@
-"""How far the consumers of the applications are behind: end offsets less committed ones, by topic."""
+"""The consumer lag of the applications by topic: end offsets minus committed offsets."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,31 +17,31 @@ from spark_jobs.agent.coordination_topic import client_settings
 from spark_jobs.agent.state import AgentState, TopicCounts
 
 PERIOD_SECONDS = 30.0
-_PATIENCE_SECONDS = 10.0
+_REQUEST_SECONDS = 10.0
 _END = -1  # as a time, in the protocol's ListOffsets
 
 _log = structlog.get_logger(__name__)
 
 
 def consumed_topics(state: AgentState) -> Mapping[str, TopicCounts]:
-    """PURE. Return application → the topics that its group consumes, with the partitions that they have."""
+    """Return application → the topics that its group consumes, with their partition counts."""
     return {
         compiled.application.id: {
-            topic: state.sightings[topic].partitions
+            topic: state.observed_counts[topic].partitions
             for topic in (
                 *compiled.external_sources,
                 *(each.name for each in compiled.internal_topics if each.kind is not TopicKind.CHANGELOG),
             )
-            if topic in state.sightings
+            if topic in state.observed_counts
         }
-        for compiled in state.wanted.applications
+        for compiled in state.requirements.applications
     }
 
 
 class LagWatch(Collector):
-    """Asks now and then, in a thread of its own: two requests for each group. A context manager.
+    """Reads the lag periodically, in a thread of its own: two requests for each group. A context manager.
 
-    A group that cannot be read has no lag, which is not the same as none: its samples are absent.
+    A group that cannot be read has no samples.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class LagWatch(Collector):
     def collect(self) -> Iterator[Metric]:
         lag = GaugeMetricFamily(
             "headwater_agent_consumer_lag",
-            "Records that the application's group has not yet consumed, by topic",
+            "Records of the topic that the consumer group of the application has not consumed",
             labels=["application_id", "topic"],
         )
         for application, topics in self._lags.items():
@@ -96,27 +96,29 @@ class LagWatch(Collector):
 
 
 def group_lag(settings: Mapping[str, Any], group: str, topics: TopicCounts) -> Mapping[str, int]:
-    """Return topic → records behind, over the partitions that the group has committed.
+    """Return topic → lag in records, over the partitions for which the group has committed offsets.
 
-    Raises `KafkaException`. A client that never joins the group asks for all of it: librdkafka's admin client
-    (2.16) dies of an answer that tells of a coordinator that has moved or is not up yet, and aborts the
-    process when brokers go away while it looks for partitions' leaders.
+    Uses a consumer that never joins the group: librdkafka's admin client (2.16) crashes on an answer that
+    says that the coordinator has moved or is not available yet, and aborts the process when brokers go down
+    while it searches for the leaders of partitions. Raises `KafkaException`.
     """
     reader = Consumer({
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
-        "isolation.level": "read_uncommitted",  # an end is where the log ends, as other tools show the lag
+        "isolation.level": "read_uncommitted",  # to the end of the log, as other tools show the lag
     })  # fmt: skip
     try:
-        asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+        partitions = [
+            TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)
+        ]
         committed = {
-            (place.topic, place.partition): place.offset
-            for place in reader.committed(asked, timeout=_PATIENCE_SECONDS)
-            if place.error is None and place.offset >= 0
+            (each.topic, each.partition): each.offset
+            for each in reader.committed(partitions, timeout=_REQUEST_SECONDS)
+            if each.error is None and each.offset >= 0
         }
-        ends = [TopicPartition(*place, _END) for place in committed]
-        found = reader.offsets_for_times(ends, timeout=_PATIENCE_SECONDS) if ends else []
+        ends = [TopicPartition(*each, _END) for each in committed]
+        found = reader.offsets_for_times(ends, timeout=_REQUEST_SECONDS) if ends else []
     finally:
         reader.close()
     lags: dict[str, int] = {}

@@ -1,16 +1,15 @@
-"""Which one of several agents expands: the one that is assigned the only partition of a topic.
+"""Leader election: of several agents, the one that is assigned the only partition of a topic expands topics.
 
-The group coordinator is the one authority. It gives the partition to one member at a time, takes it away when
-the member's heartbeats stay away for `session_timeout_ms`, and accepts an offset commit only from a member of
-the present generation. That commit is the fence: `confirm` makes one, right before something is changed. It
-also keeps the terms: its metadata holds the term, each new leader counts on from there, and none can count
-whose generation has passed.
+The group coordinator decides. It assigns the partition to one member at a time, revokes it when the member
+sends no heartbeat for `session_timeout_ms`, and accepts an offset commit only from a member of the current
+generation. That commit is the fence: `confirm` makes one right before each change. The metadata of the commit
+also holds the term: each new leader increments it, and no member of an earlier generation can.
 
 An agent that is paused between `confirm` and its request can still send the request much later. That cannot
-over-partition either: `createPartitions` names an absolute count, which the controller refuses unless it is
-higher than what there is, and the count was asked for by source topics, which never shrink. All that a late
-request can do is what the new leader does anyway. (A source that is deleted and created again with fewer
-partitions just then is the exception; the next reading finds the topic over-partitioned and says so.)
+over-partition a topic: `createPartitions` names an absolute count, which the controller rejects unless it is
+higher than the current one, and the count followed from source topics, which never shrink. A late request can
+only do what the new leader does anyway. (The exception is a source topic that is deleted and re-created with
+fewer partitions at that moment: the next read of the cluster reports that the topic is over-partitioned.)
 """
 
 import time
@@ -26,15 +25,15 @@ from confluent_kafka.admin import AdminClient
 
 from infra.observe import Connection
 from infra.observe.pending_requests import in_background
-from spark_jobs.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_there
+from spark_jobs.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_created
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 DEFAULT_SESSION_TIMEOUT_MS = 10_000
-"""Without heartbeats for so long an agent leads no more. Brokers want 6 s at least (their
-`group.min.session.timeout.ms`)."""
-_LONGEST_TURN_MS = 120_000  # of the loop: one that hangs gives the leadership up
+"""An agent without heartbeats for this long loses the leadership. Brokers require at least 6 s
+(`group.min.session.timeout.ms`)."""
+_LONGEST_ITERATION_MS = 120_000  # of the loop: an agent whose loop hangs loses the leadership
 _CONFIRM_SECONDS = 5.0
 _WAIT_SECONDS = 0.01
 _CLOSE_SECONDS = 5.0
@@ -45,8 +44,8 @@ _DEPOSED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaEr
 _log = structlog.get_logger(__name__)
 
 
-class Standing(Enum):
-    """What the cluster says of a leader. UNKNOWN: it did not answer in time."""
+class LeadershipStatus(Enum):
+    """The status of a leader in the cluster. UNKNOWN: the cluster did not answer in time."""
 
     CONFIRMED = "confirmed"
     DEPOSED = "deposed"
@@ -54,10 +53,9 @@ class Standing(Enum):
 
 
 class KafkaLeadership:
-    """One agent's part in the election (`ports.Leadership`); used by one thread, never by two at once.
+    """The membership of one agent in the election (`ports.Leadership`); used by one thread.
 
-    Nothing waits but `standing` and `close`: requests are sent in one call of `poll`, answers are looked for
-    in later ones.
+    Only `status` and `close` wait: `poll` sends requests in one call and reads their answers in later ones.
     """
 
     def __init__(
@@ -75,46 +73,46 @@ class KafkaLeadership:
         self._creation: Future[None] | None = None
         self._consumer: Consumer | None = None
         self._is_assigned = False
-        self._stored: Future[str | None] | None = None
+        self._stored_term: Future[str | None] | None = None
         self._claim: tuple[int, str] | None = None
         self._commits = count()
         self._answers: dict[str, KafkaError | None] = {}
         self._term: int | None = None
         self._not_before = 0.0
-        self.trouble = ""
-        """Why this agent cannot stand for election, as the cluster told last; empty when it can."""
+        self.error = ""
+        """The last error of the cluster that keeps this agent out of the election; empty if there is none."""
 
     def poll(self) -> int | None:
         """See `ports.Leadership.poll`."""
         try:
             if self._consumer is not None:
-                self._serve(self._consumer)
+                self._poll_consumer(self._consumer)
             if time.monotonic() >= self._not_before:
-                self._go_on()
+                self._advance()
         except KafkaException as error:
-            self._suffer(error.args[0])
+            self._handle_error(error.args[0])
         return self._term
 
     def confirm(self, term: int) -> bool:
         """See `ports.Leadership.confirm`."""
-        return self.standing(term) is Standing.CONFIRMED
+        return self.status(term) is LeadershipStatus.CONFIRMED
 
-    def standing(self, term: int) -> Standing:
-        """Ask the cluster, for a few seconds at most."""
+    def status(self, term: int) -> LeadershipStatus:
+        """Return whether this agent leads in `term`; waits a few seconds at most."""
         consumer = self._consumer
         if consumer is None or term != self._term:
-            return Standing.DEPOSED
+            return LeadershipStatus.DEPOSED
         try:
-            return self._asked(consumer, term)
+            return self._commit_and_wait(consumer, term)
         except KafkaException as error:
-            self._suffer(error.args[0])
+            self._handle_error(error.args[0])
             if error.args[0].code() not in _DEPOSED:
-                return Standing.UNKNOWN
+                return LeadershipStatus.UNKNOWN
             self._term = None
-            return Standing.DEPOSED
+            return LeadershipStatus.DEPOSED
 
     def close(self) -> None:
-        """See `ports.Leadership.close`; an unreachable cluster finds out by the session time-out."""
+        """See `ports.Leadership.close`; a cluster that cannot be reached waits for the session timeout."""
         consumer, self._consumer, self._admin, self._term = self._consumer, None, None, None
         self._not_before = float("inf")
         if consumer is not None:
@@ -122,34 +120,34 @@ class KafkaLeadership:
             closing.start()
             closing.join(_CLOSE_SECONDS)
 
-    def _go_on(self) -> None:
-        """Take the next step towards a term, if there is one to take."""
+    def _advance(self) -> None:
+        """Take the next step towards a term, if there is one."""
         if self._consumer is None:
-            self._join()
+            self._join_group()
         elif self._is_assigned and self._term is None:
-            self._count_on(self._consumer)
+            self._begin_term(self._consumer)
 
-    def _join(self) -> None:
-        """Stand for election once the topic is there."""
+    def _join_group(self) -> None:
+        """Join the consumer group once the topic exists."""
         if self._creation is None:
             if self._admin is None:
                 self._admin = AdminClient(client_settings(self._connection, self._client_id))
             self._creation = begin_creation(self._admin, self._topic)
         elif self._creation.done():
             creation, self._creation = self._creation, None
-            if is_there(self._topic, creation):
-                self._admin, self._consumer = None, self._candidate()
+            if is_created(self._topic, creation):
+                self._admin, self._consumer = None, self._new_member()
 
-    def _candidate(self) -> Consumer:
+    def _new_member(self) -> Consumer:
         consumer = Consumer(
             {
                 **client_settings(self._connection, self._client_id),
                 "group.id": self._topic,
-                # Who leads goes on leading when others come and go.
+                # The leader stays leader when others join and leave.
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": self._session_timeout_ms,
                 "heartbeat.interval.ms": self._session_timeout_ms // 5,
-                "max.poll.interval.ms": max(_LONGEST_TURN_MS, self._session_timeout_ms),
+                "max.poll.interval.ms": max(_LONGEST_ITERATION_MS, self._session_timeout_ms),
                 "socket.timeout.ms": self._session_timeout_ms,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "latest",
@@ -161,42 +159,42 @@ class KafkaLeadership:
         )
         return consumer
 
-    def _serve(self, consumer: Consumer, seconds: float = 0) -> None:
-        """Let the client library call back; the partition is paused, so records never come."""
-        if (told := consumer.poll(seconds)) is not None and (error := told.error()) is not None:
-            self._suffer(error)
+    def _poll_consumer(self, consumer: Consumer, seconds: float = 0) -> None:
+        """Let librdkafka call the callbacks; the partition is paused, so no records arrive."""
+        if (message := consumer.poll(seconds)) is not None and (error := message.error()) is not None:
+            self._handle_error(error)
 
     def _assigned(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(partitions))
         consumer.pause(list(partitions))
-        self.trouble = ""
-        self._is_assigned = self._is_assigned or _has_the_one(partitions)
+        self.error = ""
+        self._is_assigned = self._is_assigned or _has_partition(partitions)
 
     def _revoked(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        if _has_the_one(partitions):
-            self._is_assigned, self._stored, self._claim, self._term = False, None, None, None
+        if _has_partition(partitions):
+            self._is_assigned, self._stored_term, self._claim, self._term = False, None, None, None
         consumer.incremental_unassign(list(partitions))
 
-    def _count_on(self, consumer: Consumer) -> None:
-        """Begin a term now that the partition has come to this agent: read the last one, write the next."""
+    def _begin_term(self, consumer: Consumer) -> None:
+        """Begin a term after the partition was assigned: read the last term, write the next."""
         if self._claim is not None:
             term, commit = self._claim
             if commit in self._answers:
                 self._claim = None
                 self._check(commit)
                 self._term = term
-        elif self._stored is None:
-            self._stored = in_background(self._last_term)
-        elif self._stored.done():
-            stored, self._stored = self._stored, None
+        elif self._stored_term is None:
+            self._stored_term = in_background(self._last_term)
+        elif self._stored_term.done():
+            stored, self._stored_term = self._stored_term, None
             term = next_term(stored.result(), int(time.time()))
             self._claim = term, self._commit(consumer, term)
 
     def _last_term(self) -> str | None:
-        """Return what the last term's commit says, asked by a client of its own: this waits for the answer.
+        """Return the metadata of the last commit, read by a client of its own because the request blocks.
 
-        Not by `AdminClient.list_consumer_group_offsets`: librdkafka (2.16) dies of an answer that tells of a
-        coordinator that has moved or is not up yet.
+        `AdminClient.list_consumer_group_offsets` cannot be used: librdkafka (2.16) crashes on an answer that
+        says that the coordinator has moved or is not available yet.
         """
         reader = Consumer({**client_settings(self._connection, self._client_id), "group.id": self._topic})
         try:
@@ -209,25 +207,25 @@ class KafkaLeadership:
         metadata: str | None = last.metadata
         return metadata
 
-    def _asked(self, consumer: Consumer, term: int) -> Standing:
-        """Commit and wait for the answer, unless the partition is taken away meanwhile."""
+    def _commit_and_wait(self, consumer: Consumer, term: int) -> LeadershipStatus:
+        """Commit the term and wait for the answer."""
         deadline = time.monotonic() + _CONFIRM_SECONDS
         commit = self._commit(consumer, term)
         while commit not in self._answers:
             if time.monotonic() > deadline:
-                return Standing.UNKNOWN
-            self._serve(consumer, _WAIT_SECONDS)
+                return LeadershipStatus.UNKNOWN
+            self._poll_consumer(consumer, _WAIT_SECONDS)
         self._check(commit)
-        return Standing.CONFIRMED if self._term == term else Standing.DEPOSED
+        return LeadershipStatus.CONFIRMED if self._term == term else LeadershipStatus.DEPOSED
 
     def _check(self, commit: str) -> None:
-        """Raise `KafkaException` if this commit, which was answered, was refused."""
+        """Raise `KafkaException` if the answer to this commit was an error."""
         if (error := self._answers.pop(commit)) is not None:
             raise KafkaException(error)
 
     def _commit(self, consumer: Consumer, term: int) -> str:
-        """Begin to write the term as a member of the present generation; return the commit's name."""
-        self._answers.clear()  # of commits that nobody waits for any more
+        """Send a commit of the term as a member of the current generation and return its metadata."""
+        self._answers.clear()  # of commits that timed out
         metadata = f"{_TERM}{term} {next(self._commits)}"
         partition = TopicPartition(self._topic, PARTITION, 0, metadata=metadata)
         consumer.commit(offsets=[partition], asynchronous=True)
@@ -238,23 +236,23 @@ class KafkaLeadership:
             if partition.metadata is not None:
                 self._answers[partition.metadata] = error or partition.error
 
-    def _suffer(self, error: KafkaError) -> None:
-        """Go on, a little later, and tell what is new."""
+    def _handle_error(self, error: KafkaError) -> None:
+        """Retry a little later, and log the error if it is new."""
         self._not_before = time.monotonic() + _PAUSE_SECONDS
-        if (told := f"{error.name()}: {error.str()}") != self.trouble:
-            self.trouble = told
-            _log.warning("election troubled", topic=self._topic, reason=told)
+        if (text := f"{error.name()}: {error.str()}") != self.error:
+            self.error = text
+            _log.warning("election failed, retrying", topic=self._topic, reason=text)
 
 
-def _has_the_one(partitions: Sequence[TopicPartition]) -> bool:
+def _has_partition(partitions: Sequence[TopicPartition]) -> bool:
     return any(partition.partition == PARTITION for partition in partitions)
 
 
 def next_term(stored: str | None, seconds: int) -> int:
-    """Return the term after the one that is stored; the first one is `seconds` since the epoch.
+    """Return the term after the stored one; the first term is the time in `seconds` since the epoch.
 
-    The brokers forget commits of a group that was empty for a week (offsets.retention.minutes). Counting from
-    the time then is still counting on: there are fewer elections than seconds.
+    Brokers delete the commits of a group that was empty for a week (offsets.retention.minutes). A term that
+    starts at the current time is still higher: there are fewer elections than seconds.
     """
     number = (stored or "").removeprefix(_TERM).partition(" ")[0]
     return int(number) + 1 if number.isascii() and number.isdigit() else seconds

@@ -1,4 +1,4 @@
-"""The loop: does what was decided and comes back with what it saw. One thread, no decision of its own."""
+"""The loop: executes the action of each decision and observes its result. One thread; decides nothing."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from infra.model.problems import ProblemsError
-from spark_jobs.agent.callbacks import Callbacks, call
+from spark_jobs.agent.callbacks import Callbacks, call_callback
 from spark_jobs.agent.decide import (
     Action,
     AgentPolicy,
     Attempted,
-    Called,
+    CallbackCalled,
     Deposed,
     Expand,
-    Led,
     Metadata,
     Moment,
     Notify,
@@ -24,6 +23,7 @@ from spark_jobs.agent.decide import (
     Record,
     Recover,
     Recovered,
+    TermObserved,
     Tick,
     Unconfirmed,
     Unreadable,
@@ -44,12 +44,12 @@ from spark_jobs.agent.ports import (
 from spark_jobs.agent.state import AgentState, ExpansionEntry, Outcome, Shortfall, TopicResult
 
 _LONGEST_WAIT_SECONDS = 1.0
-"""The election has to be served also while nothing is due."""
+"""The election must be polled also while no action is due."""
 
 
 @attrs.define(kw_only=True)
 class Loop:
-    """One agent. `state` is what it knows; `turn` and `run` are called by one thread only."""
+    """One agent. Only one thread may call `iterate` and `run`."""
 
     cluster: Cluster
     leadership: Leadership
@@ -62,18 +62,18 @@ class Loop:
     state: AgentState = attrs.field(factory=AgentState)
     _decided_ms: int = attrs.field(default=0, init=False)
     _due_ms: int = attrs.field(default=0, init=False)
-    _wants_look: bool = attrs.field(default=False, init=False)
+    _is_read_requested: bool = attrs.field(default=False, init=False)
     _validated: dict[str, int] = attrs.field(factory=dict, init=False)
 
-    def look_now(self) -> None:
-        """Have the next turn read the cluster; for other threads: then wake the clock."""
-        self._wants_look = True
+    def read_now(self) -> None:
+        """Make the next iteration read the cluster; another thread then has to wake the clock."""
+        self._is_read_requested = True
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Turn until `is_over`, then hand the leadership over at once."""
+        """Iterate until `is_over` returns true, then give the leadership up."""
         try:
             while not is_over():
-                self.turn(is_over)
+                self.iterate(is_over)
                 wait = min((self._due_ms - self.clock.monotonic_ms()) / 1000, _LONGEST_WAIT_SECONDS)
                 self.clock.wait(max(wait, 0))
         finally:
@@ -81,46 +81,46 @@ class Loop:
             self.journal.close()
             self.cluster.close()
 
-    def turn(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Take in what is new, and do all there is to be done for now."""
-        observation = self._news()
+    def iterate(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Observe what is new and execute actions until none is due."""
+        observation = self._next_observation()
         if observation is None:
-            self.instruments.observed(self.state)
+            self.instruments.record_state(self.state)
         while observation is not None:
             now = Moment(self.clock.monotonic_ms(), self.clock.wall_ms(), self.clock.jitter())
             decision = decide(observation, self.state, now, self.policy)
             self.state = decision.state
             self._decided_ms, self._due_ms = now.monotonic_ms, now.monotonic_ms + decision.wake_ms
-            self._tell(decision.events)
-            self.instruments.observed(self.state)
+            self._report(decision.events)
+            self.instruments.record_state(self.state)
             if decision.action is None or is_over():
                 return
-            # Requests without an answer take long, and the next one is due at once: serve the election too.
-            observation = self._election() or self._do(decision.action)
+            # Requests without an answer take long: poll the election between two of them.
+            observation = self._poll_leadership() or self._execute(decision.action)
 
-    def _election(self) -> Led | None:
-        """Serve it; return what it has changed."""
+    def _poll_leadership(self) -> TermObserved | None:
+        """Poll the election; return the term if it changed."""
         term = self.leadership.poll()
-        is_news = term != self.state.term and (term is None or term > self.state.deposed_term)
-        return Led(term) if is_news else None
+        is_new = term != self.state.term and (term is None or term > self.state.deposed_term)
+        return TermObserved(term) if is_new else None
 
-    def _news(self) -> Observation | None:
-        led = self._election()
+    def _next_observation(self) -> Observation | None:
+        term = self._poll_leadership()
         changes = self.documents.refresh()
-        self._tell(changes)
-        if led is not None:
-            return led
-        if changes or self._wants_look:
-            self._wants_look = False
-            return Tick(look_now=True)
+        self._report(changes)
+        if term is not None:
+            return term
+        if changes or self._is_read_requested:
+            self._is_read_requested = False
+            return Tick(read_now=True)
         is_waiting = self._decided_ms <= self.clock.monotonic_ms() < self._due_ms
         return None if is_waiting else Tick()
 
-    def _tell(self, events: Iterable[AgentEvent]) -> None:
+    def _report(self, events: Iterable[AgentEvent]) -> None:
         for event in events:
-            self.instruments.told(event)
+            self.instruments.record_event(event)
 
-    def _do(self, action: Action) -> Observation:
+    def _execute(self, action: Action) -> Observation:
         match action:
             case Observe():
                 return self._observe()
@@ -138,13 +138,13 @@ class Loop:
         try:
             counts = self.cluster.partition_counts()
         except ProblemsError as error:
-            self._asked("metadata", start, succeeded=False)
+            self._record_request("metadata", start, succeeded=False)
             return Unreadable(error.problems)
-        self._asked("metadata", start, succeeded=True)
+        self._record_request("metadata", start, succeeded=True)
         return Metadata(counts, self.documents.current())
 
     def _recover(self) -> Observation:
-        return self._journalled(lambda term: Recovered(self.journal.latest(term)))
+        return self._with_journal(lambda term: Recovered(self.journal.latest(term)))
 
     def _record(self, entries: Sequence[ExpansionEntry]) -> Observation:
         def append(term: int) -> Observation:
@@ -152,49 +152,49 @@ class Loop:
                 self.journal.append(entry, term)
             return Written(tuple(entries))
 
-        return self._journalled(append)
+        return self._with_journal(append)
 
-    def _journalled(self, act: Callable[[int], Observation]) -> Observation:
+    def _with_journal(self, use: Callable[[int], Observation]) -> Observation:
         term, start = self.state.term, time.perf_counter()
         if term is None:
             return Deposed()
         try:
-            observation = act(term)
+            observation = use(term)
         except NoLongerLeaderError:
             return Deposed()
         except ProblemsError as error:
-            self._asked("journal", start, succeeded=False)
+            self._record_request("journal", start, succeeded=False)
             return NotWritten(error.problems)
-        self._asked("journal", start, succeeded=True)
+        self._record_request("journal", start, succeeded=True)
         return observation
 
     def _expand(self, waves: Sequence[Sequence[Shortfall]]) -> tuple[TopicResult, ...]:
         return expand(
             waves,
             validate=self._validate,
-            create=lambda lacking: self._ask("expand", lacking, validate_only=False),
+            create=lambda shortfalls: self._request("expand", shortfalls, validate_only=False),
             is_leader=self._is_confirmed,
         )
 
-    def _validate(self, lacking: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
-        """Return results of what was not validated before: also that counts against the mutation quota.
+    def _validate(self, shortfalls: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
+        """Validate the counts that were not validated before and return their results.
 
-        Under a quota an attempt would otherwise spend on asking what it needs for doing, again and again.
+        Validation counts against the controller's mutation quota, which retries would use up.
         """
-        new = [item for item in lacking if self._validated.get(item.topic) != item.wanted]
-        results = self._ask("validate", new, validate_only=True) if new else ()
+        new = [item for item in shortfalls if self._validated.get(item.topic) != item.required]
+        results = self._request("validate", new, validate_only=True) if new else ()
         self._validated |= {
             result.topic: result.partitions for result in results if result.outcome is Outcome.EXPANDED
         }
         return results
 
-    def _ask(
-        self, operation: str, lacking: Sequence[Shortfall], *, validate_only: bool
+    def _request(
+        self, operation: str, shortfalls: Sequence[Shortfall], *, validate_only: bool
     ) -> tuple[TopicResult, ...]:
         start = time.perf_counter()
-        results = self.cluster.expand(lacking, validate_only=validate_only)
+        results = self.cluster.expand(shortfalls, validate_only=validate_only)
         succeeded = all(result.outcome is not Outcome.FAILED for result in results)
-        self._asked(operation, start, succeeded=succeeded)
+        self._record_request(operation, start, succeeded=succeeded)
         return results
 
     def _is_confirmed(self) -> bool:
@@ -203,7 +203,7 @@ class Loop:
     def _notify(self, application: str, old: int, new: int) -> Observation:
         if not self._is_confirmed():
             return Unconfirmed(application)
-        return Called(application, call(self.callbacks, application, old, new))
+        return CallbackCalled(application, call_callback(self.callbacks, application, old, new))
 
-    def _asked(self, operation: str, start: float, *, succeeded: bool) -> None:
-        self.instruments.asked(operation, time.perf_counter() - start, succeeded=succeeded)
+    def _record_request(self, operation: str, start: float, *, succeeded: bool) -> None:
+        self.instruments.record_request(operation, time.perf_counter() - start, succeeded=succeeded)

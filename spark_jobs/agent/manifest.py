@@ -1,4 +1,4 @@
-"""The compiled manifest: documents in one file, with what they compile to."""
+"""The manifest: documents in one file, with the partition counts that they compile to."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _SCHEMA = "agent-manifest.v1.schema.json"
 def manifest(
     documents: Sequence[Mapping[str, Any]], compiled: Sequence[CompiledApplication], counts: TopicCounts
 ) -> Mapping[str, Any]:
-    """Return the manifest of raw `documents`, compiled against the `counts` of existing topics."""
+    """Return the manifest of raw `documents`, compiled with the `counts` of existing topics."""
     read = {name for one in compiled for name in (*one.external_sources, *one.global_topics)}
     return {
         "manifestVersion": 1,
@@ -39,10 +39,10 @@ def expected(compiled: CompiledApplication) -> TopicCounts:
 
 
 class ManifestFile:
-    """A `ports.Documents` of one manifest. It does not change while the agent runs: deploy another one."""
+    """The documents of one manifest (`ports.Documents`); they do not change while the agent runs."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `ProblemsError` when it cannot be read, or this Headwater would compute something else."""
+        """Raises `ProblemsError` if it cannot be read, or this version computes other counts."""
         self._documents = _read(path)
 
     def current(self) -> tuple[TopologyDocument, ...]:
@@ -53,21 +53,21 @@ class ManifestFile:
 
 
 def _read(path: Path) -> tuple[TopologyDocument, ...]:
-    told = _json(path)
-    _check_schema(told, path)
+    document = _json(path)
+    _check_schema(document, path)
     documents: list[TopologyDocument] = []
     problems: list[Problem] = []
-    for number, data in enumerate(told["documents"]):
-        # Reads as if it lay beside the manifest.
+    for number, data in enumerate(document["documents"]):
+        # Locations are shown inside the manifest.
         parsed = parse_document(data, file=f"{path}#/documents/{number}")
         documents += parsed.documents
         problems += parsed.problems
     if errors(problems):
         raise ProblemsError(problems)
-    compiled = compile_documents(documents, told["sources"])
+    compiled = compile_documents(documents, document["sources"])
     found = {one.application.id: dict(expected(one)) for one in compiled}
-    if found != told["expected"]:
-        raise ProblemsError([_disagrees(path, told, found)])
+    if found != document["expected"]:
+        raise ProblemsError([_disagrees(path, document, found)])
     return tuple(documents)
 
 
@@ -78,11 +78,11 @@ def _json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
         raise ProblemsError([_unreadable(path, str(error))]) from None
 
 
-def _check_schema(told: Any, path: Path) -> None:  # noqa: ANN401 - likewise
+def _check_schema(document: Any, path: Path) -> None:  # noqa: ANN401 - likewise
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - reading documents brings it anyway
 
     schema = json.loads(files("topology_schemas").joinpath(_SCHEMA).read_text(encoding="utf-8"))
-    faults = sorted(Draft202012Validator(schema).iter_errors(told), key=lambda fault: fault.json_path)
+    faults = sorted(Draft202012Validator(schema).iter_errors(document), key=lambda fault: fault.json_path)
     if faults:
         raise ProblemsError([_unreadable(path, f"{fault.json_path}: {fault.message}") for fault in faults])
 
@@ -93,27 +93,31 @@ def _unreadable(path: Path, found: str) -> Problem:
         summary="The manifest cannot be read.",
         expected="what `headwater agent manifest` writes",
         found=found[:300],
-        why="The agent would not know what follows which source topic.",
-        fix="Write it anew from the documents: `headwater agent manifest FILES -o manifest.json`.",
+        why="The agent would not know which topics to expand.",
+        fix="Write it again from the documents: `headwater agent manifest FILES -o manifest.json`.",
         location=Location(str(path)),
     )
 
 
-def _disagrees(path: Path, told: Mapping[str, Any], found: Mapping[str, TopicCounts]) -> Problem:
-    ids = [id_ for id_ in sorted({*told["expected"], *found}) if told["expected"].get(id_) != found.get(id_)]
+def _disagrees(path: Path, document: Mapping[str, Any], found: Mapping[str, TopicCounts]) -> Problem:
+    ids = [
+        id_
+        for id_ in sorted({*document["expected"], *found})
+        if document["expected"].get(id_) != found.get(id_)
+    ]
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary=f"This Headwater computes other counts than the manifest holds: {', '.join(ids)}.",
-        expected=f"the counts of Headwater {told['headwater']}",
-        found=f"others, by Headwater {version('headwater')}",
-        why="Topics would be expanded to counts that nobody has reviewed.",
-        fix="Write the manifest anew with this version, review what changes, and deploy both together.",
+        summary=f"This version of Headwater computes other counts than the manifest: {', '.join(ids)}.",
+        expected=f"the counts of Headwater {document['headwater']}",
+        found=f"other counts by Headwater {version('headwater')}",
+        why="Topics would be expanded to counts that were not reviewed.",
+        fix="Write the manifest again with this version, review the changes, and deploy both together.",
         location=Location(str(path)),
     )
 
 
 def inlined(data: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return a raw document with the text in it that it names by file; `texts` is file name → text."""
+    """Return a raw document that contains the text of the file that it names; `texts` is file name → text."""
     described = data.get("describe")
     if isinstance(described, str):
         return {**data, "describe": {"text": texts[described]}}
@@ -124,7 +128,7 @@ def inlined(data: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, A
 
 
 def named_file(data: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the file that a raw document names, if it names one."""
+    """Yield the name of the file that a raw document refers to, if any."""
     described = data.get("describe")
     if isinstance(described, str):
         yield described

@@ -1,4 +1,4 @@
-"""What the loop needs from around it. The loop is one thread; every method returns in bounded time."""
+"""The interfaces that the loop uses. The loop is one thread; every method returns in bounded time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -22,10 +22,10 @@ class Cluster(Protocol):
         """
         ...
 
-    def expand(self, lacking: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
-        """Ask for the counts that are wanted; return a result for each, in the given order. Never raises.
+    def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
+        """Request the required counts and return a result for each, in the given order. Never raises.
 
-        `validate_only` has the brokers check the request and change nothing; EXPANDED then means valid.
+        With `validate_only` the brokers check the request and change nothing; EXPANDED then means valid.
         """
         ...
 
@@ -38,41 +38,41 @@ class Leadership(Protocol):
     def poll(self) -> int | None:
         """Return the term in which this agent leads, None while it does not.
 
-        Called about once a second, also while there is nothing to do; returns within 0.1 s and never raises:
-        a cluster that cannot be reached in the long run is a lost leadership. Terms only grow, over all
-        agents.
+        The loop calls it about once a second, also while no action is due. Returns within 0.1 s and never
+        raises: an agent that cannot reach the cluster loses the leadership. Terms increase over all agents.
         """
         ...
 
     def confirm(self, term: int) -> bool:
-        """Return whether the cluster itself still knows this agent as the leader of `term`.
+        """Return whether the cluster confirms this agent as the leader of `term`.
 
-        Called right before something is changed: an agent that was paused must not act on what it believes.
-        May ask the cluster, within seconds; no answer means no.
+        The loop calls it right before a change: an agent that was paused may have lost the leadership. Sends
+        a request and takes seconds at most; no answer means no.
         """
         ...
 
     def close(self) -> None:
-        """Give the leadership up at once, so that another agent need not wait for a time-out."""
+        """Give the leadership up at once, so that another agent need not wait for the session timeout."""
         ...
 
 
 class Journal(Protocol):
-    """Who expanded what, when and why; append-only. Also where a new leader finds what was begun."""
+    """The append-only history of expansions, from which a new leader resumes."""
 
     def append(self, entry: ExpansionEntry, term: int) -> None:
-        """Write durably (acknowledged by the cluster) before returning.
+        """Write an entry durably: the cluster has acknowledged it when this returns.
 
-        Raises `NoLongerLeaderError` when an agent with a newer term has taken over, `ProblemsError` when the
-        cluster does not answer in time; then it is not known whether the entry was written.
+        Raises:
+            NoLongerLeaderError: an agent leads in a newer term.
+            ProblemsError: the cluster did not answer in time; the entry may have been written.
         """
         ...
 
     def latest(self, term: int) -> Mapping[str, ExpansionEntry]:
-        """Return application id → the entry with the highest number and, in it, the furthest stage.
+        """Return application id → the entry with the highest number and, of that, the last stage.
 
-        Called once at the beginning of each term, after which no earlier leader can append any more. Sees
-        every acknowledged entry. Raises like `append`.
+        The loop calls it once at the beginning of each term; after that no earlier leader can append.
+        Includes every acknowledged entry. Raises as `append` does.
         """
         ...
 
@@ -80,29 +80,29 @@ class Journal(Protocol):
 
 
 class Instruments(Protocol):
-    """Where metrics, status and logs come from. Nothing here may raise or wait."""
+    """Metrics, status and log. No method may raise or block."""
 
-    def observed(self, state: AgentState) -> None:
-        """The state after each turn of the loop: phases, parallelism, problems, leadership, failures.
+    def record_state(self, state: AgentState) -> None:
+        """Record the state after each iteration of the loop.
 
         `state.failures` is `num-autoscaling-failures`, `ApplicationState.parallelism` the two gauges.
         """
         ...
 
-    def told(self, event: AgentEvent) -> None:
-        """Something happened; failed attempts (`AttemptFailed`), retries and convergence (`Expanded`) too."""
+    def record_event(self, event: AgentEvent) -> None:
+        """Log and count an event."""
         ...
 
-    def asked(self, operation: str, seconds: float, *, succeeded: bool) -> None:
-        """An admin request is over: `metadata`, `validate`, `expand` or `journal`."""
+    def record_request(self, operation: str, seconds: float, *, succeeded: bool) -> None:
+        """Record the duration of an admin request: `metadata`, `validate`, `expand` or `journal`."""
         ...
 
 
 class Callback(Protocol):
-    """Told of finished expansions (`StaticStreamPartitioner#onPartitionExpansion`)."""
+    """Called after an expansion (`StaticStreamPartitioner#onPartitionExpansion`, KIP-878)."""
 
     def on_partition_expansion(self, old: int, new: int) -> None:
-        """Return soon; what it raises is logged and changes nothing."""
+        """Return soon; an exception is logged and changes nothing."""
         ...
 
 
@@ -110,19 +110,19 @@ class Documents(Protocol):
     """The topology documents; they may change while the agent runs."""
 
     def current(self) -> tuple[TopologyDocument, ...]:
-        """Return the documents as last read without errors; the very same tuple while nothing changed."""
+        """Return the last documents without errors; the identical tuple while nothing changed."""
         ...
 
     def refresh(self) -> Sequence[AgentEvent]:
-        """Read files that changed; return what is to be told."""
+        """Read files that changed and return the events to report."""
         ...
 
 
 class Clock(Protocol):
-    """The time, and the way to wait for it."""
+    """The time, and a wait that another thread can end."""
 
     def monotonic_ms(self) -> int:
-        """Return milliseconds for durations; steps (also backwards) are tolerated."""
+        """Return milliseconds for durations; steps in both directions are tolerated."""
         ...
 
     def wall_ms(self) -> int:
@@ -134,5 +134,5 @@ class Clock(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Wait, or less if something woke it (`wake`, a stop)."""
+        """Wait, or return earlier when another thread wakes the clock."""
         ...

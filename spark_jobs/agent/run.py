@@ -1,29 +1,32 @@
-"""One agent, put together: from settings to a running loop, and to its end."""
+"""One agent on a Kafka cluster: its settings, its clients, its loop and its signals."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Self
 
 import attrs
 
 from infra.observe import Connection
 from spark_jobs.agent.callbacks import callbacks_of
-from spark_jobs.agent.coordination import DEFAULT_SESSION_TIMEOUT_MS, Coordination
+from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.decide import AgentPolicy
+from spark_jobs.agent.journal import KafkaJournal
 from spark_jobs.agent.kafka_cluster import KafkaCluster
+from spark_jobs.agent.leadership import DEFAULT_SESSION_TIMEOUT_MS, KafkaLeadership
 from spark_jobs.agent.loop import Loop
 from spark_jobs.agent.ports import Documents, Instruments
 from spark_jobs.agent.state import AgentState, Phase
 from spark_jobs.agent.system_clock import SystemClock
 
-_UNDER_WAY = (Phase.EXPANDING, Phase.SETTLING)
-_WAITING = (*_UNDER_WAY, Phase.WAITING)
+_IN_PROGRESS = (Phase.EXPANDING, Phase.SETTLING)
+_WAITING = (*_IN_PROGRESS, Phase.WAITING)
 
 
 @attrs.frozen(kw_only=True)
 class AgentSettings:
-    """`group`: agents of one group share their work, one of them leads. Durations are milliseconds."""
+    """Agents of one `group` share the work: one of them leads. Durations are milliseconds."""
 
     connection: Connection
     documents: Documents
@@ -31,15 +34,45 @@ class AgentSettings:
     group: str = "default"
     metadata_max_age_ms: int | None = None
     settle_ms: int = 10_000
-    """How long metadata takes to spread: before the final follow-up, and before a lower count is believed."""
+    """How long brokers need to share metadata: the final follow-up waits for it, a lower count, too."""
     request_timeout_ms: int = 10_000
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     callback: str | None = None
     """`module:Class` with `on_partition_expansion`, for all applications."""
 
 
+@attrs.frozen
+class Coordination:
+    """Leadership and journal of one agent; a context manager. Agents of one `group` share the work."""
+
+    leadership: KafkaLeadership
+    journal: KafkaJournal
+
+    @classmethod
+    def of(
+        cls,
+        connection: Connection,
+        group: str,
+        client_id: str,
+        session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+    ) -> "Coordination":
+        topic = coordination_topic(group)
+        leadership = KafkaLeadership(connection, topic, client_id, session_timeout_ms)
+        return cls(leadership, KafkaJournal(connection, topic, client_id, leadership.status))
+
+    def close(self) -> None:
+        self.leadership.close()
+        self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class Agent:
-    """A loop on a real cluster. `stop` and `look_now` may be called by other threads and signal handlers."""
+    """A loop on a Kafka cluster. Other threads and signal handlers may call `stop` and `read_now`."""
 
     def __init__(
         self,
@@ -48,7 +81,7 @@ class Agent:
         coordination: Coordination | None = None,
         clock: SystemClock | None = None,
     ) -> None:
-        """Raises `ProblemsError` (InvalidConfig) for unfit settings; connects when it runs."""
+        """Raises `ProblemsError` (InvalidConfig) for wrong settings; connects when it runs."""
         self._clock = clock or SystemClock()
         self._is_stopped = False
         callbacks = callbacks_of(settings.callback, settings.documents)
@@ -78,22 +111,22 @@ class Agent:
         """Run until stopped."""
         self._loop.run(lambda: self._is_stopped)
 
-    def run_once(self, patience_ms: int = 60_000) -> bool:
-        """Bring everything to rest, then end; return whether all applications have what they need.
+    def run_once(self, timeout_ms: int = 60_000) -> bool:
+        """Expand what is due, then end; return whether all applications have their partitions.
 
-        Waits no longer than `patience_ms` for another agent that leads or for a cluster that does not answer.
+        Waits at most `timeout_ms` for another agent that leads, or for a cluster that does not answer.
         """
-        end = self._clock.monotonic_ms() + patience_ms
+        end = self._clock.monotonic_ms() + timeout_ms
 
         def is_over() -> bool:
             phases = {app.phase for app in self.state.applications.values()}
-            if phases.isdisjoint(_UNDER_WAY) and self._clock.monotonic_ms() > end:
+            if phases.isdisjoint(_IN_PROGRESS) and self._clock.monotonic_ms() > end:
                 return True
-            is_settled = self.state.looks > 0 and phases.isdisjoint(_WAITING) and not self.state.outbox
+            is_settled = self.state.reads > 0 and phases.isdisjoint(_WAITING) and not self.state.outbox
             return self._is_stopped or (is_settled and self.state.is_recovered)
 
         self._loop.run(is_over)
-        return self.state.looks > 0 and {app.phase for app in self.state.applications.values()} <= {
+        return self.state.reads > 0 and {app.phase for app in self.state.applications.values()} <= {
             Phase.STEADY
         }
 
@@ -101,24 +134,24 @@ class Agent:
         self._is_stopped = True
         self._clock.wake()
 
-    def look_now(self) -> None:
-        """Have the cluster read at once."""
-        self._loop.look_now()
+    def read_now(self) -> None:
+        """Read the cluster at once."""
+        self._loop.read_now()
         self._clock.wake()
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Within, SIGTERM and SIGINT stop the agent, SIGHUP has it look at the cluster."""
+        """Handle signals in this context: SIGTERM and SIGINT stop the agent, SIGHUP reads the cluster."""
 
         def stop(_: int, __: FrameType | None) -> None:
             self.stop()
 
-        def look(_: int, __: FrameType | None) -> None:
-            self.look_now()
+        def read(_: int, __: FrameType | None) -> None:
+            self.read_now()
 
         before = {
             number: signal.signal(number, handler)
-            for number, handler in ((signal.SIGTERM, stop), (signal.SIGINT, stop), (signal.SIGHUP, look))
+            for number, handler in ((signal.SIGTERM, stop), (signal.SIGINT, stop), (signal.SIGHUP, read))
         }
         try:
             yield
@@ -128,7 +161,7 @@ class Agent:
 
 
 def coordination_of(settings: AgentSettings) -> Coordination:
-    """Return the agent's part in its group; connects when it is first used."""
+    """Return leadership and journal of an agent; they connect on first use."""
     return Coordination.of(
         settings.connection, settings.group, settings.client_id, settings.session_timeout_ms
     )

@@ -1,30 +1,37 @@
 """Start an agent with its endpoint and log, from the options of its command line."""
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import attrs
 import structlog
 
-from spark_jobs.agent.coordination import DEFAULT_SESSION_TIMEOUT_MS
-from spark_jobs.agent.document_files import DocumentFiles
-from spark_jobs.agent.endpoint import serve
+from infra.observe import Connection
+from spark_jobs.agent.documents import DocumentFiles, SwitchedDocuments
+from spark_jobs.agent.instruments import AgentInstruments
+from spark_jobs.agent.lag import LagWatch, consumed_topics
+from spark_jobs.agent.leadership import DEFAULT_SESSION_TIMEOUT_MS
 from spark_jobs.agent.manifest import ManifestFile
+from spark_jobs.agent.ports import Documents
 from spark_jobs.agent.run import Agent, AgentSettings, coordination_of
 from spark_jobs.agent.system_clock import SystemClock
 from spark_jobs.command_line import JobOptions
+from spark_jobs.control import Access, ControlServer, Surface
 
 _log = structlog.get_logger(__name__)
 
 
 def default_client_id() -> str:
+    """Return a client id that names this host."""
     return f"headwater-agent-{socket.gethostname()}"
 
 
 @attrs.frozen(kw_only=True)
 class AgentOptions(JobOptions):
-    """Either `files` (documents) or a `manifest`. Durations are milliseconds; None: as the documents say."""
+    """Either `files` (documents) or a `manifest`. Durations are milliseconds; None: as in the documents."""
 
     files: Sequence[Path] = ()
     manifest: Path | None = None
@@ -39,9 +46,9 @@ class AgentOptions(JobOptions):
 
 
 def start(options: AgentOptions) -> bool:
-    """Run an agent to its end; return whether it ended as it should.
+    """Run an agent until it is stopped; return whether it succeeded.
 
-    Raises `ProblemsError` before anything is done: documents or settings are wrong.
+    Raises `ProblemsError` before any change if documents or settings have errors.
     """
     options.configure_log()
     settings = AgentSettings(
@@ -65,7 +72,7 @@ def start(options: AgentOptions) -> bool:
         options.client_id,
         access,
         wake=clock.wake,
-        trouble=lambda: coordination.leadership.trouble,
+        election_error=lambda: coordination.leadership.error,
     ) as endpoint:
         agent = Agent(
             attrs.evolve(settings, documents=endpoint.documents), endpoint.instruments, coordination, clock
@@ -79,3 +86,38 @@ def start(options: AgentOptions) -> bool:
             agent.run()
     _log.info("agent ended", client_id=options.client_id)
     return True
+
+
+@attrs.frozen
+class Endpoint:
+    """`documents` are those that the loop uses; `url` is None if nothing is served."""
+
+    instruments: AgentInstruments
+    documents: SwitchedDocuments
+    url: str | None
+
+
+@contextmanager
+def serve(
+    connection: Connection,
+    documents: Documents,
+    client_id: str,
+    access: Access | None,
+    *,
+    wake: Callable[[], None],
+    election_error: Callable[[], str] = lambda: "",
+) -> Iterator[Endpoint]:
+    """Serve the endpoint of an agent in this context; raises `ProblemsError` if the address is not available.
+
+    Without `access` the instruments only log.
+    """
+    surface = Surface.of(client_id, host=socket.gethostname(), headwater=version("headwater"))
+    instruments = AgentInstruments(surface.registry, client_id, election_error)
+    switched = SwitchedDocuments(documents)
+    if access is None:
+        yield Endpoint(instruments, switched, None)
+        return
+    surface = surface.with_section(instruments.section()).with_route(switched.route(wake))
+    lag = LagWatch(connection, surface.registry, client_id, lambda: consumed_topics(instruments.state))
+    with ControlServer(surface, access) as server, lag:
+        yield Endpoint(instruments, switched, server.url)

@@ -1,7 +1,7 @@
-"""PURE. What the agent knows, as frozen values: applications, their expansions, and what happened.
+"""The state of the agent, as frozen values: applications, their expansions, and problems.
 
-Times are milliseconds. Those that end in `_ms` count on the agent's own clock, which never runs backwards
-(`decide.clock`); only `wall_ms` are milliseconds since the epoch, for people to read.
+Times are milliseconds on the clock of the agent, which never runs backwards (`decide.clock`). Only `wall_ms`
+are milliseconds since the epoch.
 """
 
 from collections.abc import Mapping
@@ -17,24 +17,24 @@ TopicCounts = Mapping[str, int]
 """Topic name → partition count; a topic that does not exist is absent."""
 
 INCOMPLETE_SOURCE_TOPIC_METADATA = "INCOMPLETE_SOURCE_TOPIC_METADATA"
-"""What Kafka Streams answers to all clients when counts do not fit and it may not expand (KIP-878)."""
+"""The error code that Kafka Streams sends to all clients when it may not expand (KIP-878)."""
 
 
 class Phase(StrEnum):
-    """Where an application stands. One holds at a time; the first that applies, in this order."""
+    """The phase of an application: the first one that applies, in this order."""
 
     REFUSED = "refused"
-    """Nothing may be expanded: `problems` say why (over-partitioned, unsafe, a source missing, ...)."""
+    """Expansion is blocked by `problems` (over-partitioned, unsafe, a source is missing, ...)."""
     STOPPED = "stopped"
-    """Partitions lack and `partition.autoscaling.enabled` is false: `INCOMPLETE_SOURCE_TOPIC_METADATA`."""
+    """Partitions are missing and `partition.autoscaling.enabled` is false: the error code above."""
     WAITING = "waiting"
-    """Partitions lack, and somebody else is to act first: the leader, or the writer of a source topic."""
+    """Partitions are missing, and another agent must act first: the leader, or that of a source topic."""
     GIVEN_UP = "given-up"
-    """Partitions lack, and `partition.autoscaling.timeout.ms` has passed without a success."""
+    """Partitions are missing, and `partition.autoscaling.timeout.ms` passed without a success."""
     EXPANDING = "expanding"
-    """Partitions lack; the first attempt, or another one, is due."""
+    """Partitions are missing; the first attempt, or another one, is due."""
     SETTLING = "settling"
-    """Every topic is expanded; the final follow-up is due when the brokers have heard of it."""
+    """Every topic is expanded; the final follow-up is due when the brokers have shared the metadata."""
     STEADY = "steady"
 
 
@@ -42,8 +42,8 @@ class Phase(StrEnum):
 class Parallelism:
     """Tasks of one sub-topology (`current-` and `expected-subtopology-parallelism`).
 
-    `expected` is what its source topics ask for. `current` is the least that all its internal topics allow:
-    it equals `expected` only when each of them has the partitions that it needs.
+    `expected` follows from its source topics. `current` is the least that its internal topics allow: it
+    equals `expected` only when each of them has the partitions that it requires.
     """
 
     subtopology: int
@@ -53,33 +53,33 @@ class Parallelism:
 
 @attrs.frozen
 class Shortfall:
-    """A topic with fewer partitions than its sources ask for."""
+    """A topic with fewer partitions than its sources require."""
 
     application: str
     topic: str
     partitions: int
-    wanted: int
+    required: int
 
 
 class Outcome(Enum):
-    """What became of one topic in one attempt."""
+    """The outcome of one attempt for one topic."""
 
     EXPANDED = "expanded"
     ALREADY = "already"
-    """It had as many partitions when the request came: somebody else was faster, or an answer was lost."""
+    """It had as many partitions before the request: another client was faster, or an answer was lost."""
     FAILED = "failed"
-    """Refused, or no answer in time (then it may have been expanded all the same)."""
+    """Refused, or no answer in time (then the topic may have been expanded)."""
     HELD_BACK = "held back"
-    """Not asked for: a topic downstream of it failed."""
+    """Not requested, because a topic downstream of it failed."""
 
 
 @attrs.frozen
 class TopicResult:
-    """`error` is Kafka's name of the error, `message` its text; both empty unless FAILED."""
+    """`error` is the name of the Kafka error, `message` its text; both are empty unless FAILED."""
 
     topic: str
     partitions: int
-    """The count that was asked for."""
+    """The requested count."""
     outcome: Outcome
     error: str = ""
     message: str = ""
@@ -90,17 +90,17 @@ class TopicResult:
 
 
 class Stage(StrEnum):
-    """How far an expansion is, as the journal knows it."""
+    """The stage of an expansion, as the journal stores it."""
 
     STARTED = "started"
     """Written before the first topic is changed."""
     EXPANDED = "expanded"
     """All topics have their partitions; the callback is due."""
     NOTIFIED = "notified"
-    """The callback was called: the expansion is over."""
+    """The callback was called: the expansion has ended."""
     GIVEN_UP = "given-up"
     CANCELLED = "cancelled"
-    """The flag was switched off, or the application's document went."""
+    """Autoscaling was disabled, or the document was removed."""
 
     @property
     def is_final(self) -> bool:
@@ -109,12 +109,12 @@ class Stage(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class ExpansionEntry:
-    """One line of the journal: who expanded what, when and why.
+    """One entry of the journal: which agent expanded which topics, when and why.
 
-    An expansion is known by (`application`, `number`); numbers count up. `before` and `after` are the counts
-    of its internal and managed sink topics, `sources_before` and `sources_after` those of its source topics:
-    what grew there is why. `done` are the topics that this agent expanded (the others were expanded by
-    somebody else). `reason` says in one sentence why, or why it ended.
+    An expansion is identified by (`application`, `number`); numbers increase. `before` and `after` are the
+    counts of its internal and managed sink topics, `sources_before` and `sources_after` those of its source
+    topics. `done` are the topics that this agent expanded; another client expanded the others. `reason` is
+    one sentence: why the expansion began or ended.
     """
 
     application: str
@@ -132,7 +132,7 @@ class ExpansionEntry:
 
 @attrs.frozen(kw_only=True)
 class Expansion:
-    """An expansion that is going on (an *autoscaling event*): from the first shortfall to the callback."""
+    """An expansion in progress (KIP-878: *autoscaling event*), from the first shortfall to the callback."""
 
     number: int
     started_ms: int
@@ -140,48 +140,48 @@ class Expansion:
     sources_before: TopicCounts = attrs.field(factory=dict)
     attempts: int = 0
     failing_since_ms: int | None = None
-    """When the first failure since the last success was: the clock of `partition.autoscaling.timeout.ms`."""
+    """Time of the first failure since the last success; starts `partition.autoscaling.timeout.ms`."""
     retry_at_ms: int | None = None
     follow_up_at_ms: int | None = None
-    """When the final follow-up is due; None until every topic is expanded."""
+    """Time of the final follow-up; None until every topic is expanded."""
     done: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class ApplicationState:
-    """One application, as seen last."""
+    """One application after the last observation."""
 
     id: str
     phase: Phase = Phase.STEADY
     problems: tuple[Problem, ...] = ()
     is_enabled: bool = False
-    """`partition.autoscaling.enabled`, as the document says now."""
+    """`partition.autoscaling.enabled` of the current document."""
     timeout_ms: int = 0
-    """`partition.autoscaling.timeout.ms`, likewise."""
+    """`partition.autoscaling.timeout.ms` of the current document."""
     parallelism: tuple[Parallelism, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     expansion: Expansion | None = None
     settled: TopicCounts = attrs.field(factory=dict)
-    """Counts of its internal and managed sink topics when they last agreed with the sources."""
+    """Counts of its internal and managed sink topics when they last matched the sources."""
     settled_sources: TopicCounts = attrs.field(factory=dict)
     given_up: TopicCounts = attrs.field(factory=dict)
-    """The counts that were wanted when the agent gave up: they are not tried again."""
+    """The required counts when the agent gave up: they are not tried again."""
     last_number: int = 0
     """The number of the last expansion."""
     called_number: int = 0
-    """The last expansion whose callback this process has called, be it written down or not."""
+    """The last expansion whose callback this process called, whether the journal has it or not."""
     called_error: str = ""
-    """What that call raised."""
+    """The text of the exception of that call."""
 
     @property
     def error_code(self) -> str | None:
-        """What Kafka Streams would send to its clients, if anything."""
+        """The error code that Kafka Streams would send to its clients, None: none."""
         return INCOMPLETE_SOURCE_TOPIC_METADATA if self.phase is Phase.STOPPED else None
 
 
 @attrs.frozen
-class Wanted:
-    """What documents ask for, compiled against the counts of the topics that they depend on."""
+class Requirements:
+    """The documents, compiled with the counts of the topics that they depend on."""
 
     documents: tuple[TopologyDocument, ...] = ()
     counts: TopicCounts = attrs.field(factory=dict)
@@ -189,11 +189,11 @@ class Wanted:
 
 
 @attrs.frozen
-class Sighting:
-    """The partition count that a topic is taken to have.
+class ObservedCount:
+    """The partition count that the agent uses for a topic.
 
-    Brokers learn of a change at different times: a lower count (0: the topic is gone) is believed when it has
-    been seen since `lower_since_ms` for the time that metadata takes to spread.
+    Brokers learn of a change at different times. A lower count (0: the topic was deleted) is used when it has
+    been observed since `lower_since_ms` for as long as brokers need to share metadata.
     """
 
     partitions: int
@@ -202,7 +202,7 @@ class Sighting:
 
 @attrs.frozen
 class Retry:
-    """Failures in a row of something, and when it is tried again."""
+    """The number of failures in a row, and the time of the next attempt."""
 
     attempts: int = 0
     at_ms: int | None = None
@@ -210,37 +210,37 @@ class Retry:
 
 @attrs.frozen(kw_only=True)
 class AgentState:
-    """Everything the agent knows. What matters of it can be had again from cluster and journal."""
+    """The state of the agent. A new leader recovers what it needs of it from the cluster and the journal."""
 
     clock_ms: int = 0
-    """The agent's own clock: the sum of all steps forward of the monotonic clock."""
+    """The clock of the agent: the sum of all forward steps of the monotonic clock."""
     monotonic_ms: int | None = None
-    """The monotonic clock when it was last looked at."""
+    """The monotonic clock when it was last read."""
     applications: Mapping[str, ApplicationState] = attrs.field(factory=dict)
-    sightings: Mapping[str, Sighting] = attrs.field(factory=dict)
-    wanted: Wanted = Wanted()
+    observed_counts: Mapping[str, ObservedCount] = attrs.field(factory=dict)
+    requirements: Requirements = Requirements()
     term: int | None = None
     """The term in which this agent leads; None while another one does."""
     is_recovered: bool = False
-    """Whether the journal was read in this term."""
+    """Whether this agent has read the journal in this term."""
     failures: int = 0
-    """`num-autoscaling-failures`: how often the agent gave up."""
-    unreadable: tuple[Problem, ...] = ()
-    """Why the cluster could not be read the last time; empty when it could."""
+    """How often the agent gave up (`num-autoscaling-failures`)."""
+    read_problems: tuple[Problem, ...] = ()
+    """Why the last read of the cluster failed; empty if it succeeded."""
     observed_at_ms: int | None = None
-    """When the cluster was last read."""
-    looks: int = 0
+    """Time of the last read of the cluster that succeeded."""
+    reads: int = 0
     """How often the cluster was read."""
-    is_look_wanted: bool = True
-    reading: Retry = Retry()
-    """Pauses between readings that fail."""
+    is_read_requested: bool = True
+    read_retry: Retry = Retry()
+    """Failed reads of the cluster."""
     outbox: tuple[ExpansionEntry, ...] = ()
-    """What the journal is to know before anything else is changed."""
-    journal: tuple[Problem, ...] = ()
-    """Why the journal could not be read or written the last time; empty when it could."""
-    journalling: Retry = Retry()
+    """Entries that must be in the journal before anything else is changed."""
+    journal_problems: tuple[Problem, ...] = ()
+    """Why the last read or write of the journal failed; empty if it succeeded."""
+    journal_retry: Retry = Retry()
     deposed_term: int = -1
-    """The last term that the journal refused: whoever still says that this agent leads in it is late."""
+    """The last term that the journal refused: an observation of this term is out of date."""
 
     @property
     def is_leader(self) -> bool:

@@ -1,4 +1,4 @@
-"""The machine's clock, and a wait that can be cut short."""
+"""The clock of the machine, and a wait that another thread can end."""
 
 import random
 import time
@@ -6,7 +6,7 @@ from threading import Event
 
 
 class SystemClock:
-    """A `ports.Clock`. `wake` may be called by other threads and by signal handlers."""
+    """A `ports.Clock`. Other threads and signal handlers may call `wake`."""
 
     def __init__(self) -> None:
         self._woken = Event()

@@ -26,13 +26,13 @@ class Recorder:
     events: list[AgentEvent] = attrs.field(factory=list)
     requests: list[tuple[str, bool]] = attrs.field(factory=list)
 
-    def observed(self, state: AgentState) -> None:
+    def record_state(self, state: AgentState) -> None:
         self.state = state
 
-    def told(self, event: AgentEvent) -> None:
+    def record_event(self, event: AgentEvent) -> None:
         self.events.append(event)
 
-    def asked(self, operation: str, seconds: float, *, succeeded: bool) -> None:
+    def record_request(self, operation: str, seconds: float, *, succeeded: bool) -> None:
         assert seconds >= 0
         self.requests.append((operation, succeeded))
 

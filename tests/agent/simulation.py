@@ -13,10 +13,9 @@ from spark_jobs.agent.decide import (
     Action,
     AgentPolicy,
     Attempted,
-    Called,
+    CallbackCalled,
     Decision,
     Expand,
-    Led,
     Metadata,
     Moment,
     Notify,
@@ -26,6 +25,7 @@ from spark_jobs.agent.decide import (
     Record,
     Recover,
     Recovered,
+    TermObserved,
     Tick,
     Unconfirmed,
     Unreadable,
@@ -125,7 +125,7 @@ class Simulation:
     def lead(self) -> None:
         """Become leader in a new term."""
         self.term += 1
-        self.run(Led(self.term))
+        self.run(TermObserved(self.term))
 
     def run(self, observation: Observation) -> None:
         """Decide and act until there is nothing to do for now."""
@@ -135,7 +135,7 @@ class Simulation:
                 return
             if self.crash_after == 0:
                 self.crash()
-                observation = Led(self.term)
+                observation = TermObserved(self.term)
                 continue
             if self.crash_after is not None:
                 self.crash_after -= 1
@@ -164,7 +164,7 @@ class Simulation:
     def app(self, id_: str = "totals-app") -> ApplicationState:
         return self.state.applications[id_]
 
-    def told(self, kind: type) -> list[AgentEvent]:
+    def reported(self, kind: type) -> list[AgentEvent]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def _decide(self, observation: Observation) -> Decision:
@@ -195,15 +195,15 @@ class Simulation:
                 expansion = self.app(application).expansion
                 assert expansion is not None
                 self.calls.append((application, expansion.number, old, new))
-                return Called(application)
+                return CallbackCalled(application)
             case Expand():
                 return Attempted(self._expand(action))
 
     def _expand(self, action: Expand) -> tuple[TopicResult, ...]:
         wanted = [item for wave in action.waves for item in wave]
-        assert {item.topic: item.wanted for item in wanted}.keys() <= self.counts.keys()
+        assert {item.topic: item.required for item in wanted}.keys() <= self.counts.keys()
         order = [
-            waves_of(self.state.wanted.applications, {item.topic for item in wanted})[item.topic]
+            waves_of(self.state.requirements.applications, {item.topic for item in wanted})[item.topic]
             for item in wanted
         ]
         assert order == sorted(order)
@@ -211,12 +211,12 @@ class Simulation:
         for item in wanted:
             outcome = self.outcome(item.topic)
             if outcome is None:
-                outcome = Outcome.EXPANDED if self.counts[item.topic] < item.wanted else Outcome.ALREADY
-                self.counts[item.topic] = max(self.counts[item.topic], item.wanted)
+                outcome = Outcome.EXPANDED if self.counts[item.topic] < item.required else Outcome.ALREADY
+                self.counts[item.topic] = max(self.counts[item.topic], item.required)
                 if self.is_answer_lost:
                     outcome = Outcome.FAILED
             error = "_TIMED_OUT" if outcome is Outcome.FAILED else ""
-            results.append(TopicResult(item.topic, item.wanted, outcome, error))
+            results.append(TopicResult(item.topic, item.required, outcome, error))
         return tuple(results)
 
     def last_entries(self) -> dict[str, ExpansionEntry]:

@@ -2,7 +2,7 @@
 
 import attrs
 
-from spark_jobs.agent.decide import Expand, Led, Observe
+from spark_jobs.agent.decide import Expand, Observe, TermObserved
 from spark_jobs.agent.events import Expanded, ExpansionStarted
 from spark_jobs.agent.state import Outcome, Parallelism, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, leading_agent, set_up
@@ -26,7 +26,7 @@ def test_a_look_is_one_request_each_interval() -> None:
 def test_the_interval_is_the_least_metadata_max_age_of_the_applications() -> None:
     simulation = leading_agent(ORDERS.replace("config: {", "config: {metadata.max.age.ms: 7000, "), RANKS)
     simulation.policy = attrs.evolve(simulation.policy, poll_ms=None)
-    simulation.run(Led(simulation.term))
+    simulation.run(TermObserved(simulation.term))
     simulation.actions.clear()
     simulation.pass_time(70_000)
     assert simulation.actions == [Observe()] * 10
@@ -34,13 +34,13 @@ def test_the_interval_is_the_least_metadata_max_age_of_the_applications() -> Non
 
 def test_documents_are_compiled_again_only_when_a_count_that_matters_changes() -> None:
     simulation = leading_agent()
-    before = simulation.state.wanted
+    before = simulation.state.requirements
     simulation.counts |= {"somebody-elses": 7, CHANGELOG: 4}
     simulation.pass_time(60_000)
-    assert simulation.state.wanted is before
+    assert simulation.state.requirements is before
     simulation.counts["orders"] = 5
     simulation.pass_time(60_000)
-    assert simulation.state.wanted is not before
+    assert simulation.state.requirements is not before
 
 
 def test_the_first_of_several_sources_starts_an_expansion_downstream_first_over_applications() -> None:
@@ -140,5 +140,5 @@ def test_a_source_that_grows_again_while_it_settles_goes_into_the_same_expansion
     simulation.counts["orders"] = 12
     simulation.pass_time(60_000)
     assert simulation.calls == [("totals-app", 1, 4, 12)]
-    assert len(simulation.told(Expanded)) == 2
-    assert len(simulation.told(ExpansionStarted)) == 1
+    assert len(simulation.reported(Expanded)) == 2
+    assert len(simulation.reported(ExpansionStarted)) == 1

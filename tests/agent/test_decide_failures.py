@@ -21,7 +21,7 @@ def test_the_clock_starts_at_the_first_failure_and_expiry_counts_once() -> None:
     assert simulation.app().phase is Phase.GIVEN_UP
     simulation.pass_time(2 * TIMEOUT_MS)
     assert simulation.state.failures == 1
-    assert len(simulation.told(GaveUp)) == 1
+    assert len(simulation.reported(GaveUp)) == 1
     assert simulation.stages() == [Stage.STARTED, Stage.GIVEN_UP]
 
 
@@ -67,7 +67,7 @@ def test_the_clock_stops_while_an_application_waits_for_another_one() -> None:
     simulation.counts["orders"] = 13
     simulation.pass_time(60_000)
     assert simulation.counts["ranks-app-latest-changelog"] == 13
-    [given_up] = simulation.told(GaveUp)
+    [given_up] = simulation.reported(GaveUp)
     assert isinstance(given_up, GaveUp)
     assert given_up.application == "totals-app"
 
@@ -84,7 +84,7 @@ def test_the_clock_stops_while_an_application_is_refused() -> None:
     simulation.outcome = lambda _: None
     simulation.pass_time(60_000)
     assert simulation.counts[CHANGELOG] == 8
-    assert not simulation.told(GaveUp)
+    assert not simulation.reported(GaveUp)
 
 
 def test_a_request_that_was_done_without_an_answer_is_a_success_when_metadata_shows_it() -> None:
@@ -119,7 +119,7 @@ def test_pauses_between_attempts_grow_and_each_goes_by_fresh_metadata() -> None:
     simulation.counts["orders"] = 8
     simulation.pass_time(120_000)
     pauses = [
-        event.retry_in_ms for event in simulation.told(AttemptFailed) if isinstance(event, AttemptFailed)
+        event.retry_in_ms for event in simulation.reported(AttemptFailed) if isinstance(event, AttemptFailed)
     ]
     assert pauses[:7] == [450, 900, 1_800, 3_600, 7_200, 14_400, 27_000]
     kinds = [type(action) for action in simulation.actions]
@@ -146,7 +146,7 @@ def test_an_unreachable_cluster_is_a_failure_of_what_is_going_on() -> None:
     simulation.is_unreadable = True
     simulation.pass_time(TIMEOUT_MS)
     assert simulation.state.failures == 1
-    assert simulation.state.unreadable
+    assert simulation.state.read_problems
 
 
 def test_an_unreachable_cluster_is_no_failure_when_there_is_nothing_to_expand() -> None:
@@ -172,5 +172,5 @@ def test_a_broker_that_lags_behind_is_not_believed(topic: str) -> None:
     simulation.stale = None
     simulation.pass_time(60_000)
     assert len([action for action in simulation.actions if isinstance(action, Expand)]) == attempts
-    assert not simulation.told(ApplicationRefused)
+    assert not simulation.reported(ApplicationRefused)
     assert simulation.calls == [("totals-app", 1, 4, 8)]

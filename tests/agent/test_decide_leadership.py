@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.agent.decide import Led, Notify
+from spark_jobs.agent.decide import Notify, TermObserved
 from spark_jobs.agent.events import Notified
 from spark_jobs.agent.state import Outcome, Parallelism, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
@@ -12,7 +12,7 @@ TIMEOUT_MS = 900_000
 
 def test_a_follower_only_looks() -> None:
     simulation = leading_agent(ORDERS)
-    simulation.run(Led(None))
+    simulation.run(TermObserved(None))
     simulation.counts["orders"] = 8
     simulation.pass_time(60_000)
     assert simulation.app().phase is Phase.WAITING
@@ -50,7 +50,7 @@ def test_the_callback_is_not_called_again_when_only_the_journal_failed() -> None
     simulation.is_journal_down = True
     simulation.pass_time(60_000)
     assert len(simulation.calls) == 1
-    assert len(simulation.told(Notified)) == 1
+    assert len(simulation.reported(Notified)) == 1
     simulation.lead()
     simulation.is_journal_down = False
     simulation.pass_time(120_000)
@@ -97,7 +97,7 @@ def test_what_was_expanded_before_giving_up_is_told_with_the_expansion_that_succ
     simulation.crash()
     simulation.outcome = lambda _: None
     simulation.counts["orders"] = 10
-    simulation.run(Led(simulation.term))
+    simulation.run(TermObserved(simulation.term))
     simulation.pass_time(60_000)
     assert simulation.journal[-1].before == {REPARTITION: 4, CHANGELOG: 4, "totals": 4}
     assert simulation.calls == [("totals-app", 2, 4, 10)]

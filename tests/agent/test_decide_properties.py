@@ -10,7 +10,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.agent.decide import Action, Decision, Led, Observation, Tick
+from spark_jobs.agent.decide import Action, Decision, Observation, TermObserved, Tick
 from spark_jobs.agent.events import ApplicationRefused, AttemptEnded, AttemptFailed, ExpansionStarted, GaveUp
 from spark_jobs.agent.state import ApplicationState, Outcome, Phase, Stage
 from tests.agent.simulation import ORDERS, POLICY, RANKS, Simulation, documents, set_up
@@ -133,7 +133,7 @@ def play(simulation: Watched, event: tuple[Any, ...]) -> None:
         case ("re-elect",):
             simulation.lead()
         case ("depose",):
-            simulation.run(Led(None))
+            simulation.run(TermObserved(None))
             simulation.pass_time(7_000)
             simulation.lead()
         case ("grow" | "lag" | "pulumi", *_):
@@ -153,7 +153,7 @@ def change(simulation: Watched, event: tuple[Any, ...]) -> None:
             simulation.stale = simulation.past
             simulation.pass_time(milliseconds)
             simulation.stale = None
-            simulation.run(Tick(look_now=True))
+            simulation.run(Tick(read_now=True))
         case ("pulumi",):
             simulation.counts = dict(simulation.most())
 
@@ -178,7 +178,7 @@ def test_counts_follow_the_sources_and_every_growth_is_told_once(history: list[t
         simulation.counts[source] += 4
     simulation.pass_time(240_000)
     assert simulation.counts == simulation.most()
-    assert not simulation.told(ApplicationRefused)
+    assert not simulation.reported(ApplicationRefused)
     assert {app.phase for app in simulation.state.applications.values()} == {Phase.STEADY}
     assert {entry.stage for entry in simulation.last_entries().values()} == {Stage.NOTIFIED}
     for application in APPLICATIONS:

@@ -21,12 +21,12 @@ def test_an_over_partitioned_topic_is_an_error_and_nothing_is_touched() -> None:
     simulation.pass_time(60_000)
     assert simulation.app().phase is Phase.REFUSED
     assert [problem.code for problem in simulation.app().problems] == [ProblemCode.OVER_PARTITIONED]
-    assert len(simulation.told(ApplicationRefused)) == 1
+    assert len(simulation.reported(ApplicationRefused)) == 1
     assert simulation.counts[REPARTITION] == 4
     simulation.counts["orders"] = 20
     simulation.pass_time(60_000)
     assert simulation.counts[REPARTITION] == 20
-    assert len(simulation.told(ProblemsSolved)) == 1
+    assert len(simulation.reported(ProblemsSolved)) == 1
 
 
 def test_over_partitioning_is_an_error_with_the_flag_off_too() -> None:
@@ -42,7 +42,7 @@ def test_with_the_flag_off_the_application_stops_with_the_details() -> None:
     simulation.pass_time(60_000)
     assert simulation.app().phase is Phase.STOPPED
     assert simulation.app().error_code == INCOMPLETE_SOURCE_TOPIC_METADATA
-    (stopped,) = simulation.told(ApplicationStopped)
+    (stopped,) = simulation.reported(ApplicationStopped)
     assert isinstance(stopped, ApplicationStopped)
     assert {problem.topic for problem in stopped.problems} == {REPARTITION, CHANGELOG}
     assert not simulation.journal
@@ -58,7 +58,7 @@ def test_the_flag_can_be_switched_on_and_off_while_running() -> None:
     simulation.documents = off
     simulation.pass_time(30_000)
     assert simulation.app().phase is Phase.STOPPED
-    assert len(simulation.told(Cancelled)) == 1
+    assert len(simulation.reported(Cancelled)) == 1
     simulation.outcome = lambda _: None
     simulation.documents = on
     simulation.pass_time(60_000)
@@ -97,7 +97,7 @@ def test_a_missing_internal_topic_is_reported_and_not_created() -> None:
     simulation = leading_agent(ORDERS)
     del simulation.counts[CHANGELOG]
     simulation.pass_time(60_000)
-    (warned,) = simulation.told(ApplicationWarned)
+    (warned,) = simulation.reported(ApplicationWarned)
     assert isinstance(warned, ApplicationWarned)
     assert [problem.topic for problem in warned.problems] == [CHANGELOG]
     simulation.counts["orders"] = 8

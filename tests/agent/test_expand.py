@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import ProblemsError
-from spark_jobs.agent.callbacks import call, callbacks_of
+from spark_jobs.agent.callbacks import call_callback, callbacks_of
 from spark_jobs.agent.expand import expand
 from spark_jobs.agent.kafka_cluster import _MOST_ADDED, _batches
 from spark_jobs.agent.ports import Callback
@@ -33,7 +33,7 @@ class Broker:
     def __call__(self, lacking: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
         self.asked.append([item.topic for item in lacking])
         return tuple(
-            TopicResult(item.topic, item.wanted, self.outcomes.get(item.topic, Outcome.EXPANDED))
+            TopicResult(item.topic, item.required, self.outcomes.get(item.topic, Outcome.EXPANDED))
             for item in lacking
         )
 
@@ -99,7 +99,7 @@ def test_no_request_adds_more_partitions_than_a_controller_takes(added: list[int
     batches = list(_batches(lacking))
     assert [item for batch in batches for item in batch] == lacking
     for batch in batches:
-        assert len(batch) == 1 or sum(item.wanted - item.partitions for item in batch) <= _MOST_ADDED
+        assert len(batch) == 1 or sum(item.required - item.partitions for item in batch) <= _MOST_ADDED
 
 
 def callback(given: Callback | None) -> Callable[[str], Callback | None]:
@@ -107,8 +107,8 @@ def callback(given: Callback | None) -> Callable[[str], Callback | None]:
 
 
 def test_what_a_callback_raises_is_told() -> None:
-    assert call(callback(Failing()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
-    assert call(callback(None), "a", 2, 4) == ""
+    assert call_callback(callback(Failing()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
+    assert call_callback(callback(None), "a", 2, 4) == ""
 
 
 def test_a_callback_that_hangs_is_left_behind() -> None:
@@ -118,18 +118,18 @@ def test_a_callback_that_hangs_is_left_behind() -> None:
         def on_partition_expansion(self, old: int, new: int) -> None:
             release.wait(old + new)
 
-    assert call(callback(Hanging()), "a", 20, 40, seconds=0.05) == "has not returned within 0.05 s"
+    assert call_callback(callback(Hanging()), "a", 20, 40, seconds=0.05) == "did not return within 0.05 s"
     release.set()
 
 
 def test_the_application_s_own_static_partitioner_is_called() -> None:
     heard()
     own = callbacks_of(None, InMemory(documents(ORDERS.replace("tenants:ByTenant", HEARD))))
-    assert call(own, "totals-app", 2, 4) == ""
-    assert call(own, "somebody-else", 2, 4) == ""
+    assert call_callback(own, "totals-app", 2, 4) == ""
+    assert call_callback(own, "somebody-else", 2, 4) == ""
     assert heard() == [(2, 4)]
     absent = callbacks_of(None, InMemory(documents(ORDERS)))
-    assert "No module named 'tenants'" in call(absent, "totals-app", 2, 4)
+    assert "No module named 'tenants'" in call_callback(absent, "totals-app", 2, 4)
 
 
 @pytest.mark.parametrize("name", ["nowhere:Class", "os:path", "os", "tests.agent.live_documents:Nothing"])

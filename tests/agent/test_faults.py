@@ -108,7 +108,7 @@ def test_a_broker_that_hangs_past_request_timeouts(scene: Scene) -> None:
         scene.grow(6)
         scene.broker.pause()
         try:
-            await_true(lambda: agent.of(ClusterUnreadable) and agent.state.unreadable)
+            await_true(lambda: agent.of(ClusterUnreadable) and agent.state.read_problems)
         finally:
             scene.broker.resume()
         await_true(lambda: agent.of(ClusterReadable))
@@ -285,8 +285,8 @@ def test_it_gives_up_once_after_the_timeout_and_goes_on(broker: Broker, unique: 
         assert isinstance(gave_up, GaveUp)
         assert 3_000 <= gave_up.failing_for_ms < 10_000
         rights.take_back(denied)
-        looks = agent.state.looks
-        await_true(lambda: agent.state.looks > looks + 2)
+        looks = agent.state.reads
+        await_true(lambda: agent.state.reads > looks + 2)
         assert scene.cluster.partitions(scene.changelog) == 3
         scene.grow(7)
         scene.await_counts(7)

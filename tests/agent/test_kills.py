@@ -16,8 +16,8 @@ import pytest
 
 from infra.observe import Connection
 from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.history import read_lines
-from spark_jobs.agent.history_records import JournalLine, furthest, that_count
+from spark_jobs.agent.journal import read_lines
+from spark_jobs.agent.journal_lines import JournalLine, latest_entries, valid_lines
 from spark_jobs.agent.state import Stage
 from tests.agent.live_documents import WRITTEN, texts, unique_documents
 from tests.agent.running import await_counts, await_true, make_topics
@@ -120,7 +120,7 @@ def _lines(scene: Scene) -> list[JournalLine]:
 
 
 def _are_over(scene: Scene) -> bool:
-    entries = furthest(_lines(scene)).values()
+    entries = latest_entries(_lines(scene)).values()
     return len(entries) == 2 and all(entry.stage is Stage.NOTIFIED for entry in entries)
 
 
@@ -128,7 +128,7 @@ def _check_history(scene: Scene, orders: int, kills: int) -> None:
     """No growth is lost, none is told twice but where a kill came between the call and its line."""
     finished = [
         entry
-        for line in that_count(_lines(scene))
+        for line in valid_lines(_lines(scene))
         if (entry := line.entry()) is not None and entry.stage is Stage.NOTIFIED
     ]
     for application in ("totals-app", "ranks-app"):

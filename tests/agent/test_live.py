@@ -15,7 +15,7 @@ from infra.observe import Connection
 from infra.observe.client_log import client_log
 from spark_jobs.agent import kafka_cluster
 from spark_jobs.agent import run as run_module
-from spark_jobs.agent.document_files import DocumentFiles
+from spark_jobs.agent.documents import DocumentFiles
 from spark_jobs.agent.events import (
     ApplicationRefused,
     AttemptEnded,

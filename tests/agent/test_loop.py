@@ -51,8 +51,8 @@ class World:
     def expand(self, lacking: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         self.validations += validate_only
         if not validate_only:
-            self.counts |= {item.topic: item.wanted for item in lacking}
-        return tuple(TopicResult(item.topic, item.wanted, Outcome.EXPANDED) for item in lacking)
+            self.counts |= {item.topic: item.required for item in lacking}
+        return tuple(TopicResult(item.topic, item.required, Outcome.EXPANDED) for item in lacking)
 
     def poll(self) -> int | None:
         return self.term
@@ -144,12 +144,12 @@ def test_it_looks_on_after_the_clock_was_set_back(loop: Loop, world: World) -> N
 
 
 def test_it_looks_at_once_when_asked_to(loop: Loop, world: World) -> None:
-    loop.turn()
+    loop.iterate()
     looks = world.looks
-    loop.turn()
+    loop.iterate()
     assert world.looks == looks
-    loop.look_now()
-    loop.turn()
+    loop.read_now()
+    loop.iterate()
     assert world.looks == looks + 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from spark_jobs.agent.document_files import DocumentFiles
+from spark_jobs.agent.documents import DocumentFiles
 from spark_jobs.agent.events import AttemptEnded, Notified
 from spark_jobs.agent.run import AgentSettings
 from spark_jobs.agent.state import Phase

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PURE = (
     *("infra/model", "infra/compiler", "infra/describe", "infra/planner"),
     *("spark_jobs/agent/decide", "spark_jobs/agent/state.py", "spark_jobs/agent/events.py"),
-    *("spark_jobs/agent/history_events.py", "spark_jobs/agent/history_records.py"),
-    *("spark_jobs/agent/instruments_logs.py", "spark_jobs/agent/instruments_status.py"),
+    *("spark_jobs/agent/journal_lines.py", "spark_jobs/agent/instrument_texts.py"),
+    "spark_jobs/agent/expand.py",
     *("spark_jobs/processors.py", "spark_jobs/runtime/engine"),
     *("spark_jobs/runtime/driver/failures.py", "spark_jobs/runtime/driver/layout.py"),
     *("spark_jobs/runtime/driver/states.py", "spark_jobs/runtime/driver/topic_check.py"),

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 from infra.compiler import compile_documents
 from infra.observe import Connection
 from infra.spec import load_documents
-from spark_jobs.agent.document_files import DocumentFiles
+from spark_jobs.agent.documents import DocumentFiles
 from spark_jobs.agent.events import AgentEvent, Expanded
 from spark_jobs.agent.run import Agent, AgentSettings
 from spark_jobs.agent.state import AgentState
@@ -54,14 +54,14 @@ class _Watch:
     expanded_at: list[float] = attrs.field(factory=list)
     requests: int = 0
 
-    def observed(self, state: AgentState) -> None:
+    def record_state(self, state: AgentState) -> None:
         self.state = state
 
-    def told(self, event: AgentEvent) -> None:
+    def record_event(self, event: AgentEvent) -> None:
         if isinstance(event, Expanded):
             self.expanded_at.append(time.monotonic())
 
-    def asked(self, operation: str, seconds: float, *, succeeded: bool) -> None:
+    def record_request(self, operation: str, seconds: float, *, succeeded: bool) -> None:
         del seconds, succeeded
         self.requests += operation == "metadata"
 
@@ -92,8 +92,8 @@ def _expansion(folder: Path, topics: int, servers: str) -> None:
     thread.start()
     try:
         assert until(lambda: watch.state.is_recovered, _PATIENCE_SECONDS)
-        looks = watch.state.looks
-        assert until(lambda: watch.state.looks > looks, _PATIENCE_SECONDS)
+        looks = watch.state.reads
+        assert until(lambda: watch.state.reads > looks, _PATIENCE_SECONDS)
         asked = watch.requests
         admin.create_partitions([NewPartitions(source, 2)])[source].result()
         grown_at = time.monotonic()

@@ -72,4 +72,4 @@ FOLLOWING = AgentState(
     },
     observed_at_ms=8_000,
 )
-UNREADABLE = AgentState(clock_ms=9_000, unreadable=(UNREACHABLE,))
+UNREADABLE = AgentState(clock_ms=9_000, read_problems=(UNREACHABLE,))

@@ -18,12 +18,11 @@ from infra.cli.main import main
 from infra.model.problems import Location
 from infra.model.topology import Application, TopologyDocument
 from infra.report.agents import Client, applications
-from spark_jobs.agent.history_events import expansions, history_json
-from spark_jobs.agent.history_records import JournalLine
+from spark_jobs.agent.documents import SwitchedDocuments
+from spark_jobs.agent.instrument_texts import agent_status
 from spark_jobs.agent.instruments import AgentInstruments
-from spark_jobs.agent.instruments_status import agent_status
+from spark_jobs.agent.journal_lines import JournalLine, expansions, history_json
 from spark_jobs.agent.state import AgentState, ExpansionEntry, Stage
-from spark_jobs.agent.switches import SwitchedDocuments
 from spark_jobs.control import Access, ControlServer, Section, Surface
 from spark_jobs.control.client import full_url
 from tests.control.conftest import Asking
@@ -61,7 +60,7 @@ def agent() -> Iterator[Callable[..., Agent]]:
     def serve(client_id: str, state: AgentState, token: str | None = None, trouble: str = "") -> Agent:
         surface = Surface.of(client_id, host="host-1", headwater="0.1.0")
         instruments = AgentInstruments(surface.registry, client_id, lambda: trouble)
-        instruments.observed(state)
+        instruments.record_state(state)
         instruments._read_at = _NOW if state.observed_at_ms else None
         switched, woken = SwitchedDocuments(_Documents()), list[None]()
         surface = surface.with_section(instruments.section()).with_route(
@@ -178,7 +177,10 @@ def test_autoscaling_is_switched(agent: Callable[..., Agent]) -> None:
         assert each.woken
     done = _run("autoscaling", "off", one.url, "--application", "odrers-app")
     assert done.exit_code == 1
-    assert done.stderr == f"{one.url}: This agent serves no application 'odrers-app'; there is orders-app.\n"
+    assert (
+        done.stderr
+        == f"{one.url}: This agent has no application 'odrers-app'. Its applications: orders-app.\n"
+    )
 
 
 def test_autoscaling_is_switched_with_the_token(agent: Callable[..., Agent]) -> None:

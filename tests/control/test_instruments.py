@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from spark_jobs.agent import events
 from spark_jobs.agent.events import AgentEvent
+from spark_jobs.agent.instrument_texts import _MESSAGES, log_line
 from spark_jobs.agent.instruments import AgentInstruments
-from spark_jobs.agent.instruments_logs import _WORDS, log_line
 from spark_jobs.agent.state import AgentState, ApplicationState, Outcome, TopicResult
 from spark_jobs.control import Health, Surface
 from tests.control.states import EXPANDING, FOLLOWING, LEADING, OVER_PARTITIONED, UNREACHABLE, UNREADABLE
@@ -26,7 +26,7 @@ _FAILED = TopicResult("b", 6, Outcome.FAILED, "POLICY_VIOLATION", "no more than 
 def _instruments(state: AgentState) -> tuple[AgentInstruments, CollectorRegistry]:
     registry = CollectorRegistry()
     instruments = AgentInstruments(registry, "agent-1")
-    instruments.observed(state)
+    instruments.record_state(state)
     return instruments, registry
 
 
@@ -63,11 +63,11 @@ def test_what_is_for_the_flag_is_there_only_when_it_is_on() -> None:
 
 def test_attempts_and_requests_are_counted() -> None:
     instruments, registry = _instruments(LEADING)
-    instruments.told(events.AttemptEnded("orders-app", 4, (_EXPANDED, _EXPANDED, _FAILED)))
-    instruments.told(events.AttemptFailed("orders-app", 4, ("b: no",), 1_000, 500))
-    instruments.told(events.Expanded("orders-app", 4, 700))
-    instruments.asked("metadata", 0.02, succeeded=True)
-    instruments.asked("expand", 4.0, succeeded=False)
+    instruments.record_event(events.AttemptEnded("orders-app", 4, (_EXPANDED, _EXPANDED, _FAILED)))
+    instruments.record_event(events.AttemptFailed("orders-app", 4, ("b: no",), 1_000, 500))
+    instruments.record_event(events.Expanded("orders-app", 4, 700))
+    instruments.record_request("metadata", 0.02, succeeded=True)
+    instruments.record_request("expand", 4.0, succeeded=False)
     value = registry.get_sample_value
     orders = {"application_id": "orders-app"}
     assert value("headwater_agent_expanded_topics_total", orders) == 2
@@ -96,8 +96,10 @@ def test_phases_and_leadership_can_be_alerted_on() -> None:
 @pytest.mark.parametrize("state", [AgentState(), LEADING, FOLLOWING, UNREADABLE], ids=["new", "a", "b", "c"])
 def test_the_status_is_as_its_schema_says(state: AgentState) -> None:
     surface = Surface.of("agent-1", host="host-1", headwater="0.1.0")
-    instruments = AgentInstruments(surface.registry, "agent-1", trouble=lambda: "GROUP_AUTHORIZATION_FAILED")
-    instruments.observed(state)
+    instruments = AgentInstruments(
+        surface.registry, "agent-1", election_error=lambda: "GROUP_AUTHORIZATION_FAILED"
+    )
+    instruments.record_state(state)
     status = json.loads(json.dumps(surface.with_section(instruments.section()).status()))
     Draft202012Validator.check_schema(_SCHEMA)
     Draft202012Validator(_SCHEMA).validate(status)
@@ -128,7 +130,7 @@ def test_an_agent_is_ready_when_it_has_read_the_cluster() -> None:
         return _instruments(state)[0].section().ready()
 
     assert ready(LEADING) == ready(FOLLOWING) == Health()
-    assert ready(AgentState()) == Health(ok=False, reason="The cluster was not read yet.")
+    assert ready(AgentState()) == Health(ok=False, reason="The cluster has not been read yet.")
     assert ready(UNREADABLE) == Health(ok=False, reason=UNREACHABLE.summary)
 
 
@@ -136,12 +138,12 @@ def test_an_agent_whose_loop_hangs_is_not_live(monkeypatch: pytest.MonkeyPatch) 
     instruments, _ = _instruments(LEADING)
     live = instruments.section().live
     assert live().ok
-    monkeypatch.setattr("spark_jobs.agent.instruments._LONGEST_TURN_SECONDS", -1.0)
-    assert live().reason.startswith("The loop has not turned for ")
+    monkeypatch.setattr("spark_jobs.agent.instruments._LONGEST_ITERATION_SECONDS", -1.0)
+    assert live().reason.startswith("The loop has not iterated for ")
 
 
 def test_every_event_has_its_words() -> None:
-    assert set(_WORDS) == set(get_args(AgentEvent))
+    assert set(_MESSAGES) == set(get_args(AgentEvent))
 
 
 def test_lines_tell_topics_and_reasons() -> None:
@@ -153,7 +155,7 @@ def test_lines_tell_topics_and_reasons() -> None:
     line = log_line(events.ExpansionStarted("orders-app", 4, EXPANDING.shortfalls))
     assert line.fields["shortfalls"][0] == "orders-app-counts-changelog: 3 of 6"
     line = log_line(events.ApplicationStopped("payments-app", (OVER_PARTITIONED,)))
-    assert (line.level, line.words) == ("error", "INCOMPLETE_SOURCE_TOPIC_METADATA: autoscaling is off")
+    assert (line.level, line.message) == ("error", "INCOMPLETE_SOURCE_TOPIC_METADATA: autoscaling is off")
     [told] = line.fields["problems"]
     assert told.startswith("OverPartitionedInternalTopic [payments-app-totals-changelog]: ")
     assert told.endswith(f"{OVER_PARTITIONED.summary} {OVER_PARTITIONED.fix}")

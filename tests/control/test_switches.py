@@ -8,8 +8,8 @@ import pytest
 
 from infra.model.problems import Location
 from infra.model.topology import Application, TopologyDocument
+from spark_jobs.agent.documents import ENABLED, SwitchedDocuments
 from spark_jobs.agent.events import AgentEvent, DocumentsChanged
-from spark_jobs.agent.switches import ENABLED, SwitchedDocuments
 from spark_jobs.control import Refused
 
 
@@ -69,7 +69,7 @@ def test_the_route_switches_and_wakes_the_loop() -> None:
     assert route.handle({"enabled": True, "application": "a"}) == {"applications": {"a": True}}
     assert route.handle({"enabled": False}) == {"applications": {"a": False, "b": False}}
     assert len(woken) == 2
-    with pytest.raises(Refused, match="serves no application 'c'; there is a, b") as caught:
+    with pytest.raises(Refused, match=r"has no application 'c'\. Its applications: a, b") as caught:
         route.handle({"enabled": True, "application": "c"})
     assert caught.value.status is HTTPStatus.NOT_FOUND
     for wrong in (

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from infra.observe import Connection
-from spark_jobs.agent.coordination import Coordination
+from spark_jobs.agent.run import Coordination
 
 SESSION_MS = 6_000  # the least that brokers take unless told otherwise
 _LONGEST_POLL_SECONDS = 1.0  # polls take microseconds, but a busy machine may have other work meanwhile
@@ -43,7 +43,7 @@ class Group:
                     return confirmed[0]
             time.sleep(0.05)
         raise AssertionError(
-            f"nobody leads after {seconds} s: {[member.leadership.trouble for member in members]}"
+            f"nobody leads after {seconds} s: {[member.leadership.error for member in members]}"
         )
 
     @property

@@ -10,8 +10,8 @@ import sys
 import time
 
 from infra.observe import Connection
-from spark_jobs.agent.coordination import Coordination
 from spark_jobs.agent.ports import NoLongerLeaderError
+from spark_jobs.agent.run import Coordination
 from spark_jobs.agent.state import ExpansionEntry, Stage
 from spark_jobs.control.logs import configure_log
 

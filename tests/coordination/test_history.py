@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from infra.cli.main import main
 from infra.model.problems import ProblemsError
 from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.history import read_lines
-from spark_jobs.agent.history_records import JournalLine, decode, encode, furthest, key_of, that_count
+from spark_jobs.agent.journal import read_lines
+from spark_jobs.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
 from spark_jobs.agent.state import ExpansionEntry, Stage
 from tests.coordination.conftest import Group
 from tests.coordination.subject import entry
@@ -78,7 +78,7 @@ def test_fields_and_stages_of_later_versions_do_not_disturb() -> None:
     assert unknown is not None
     assert unknown.stage == "approved"
     assert unknown.entry() is None
-    assert furthest([later, unknown]) == {"orders-app": entry("agent-1", Stage.STARTED)}
+    assert latest_entries([later, unknown]) == {"orders-app": entry("agent-1", Stage.STARTED)}
 
 
 @pytest.mark.parametrize("value", [None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'])
@@ -89,13 +89,13 @@ def test_records_that_are_no_lines_are_left_out(value: bytes | None) -> None:
 def test_what_a_deposed_leader_wrote_too_late_does_not_count() -> None:
     begun, late, new = _line(5, Stage.STARTED), _line(5, Stage.EXPANDED), _line(6, Stage.CANCELLED)
     beginning = attrs.evolve(begun, term=6, application="", number=0, stage="")
-    assert list(that_count([begun, beginning, late, new])) == [begun, new]
-    assert list(that_count([begun, late, beginning, new])) == [begun, late, new]
+    assert list(valid_lines([begun, beginning, late, new])) == [begun, new]
+    assert list(valid_lines([begun, late, beginning, new])) == [begun, late, new]
 
 
 def test_a_line_that_was_written_twice_counts_once() -> None:
     line = _line(5, Stage.STARTED)
-    assert list(that_count([line, line])) == [line]
+    assert list(valid_lines([line, line])) == [line]
     assert key_of(line, "a") != key_of(line, "b")
 
 
@@ -109,7 +109,7 @@ def test_the_furthest_stage_of_the_last_expansion_is_what_a_new_leader_goes_on_f
             (1, Stage.STARTED),
         ]
     ]
-    assert furthest(lines)["orders-app"] == entry("a", Stage.EXPANDED, 2)
+    assert latest_entries(lines)["orders-app"] == entry("a", Stage.EXPANDED, 2)
 
 
 @pytest.mark.broker
@@ -125,7 +125,7 @@ def test_a_journal_is_read_whole_and_in_order(kafka: LocalBroker, group: MakeGro
         agent.journal.append(each, term)
     _foreign(agents, kafka.bootstrap_servers)
     topic = coordination_topic(agents.name)
-    lines = list(that_count(read_lines(agents.connection, topic, "reader")))
+    lines = list(valid_lines(read_lines(agents.connection, topic, "reader")))
     assert [line.entry() for line in lines] == written
     assert {line.term for line in lines} == {term}
     assert agent.journal.latest(term) == {"orders-app": written[-1]}
@@ -154,7 +154,7 @@ def test_a_broker_that_hangs_is_told_in_time(own_broker: Callable[[], Broker], g
         broker.pause()
         begin = time.monotonic()
         appending = threads.submit(agent.journal.append, entry("agent", Stage.EXPANDED), term)
-        with pytest.raises(ProblemsError, match="gave no answer when asked to write to the journal"):
+        with pytest.raises(ProblemsError, match="did not answer the request to write to the journal"):
             appending.result(30)
         assert time.monotonic() - begin < 25
         broker.resume()

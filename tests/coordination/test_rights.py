@@ -71,12 +71,10 @@ def test_what_lacks_is_told_and_mended_without_a_restart(guarded: Broker, agents
     on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
     _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
     agent = agents.join("agent")
-    assert until(
-        lambda: agents.terms([agent]) and "GROUP_AUTHORIZATION_FAILED" in agent.leadership.trouble, 30
-    )
+    assert until(lambda: agents.terms([agent]) and "GROUP_AUTHORIZATION_FAILED" in agent.leadership.error, 30)
     _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
     agents.leader([agent])
-    assert agent.leadership.trouble == ""
+    assert agent.leadership.error == ""
 
 
 def _admin(broker: Broker) -> AdminClient:

@@ -35,8 +35,8 @@ def exported() -> frozenset[str]:
     surface = Surface.of("agent-1", host="host-1")
     instruments = AgentInstruments(surface.registry, "agent-1")
     LagWatch(Connection(bootstrap_servers=("localhost:9092",)), surface.registry, "agent-1", dict)
-    instruments.observed(LEADING)
-    instruments.told(events.AttemptEnded("orders-app", 4, (TopicResult("a", 6, Outcome.EXPANDED),)))
+    instruments.record_state(LEADING)
+    instruments.record_event(events.AttemptEnded("orders-app", 4, (TopicResult("a", 6, Outcome.EXPANDED),)))
     return _series(surface)
 
 

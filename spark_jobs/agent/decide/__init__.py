@@ -1,7 +1,7 @@
-"""PURE. What follows from an observation: the next state, what is to be told, and one thing to do.
+"""What follows from an observation: the next state, the events to report, and one action.
 
-`decide` is the whole of it. Clock, chance, journal and cluster come in as values; the loop does the `Action`
-and comes back with its result as the next observation, until there is nothing to do before `wake_ms`.
+`decide` is a pure function. Clock, random numbers, journal and cluster are passed in as values. The loop
+executes the `Action` and passes its result as the next observation, until nothing is due before `wake_ms`.
 """
 
 from spark_jobs.agent.decide.actions import Action, Expand, Notify, Observe, Record, Recover
@@ -9,13 +9,13 @@ from spark_jobs.agent.decide.clock import Moment
 from spark_jobs.agent.decide.decision import Decision, decide
 from spark_jobs.agent.decide.observations import (
     Attempted,
-    Called,
+    CallbackCalled,
     Deposed,
-    Led,
     Metadata,
     NotWritten,
     Observation,
     Recovered,
+    TermObserved,
     Tick,
     Unconfirmed,
     Unreadable,
@@ -27,11 +27,10 @@ __all__ = [
     "Action",
     "AgentPolicy",
     "Attempted",
-    "Called",
+    "CallbackCalled",
     "Decision",
     "Deposed",
     "Expand",
-    "Led",
     "Metadata",
     "Moment",
     "NotWritten",
@@ -41,6 +40,7 @@ __all__ = [
     "Record",
     "Recover",
     "Recovered",
+    "TermObserved",
     "Tick",
     "Unconfirmed",
     "Unreadable",

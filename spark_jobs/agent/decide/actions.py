@@ -1,4 +1,4 @@
-"""What the loop may be asked to do, one thing at a time."""
+"""The actions that the loop executes, one at a time; each docstring names the observations that follow."""
 
 import attrs
 
@@ -7,7 +7,7 @@ from spark_jobs.agent.state import ExpansionEntry, Shortfall
 
 @attrs.frozen
 class Observe:
-    """Read the metadata: `Metadata` or `Unreadable`."""
+    """Read the metadata of the cluster: `Metadata` or `Unreadable`."""
 
 
 @attrs.frozen
@@ -17,21 +17,21 @@ class Recover:
 
 @attrs.frozen
 class Record:
-    """Append to the journal, in this order: `Written`, `NotWritten` or `Deposed`."""
+    """Append the entries to the journal, in this order: `Written`, `NotWritten` or `Deposed`."""
 
     entries: tuple[ExpansionEntry, ...]
 
 
 @attrs.frozen
 class Expand:
-    """Expand wave after wave, validated first: `Attempted`."""
+    """Validate the new counts, then expand wave after wave: `Attempted`."""
 
     waves: tuple[tuple[Shortfall, ...], ...]
 
 
 @attrs.frozen
 class Notify:
-    """Call the callback: `Called` or `Unconfirmed`."""
+    """Call the callback with the old and the new partition count: `CallbackCalled` or `Unconfirmed`."""
 
     application: str
     old: int

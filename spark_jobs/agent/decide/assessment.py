@@ -24,13 +24,13 @@ _REFUSALS = (missing_source, over_partitioned, unsafe_expansion)
 
 @attrs.frozen(kw_only=True)
 class Assessment:
-    """`counts` are those of its existing internal and managed sink topics, `wanted` what they ought to be."""
+    """`counts` are those of its existing internal and managed sink topics, `required` what they should be."""
 
     id: str
     is_enabled: bool
     timeout_ms: int
     counts: TopicCounts
-    wanted: TopicCounts
+    required: TopicCounts
     sources: TopicCounts
     reads: frozenset[str]
     sinks: frozenset[str]
@@ -71,7 +71,7 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
             for topic in application.topics
             if topic.live_partitions is not None
         },
-        wanted={topic.name: topic.partitions for topic in application.topics},
+        required={topic.name: topic.partitions for topic in application.topics},
         sources={name: live[name] for name in compiled.external_sources if name in live},
         reads=frozenset(compiled.external_sources),
         sinks=frozenset(sink.topic for sink in compiled.sinks),
@@ -155,4 +155,4 @@ def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str])
 def _stays_short(assessment: Assessment, topic: str, *, is_acting: bool) -> bool:
     """A missing topic is never created, one that lacks partitions gets them from an owner that acts."""
     partitions = assessment.counts.get(topic, 0)
-    return partitions < assessment.wanted.get(topic, 0) and not (is_acting and partitions)
+    return partitions < assessment.required.get(topic, 0) and not (is_acting and partitions)

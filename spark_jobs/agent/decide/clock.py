@@ -1,4 +1,4 @@
-"""The agent's own clock: never backwards, whatever the machine's clock does."""
+"""The clock of the agent, which never runs backwards."""
 
 import attrs
 
@@ -7,7 +7,7 @@ from spark_jobs.agent.state import AgentState
 
 @attrs.frozen
 class Moment:
-    """When something is decided, and the chance that goes with it: `jitter` is from 0 (included) to 1."""
+    """The time of a decision in milliseconds, and a random number from 0 (included) to 1."""
 
     monotonic_ms: int
     wall_ms: int = 0
@@ -15,7 +15,7 @@ class Moment:
 
 
 def advance(state: AgentState, now: Moment) -> AgentState:
-    """Return the state with its clock set forward; a step back of the monotonic clock costs no time."""
+    """Return the state with its clock advanced; a backward step of the monotonic clock counts as no time."""
     last = now.monotonic_ms if state.monotonic_ms is None else state.monotonic_ms
     step = max(0, now.monotonic_ms - last)
     return attrs.evolve(state, clock_ms=state.clock_ms + step, monotonic_ms=now.monotonic_ms)

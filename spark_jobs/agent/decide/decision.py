@@ -1,29 +1,29 @@
-"""The decision: an observation is taken in, applications are assessed anew, the next action follows."""
+"""Make a decision: apply an observation, assess the applications, choose the next action."""
 
 from collections.abc import Mapping
 
 import attrs
 
-from spark_jobs.agent.decide import expansions, sightings
+from spark_jobs.agent.decide import expansions, observed_counts
 from spark_jobs.agent.decide.actions import Action
+from spark_jobs.agent.decide.apply_observation import apply_observation
 from spark_jobs.agent.decide.assessment import Assessment, assess, held_back
 from spark_jobs.agent.decide.clock import Moment, advance
 from spark_jobs.agent.decide.expansions import Context
 from spark_jobs.agent.decide.next_step import next_step
 from spark_jobs.agent.decide.observations import Observation
+from spark_jobs.agent.decide.pending import PendingDecision
+from spark_jobs.agent.decide.phases import has_given_up, update_application
 from spark_jobs.agent.decide.policy import AgentPolicy
-from spark_jobs.agent.decide.standing import has_given_up, stand
-from spark_jobs.agent.decide.taking_in import take_in
-from spark_jobs.agent.decide.turn import Turn
 from spark_jobs.agent.events import AgentEvent
 from spark_jobs.agent.state import AgentState, ApplicationState, Phase
 
 
 @attrs.frozen
 class Decision:
-    """The next state, what is to be told, and what to do: `action` now, or nothing before `wake_ms`.
+    """The next state, the events to report, and the `action` to execute now; None: nothing before `wake_ms`.
 
-    `wake_ms` is a time to wait in milliseconds, counted from the decision.
+    `wake_ms` is a duration in milliseconds from the decision.
     """
 
     state: AgentState
@@ -33,75 +33,77 @@ class Decision:
 
 
 def decide(observation: Observation, state: AgentState, now: Moment, policy: AgentPolicy) -> Decision:
-    """Return what follows from `observation`. Deterministic; raises for no observation."""
+    """Return the decision that follows from `observation`. Deterministic; never raises."""
     state = advance(state, now)
     context = Context(state.clock_ms, now.wall_ms, now.jitter, policy)
-    turn = take_in(observation, Turn(state, context))
-    turn = _assessed(turn)
-    action, wake_ms = next_step(turn.state, policy)
-    return Decision(turn.state, turn.events, action, wake_ms)
+    pending = apply_observation(observation, PendingDecision(state, context))
+    pending = _assessed(pending)
+    action, wake_ms = next_step(pending.state, policy)
+    return Decision(pending.state, pending.events, action, wake_ms)
 
 
-def _assessed(turn: Turn) -> Turn:
-    """Hold every application against the counts that are believed by now."""
-    state = turn.state
+def _assessed(pending: PendingDecision) -> PendingDecision:
+    """Compare every application with the observed counts."""
+    state = pending.state
     if state.observed_at_ms is None:
-        return turn
-    live = sightings.counts(state.sightings)
+        return pending
+    live = observed_counts.counts(state.observed_counts)
     known = {
         compiled.application.id: state.applications.get(
             compiled.application.id, ApplicationState(id=compiled.application.id)
         )
-        for compiled in state.wanted.applications
+        for compiled in state.requirements.applications
     }
-    seen = {
+    assessments = {
         compiled.application.id: assess(compiled, live, known[compiled.application.id].settled)
-        for compiled in state.wanted.applications
+        for compiled in state.requirements.applications
     }
-    context = attrs.evolve(turn.context, observed_at_ms=state.observed_at_ms)
+    context = attrs.evolve(pending.context, observed_at_ms=state.observed_at_ms)
     leads = state.is_leader and state.is_recovered
     acting = [
-        id_ for id_, one in seen.items() if one.is_expandable and not has_given_up(known[id_], one.shortfalls)
+        id_
+        for id_, one in assessments.items()
+        if one.is_expandable and not has_given_up(known[id_], one.shortfalls)
     ]
-    held = held_back(seen, acting)
+    held = held_back(assessments, acting)
     changes = [
-        stand(
+        update_application(
             known[id_],
             one,
             context,
             leads=leads,
             is_held=id_ in held,
-            is_confirmed=all(state.sightings[name].lower_since_ms is None for name in one.counts),
+            is_confirmed=all(state.observed_counts[name].lower_since_ms is None for name in one.counts),
         )
-        for id_, one in seen.items()
+        for id_, one in assessments.items()
     ]
-    return _without_others(_expired(turn.change(*changes), seen), seen)
+    return _without_others(_expired(pending.with_changes(*changes), assessments), assessments)
 
 
-def _expired(turn: Turn, seen: Mapping[str, Assessment]) -> Turn:
+def _expired(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
     """Give up where nothing has succeeded for `partition.autoscaling.timeout.ms`."""
     late = [
-        expansions.gave_up(app, app.expansion, seen[app.id], turn.context)
-        for app in turn.state.applications.values()
+        expansions.gave_up(app, app.expansion, assessments[app.id], pending.context)
+        for app in pending.state.applications.values()
         if app.phase is Phase.EXPANDING and app.expansion is not None
         if app.expansion.failing_since_ms is not None
-        if turn.context.clock_ms - app.expansion.failing_since_ms >= app.timeout_ms
+        if pending.context.clock_ms - app.expansion.failing_since_ms >= app.timeout_ms
     ]
-    turn = turn.change(*late)
-    return turn.to(attrs.evolve(turn.state, failures=turn.state.failures + len(late)))
+    pending = pending.with_changes(*late)
+    return pending.with_state(attrs.evolve(pending.state, failures=pending.state.failures + len(late)))
 
 
-def _without_others(turn: Turn, seen: Mapping[str, Assessment]) -> Turn:
-    """Forget applications that have no document any more."""
-    gone = [app for app in turn.state.applications.values() if app.id not in seen]
-    if not gone:
-        return turn
-    turn = turn.change(
+def _without_others(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
+    """Remove applications whose documents were removed."""
+    removed = [app for app in pending.state.applications.values() if app.id not in assessments]
+    if not removed:
+        return pending
+    pending = pending.with_changes(
         *(
-            expansions.cancelled(app, app.expansion, None, turn.context, "its document is gone")
-            for app in gone
+            expansions.cancelled(app, app.expansion, None, pending.context, "its document was removed")
+            for app in removed
             if app.expansion is not None
         )
     )
-    left = {id_: app for id_, app in turn.state.applications.items() if id_ in seen}
-    return turn.to(attrs.evolve(turn.state, applications=left))
+    left = {id_: app for id_, app in pending.state.applications.items() if id_ in assessments}
+    return pending.with_state(attrs.evolve(pending.state, applications=left))

@@ -1,4 +1,4 @@
-"""What the loop comes back with."""
+"""What the loop observed: results of actions, time, and leadership."""
 
 from collections.abc import Mapping
 
@@ -11,14 +11,14 @@ from spark_jobs.agent.state import ExpansionEntry, TopicCounts, TopicResult
 
 @attrs.frozen
 class Tick:
-    """Time has passed, or somebody asked for a look (`look_now`)."""
+    """Time has passed; `read_now`: a user or a changed document requires a read of the cluster."""
 
-    look_now: bool = False
+    read_now: bool = False
 
 
 @attrs.frozen
 class Metadata:
-    """`counts` of all topics of the cluster, and the documents as they are now."""
+    """The partition counts of all topics of the cluster, and the current documents."""
 
     counts: TopicCounts
     documents: tuple[TopologyDocument, ...]
@@ -32,34 +32,34 @@ class Unreadable:
 
 
 @attrs.frozen
-class Led:
-    """This agent leads in `term`; None: it does not."""
+class TermObserved:
+    """This agent leads in `term`; None: it does not lead."""
 
     term: int | None
 
 
 @attrs.frozen
 class Deposed:
-    """The journal knows a newer term."""
+    """The journal contains a newer term."""
 
 
 @attrs.frozen
 class Unconfirmed:
-    """The cluster did not confirm the leadership, so that the callback was not called."""
+    """The cluster did not confirm the leadership, so the callback was not called."""
 
     application: str
 
 
 @attrs.frozen
 class Recovered:
-    """The journal: application id → its last entry."""
+    """The journal was read: application id → its last entry."""
 
     entries: Mapping[str, ExpansionEntry]
 
 
 @attrs.frozen
 class Written:
-    """The entries that were asked for stand in the journal."""
+    """The entries are in the journal."""
 
     entries: tuple[ExpansionEntry, ...]
 
@@ -73,14 +73,14 @@ class NotWritten:
 
 @attrs.frozen
 class Attempted:
-    """The result for each topic that was to be expanded."""
+    """The result for each topic of an `Expand`."""
 
     results: tuple[TopicResult, ...]
 
 
 @attrs.frozen
-class Called:
-    """The callback was called; `error` is what it raised, if it did."""
+class CallbackCalled:
+    """The callback was called; `error` is the text of its exception, empty if it raised none."""
 
     application: str
     error: str = ""
@@ -90,12 +90,12 @@ Observation = (
     Tick
     | Metadata
     | Unreadable
-    | Led
+    | TermObserved
     | Deposed
     | Unconfirmed
     | Recovered
     | Written
     | NotWritten
     | Attempted
-    | Called
+    | CallbackCalled
 )

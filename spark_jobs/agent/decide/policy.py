@@ -1,4 +1,4 @@
-"""What the operator settled: how often to look, how long to wait. Durations are milliseconds."""
+"""The settings of an agent that decisions depend on. Durations are milliseconds."""
 
 from collections.abc import Iterable
 
@@ -10,21 +10,21 @@ from infra.model.compiled import CompiledApplication
 
 @attrs.frozen(kw_only=True)
 class AgentPolicy:
-    """`client_id` stands in the journal for who did it."""
+    """`client_id` is written to the journal."""
 
     client_id: str
     poll_ms: int | None = None
-    """How often the cluster is looked at; None: the least `metadata.max.age.ms` of the applications."""
+    """Time from one read of the cluster to the next; None: the least `metadata.max.age.ms`."""
     settle_ms: int = 10_000
-    """From the last success to the final follow-up (KIP-878: 10 seconds)."""
+    """Time from the last success to the final follow-up (KIP-878: 10 seconds)."""
     lag_ms: int = 10_000
-    """How long a lower count must be seen before it is believed: metadata spreads in seconds."""
+    """How long a lower count must be observed before it is used: brokers share metadata within seconds."""
     backoff_ms: int = 500
-    """Before the first follow-up after a failure; doubled each time, up to `backoff_max_ms`."""
+    """Pause before the first follow-up after a failure; doubled each time, up to `backoff_max_ms`."""
     backoff_max_ms: int = 30_000
 
     def interval_ms(self, applications: Iterable[CompiledApplication]) -> int:
-        """Return how long after one look the next one is due, if nothing else asks for it."""
+        """Return the time from one read of the cluster to the next, if nothing requires an earlier one."""
         if self.poll_ms is not None:
             return self.poll_ms
         configs = (StreamsConfig.of(compiled.application) for compiled in applications)

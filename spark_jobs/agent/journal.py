@@ -1,8 +1,8 @@
-"""The journal: who expanded what, when and why, in the partition that the leader is assigned.
+"""The journal of expansions, in the partition that the leader is assigned.
 
-Durable as the topic is: `acks=all`. Nothing is ever taken away, because no two records have the same key and
-the clean-up policy is compaction. Written twice (an answer was lost, a leader crashed and began again) a line
-still counts once, and lines that a deposed leader wrote too late do not count (`history_records.that_count`).
+Writes are durable (`acks=all`). No record is ever removed: the topic is compacted, and no two records have
+the same key. A line that was written twice (after a lost answer, or a crash) counts once, and lines that a
+deposed leader wrote too late do not count (`journal_lines.valid_lines`).
 """
 
 import socket
@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
 from spark_jobs.agent.coordination_topic import PARTITION, client_settings
-from spark_jobs.agent.history_records import JournalLine, decode, encode, furthest, key_of
-from spark_jobs.agent.leadership import Standing
+from spark_jobs.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries
+from spark_jobs.agent.leadership import LeadershipStatus
 from spark_jobs.agent.ports import NoLongerLeaderError
 from spark_jobs.agent.state import ExpansionEntry
 
@@ -26,25 +26,29 @@ _LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' l
 
 
 class KafkaJournal:
-    """The journal of the agents that share `topic` (`ports.Journal`); used by one thread.
+    """The journal of the agents of one coordination topic (`ports.Journal`); used by one thread.
 
-    `standing` asks the cluster whether a term still holds (`KafkaLeadership.standing`).
+    `leadership_status` asks the cluster whether this agent still leads in a term (`KafkaLeadership.status`).
     """
 
     def __init__(
-        self, connection: Connection, topic: str, client_id: str, standing: Callable[[int], Standing]
+        self,
+        connection: Connection,
+        topic: str,
+        client_id: str,
+        leadership_status: Callable[[int], LeadershipStatus],
     ) -> None:
         self._connection = connection
         self._topic = topic
         self._client_id = client_id
-        self._standing = standing
+        self._leadership_status = leadership_status
         self._host = socket.gethostname()
         self._producer: Producer | None = None
 
     def append(self, entry: ExpansionEntry, term: int) -> None:
         """See `ports.Journal.append`.
 
-        The term is confirmed after the brokers have the line: no newer one began before it in the log then.
+        Confirms the term after the brokers have the line: then no newer term began before it in the log.
         """
         self._write(JournalLine.of(entry, term, self._host))
         self._confirm(term)
@@ -52,43 +56,42 @@ class KafkaJournal:
     def latest(self, term: int) -> Mapping[str, ExpansionEntry]:
         """See `ports.Journal.latest`.
 
-        The line that begins the term closes the journal to every earlier term; what stands before it is all
-        there ever will be.
+        The line that begins the term ends every earlier term: no valid line of them can follow.
         """
         beginning = JournalLine(
             term=term, client_id=self._client_id, host=self._host, wall_ms=time.time_ns() // 1_000_000
         )
         end = self._write(beginning) + 1
         self._confirm(term)
-        return furthest(read_lines(self._connection, self._topic, self._client_id, end))
+        return latest_entries(read_lines(self._connection, self._topic, self._client_id, end))
 
     def close(self) -> None:
-        self._producer = None  # every line was waited for
+        self._producer = None  # no line is in flight: each write waited for its acknowledgment
 
     def _confirm(self, term: int) -> None:
-        match self._standing(term):
-            case Standing.DEPOSED:
+        match self._leadership_status(term):
+            case LeadershipStatus.DEPOSED:
                 raise NoLongerLeaderError(f"term {term} is over")
-            case Standing.UNKNOWN:
+            case LeadershipStatus.UNKNOWN:
                 raise ProblemsError([_no_answer(self._topic, "confirm the leadership for")])
 
     def _write(self, line: JournalLine) -> int:
-        """Return the offset of the line when all in-sync replicas have it; raises `ProblemsError`."""
-        told: list[tuple[KafkaError | None, Message]] = []
+        """Return the offset of the line once all in-sync replicas have it; raises `ProblemsError`."""
+        delivered: list[tuple[KafkaError | None, Message]] = []
         producer = self._connected()
         producer.produce(
             self._topic,
             partition=PARTITION,
             key=key_of(line, uuid4().hex),
             value=encode(line),
-            on_delivery=lambda error, message: told.append((error, message)),
+            on_delivery=lambda error, message: delivered.append((error, message)),
         )
         producer.flush(_WRITE_SECONDS + 1)
-        if not told or told[0][0] is not None:
+        if not delivered or delivered[0][0] is not None:
             self._producer = None
-            reason = told[0][0].str() if told and told[0][0] else ""
+            reason = delivered[0][0].str() if delivered and delivered[0][0] else ""
             raise ProblemsError([_no_answer(self._topic, "write to", reason)])
-        offset: int = told[0][1].offset()  # type: ignore[assignment]  # known once it is delivered
+        offset: int = delivered[0][1].offset()  # type: ignore[assignment]  # known once it is delivered
         return offset
 
     def _connected(self) -> Producer:
@@ -99,7 +102,7 @@ class KafkaJournal:
                     "acks": "all",
                     "delivery.timeout.ms": int(_WRITE_SECONDS * 1_000),
                     "linger.ms": 0,
-                    # A line tried again may stand there twice, but never after a later one.
+                    # A retried line may be in the log twice, but never after a later line.
                     "max.in.flight.requests.per.connection": 1,
                     "compression.type": "gzip",
                     "message.max.bytes": _LARGEST_LINE,
@@ -111,14 +114,15 @@ class KafkaJournal:
 def read_lines(
     connection: Connection, topic: str, client_id: str, end: int | None = None
 ) -> Iterator[JournalLine]:
-    """Yield all lines in the order of the log, up to the offset `end` (default: the present end).
+    """Yield all lines in the order of the log, up to the offset `end` (default: the current end).
 
-    Records that are no lines are left out. Raises `ProblemsError` when the brokers do not answer in time.
+    Skips records of other formats. Raises `ProblemsError` if the topic does not exist or the brokers do not
+    answer in time.
     """
     consumer = Consumer(
         {
             **client_settings(connection, client_id),
-            "group.id": topic,  # never joined: the partition is assigned by hand
+            "group.id": topic,  # the consumer never joins: the partition is assigned manually
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
@@ -160,12 +164,12 @@ def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalL
 def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
-        summary=f"The Kafka brokers gave no answer when asked to {what} the journal of expansions.",
+        summary=f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
         topic=topic,
         expected="an answer",
         found=reason or "none in time",
-        why="Nothing is expanded that could not be recorded.",
-        fix="The agent tries again by itself. If it stays, check the brokers and the ACLs: the agent needs "
+        why="The agent expands nothing that it cannot record.",
+        fix="The agent retries. If the problem persists, check the brokers and the ACLs: the agent needs "
         "Read, Write and Describe on this topic, and Read on the consumer group of the same name.",
     )
 
@@ -173,10 +177,10 @@ def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
 def _no_journal(topic: str) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
-        summary="There is no journal of expansions of this name.",
+        summary="No journal of expansions found.",
         topic=topic,
-        expected="the topic that the agents of a group make when they first run",
-        found="no such topic, or none that this user may read",
-        why="There is nothing to tell of.",
-        fix="Name the group as the agents were told to, and a user that may read its topic.",
+        expected="the topic that the agents of a group create when they first run",
+        found="no such topic, or no permission to describe it",
+        why="There is no history to show.",
+        fix="Use the same --group as the agents, and a user with permission to read the topic.",
     )

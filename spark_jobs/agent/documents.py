@@ -1,33 +1,68 @@
-"""`partition.autoscaling.enabled`, switched while the agent runs.
-
-A switch says what the document then says: all else follows from documents that changed. It holds until the
-document's own setting changes, or the process ends (as the number of stream threads does in KIP-663).
-"""
+"""The topology documents of an agent: files that are read again when they change, and switched settings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import attrs
 
+from infra.model.problems import ProblemsError, errors
 from infra.model.topology import TopologyDocument
-from spark_jobs.agent.events import AgentEvent
+from infra.spec import Documents as LoadedDocuments
+from infra.spec import load_documents
+from infra.spec.files import find
+from spark_jobs.agent.events import AgentEvent, DocumentsChanged, DocumentsRefused
 from spark_jobs.agent.ports import Documents
 from spark_jobs.control import Refused, Route
 
 ENABLED = "partition.autoscaling.enabled"
+Stamps = Mapping[Path, tuple[int, int, int]]
+"""File → inode, size in bytes, time of modification in nanoseconds."""
+
+
+class DocumentFiles:
+    """Documents in files, folders and patterns (`ports.Documents`)."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Read the documents; raises `ProblemsError` if one has errors."""
+        self._paths = tuple(paths)
+        self._stamps = _stamps(self._paths)
+        loaded = load_documents(self._paths)
+        if errors(loaded.problems):
+            raise ProblemsError(loaded.problems)
+        self.loaded: LoadedDocuments = loaded
+
+    def current(self) -> tuple[TopologyDocument, ...]:
+        return self.loaded.documents
+
+    def refresh(self) -> Sequence[AgentEvent]:
+        """Read all documents again if a file was added, removed or changed; keep the old ones on errors."""
+        stamps = _stamps(self._paths)
+        if stamps == self._stamps:
+            return ()
+        self._stamps = stamps
+        loaded = load_documents(self._paths)
+        if errors(loaded.problems):
+            return (DocumentsRefused(loaded.problems),)
+        self.loaded = loaded
+        return (DocumentsChanged(tuple(document.application.id for document in loaded.documents)),)
 
 
 @attrs.frozen
 class _Switch:
     enabled: bool
     instead_of: str | None
-    """What the document said when it was switched."""
+    """The setting of the document when it was switched."""
 
 
 class SwitchedDocuments:
-    """The documents, with the switches in their settings (`ports.Documents`). Switched by any thread."""
+    """Documents with `partition.autoscaling.enabled` switched while the agent runs (`ports.Documents`).
+
+    A switch holds until the setting of the document changes or the process ends, as the number of stream
+    threads does in KIP-663. Any thread may switch.
+    """
 
     def __init__(self, inner: Documents) -> None:
         self._inner = inner
@@ -48,13 +83,14 @@ class SwitchedDocuments:
         return self._inner.refresh()
 
     def switch(self, *, enabled: bool, application: str | None = None) -> tuple[str, ...]:
-        """Switch one application, or all; return their ids. Raises `Refused` for an id that is unknown."""
+        """Switch one application, or all, and return their ids; raises `Refused` for an unknown id."""
         own = {document.application.id: document for document in self._inner.current()}
         ids = tuple(sorted(own)) if application is None else (application,)
         if application is not None and application not in own:
             there = ", ".join(sorted(own)) or "none"
             raise Refused(
-                f"This agent serves no application {application!r}; there is {there}.", HTTPStatus.NOT_FOUND
+                f"This agent has no application {application!r}. Its applications: {there}.",
+                HTTPStatus.NOT_FOUND,
             )
         with self._lock:
             for id_ in ids:
@@ -63,7 +99,7 @@ class SwitchedDocuments:
         return ids
 
     def route(self, wake: Callable[[], None]) -> Route:
-        """Return `POST /control/autoscaling`; `wake` has the loop look at the documents at once."""
+        """Return the route `POST /control/autoscaling`; `wake` makes the loop read the documents at once."""
 
         def handle(body: Mapping[str, Any]) -> Mapping[str, Any]:
             enabled, application = body.get("enabled"), body.get("application")
@@ -72,7 +108,9 @@ class SwitchedDocuments:
                 or not isinstance(enabled, bool)
                 or not isinstance(application, str | None)
             ):
-                raise Refused('Send {"enabled": true or false, "application": an id, or nothing for all}.')
+                raise Refused(
+                    'Send {"enabled": true or false, "application": ID}; omit "application" for all.'
+                )
             switched = self.switch(enabled=enabled, application=application)
             wake()
             return {"applications": dict.fromkeys(switched, enabled)}
@@ -98,3 +136,16 @@ def _switched(document: TopologyDocument, switches: Mapping[str, _Switch]) -> To
         return document
     config = {**application.config, ENABLED: "true" if switch.enabled else "false"}
     return attrs.evolve(document, application=attrs.evolve(application, config=config))
+
+
+def _stamps(paths: Sequence[Path]) -> Stamps:
+    files, _ = find(paths)
+    return {file: stamp for file in files if (stamp := _stamp(file)) is not None}
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
