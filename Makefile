@@ -40,12 +40,20 @@ test: toolchain ## every test but the soak ones
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
 .PHONY: check
-check: $(STAMP) ## format, lint, types, boundaries, quick tests
+check: $(STAMP) ## format, lint, types, layers and quick tests, in about a minute
+	@$(MAKE) --no-print-directory --jobs 2 check-source check-behavior
+
+.PHONY: check-source
+check-source: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" --numprocesses auto
+
+.PHONY: check-behavior
+check-behavior: $(STAMP)
+	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
+	    --numprocesses auto --hypothesis-profile=quick
 
 .PHONY: bench
 bench: toolchain ## measure against plain programs, side by side

@@ -28,6 +28,8 @@ _GUARD = pytest.StashKey[Guard]()
 # Hypothesis: the same examples in every run, and no deadline, for a busy machine is no fault of the code.
 # `--hypothesis-profile=default` draws new ones.
 settings.load_profile("ci")
+# `make check` tries a fifth of the examples, `make test` all of them.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=settings().max_examples // 5)
 
 
 @pytest.fixture(scope="session")

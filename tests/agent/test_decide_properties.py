@@ -164,7 +164,6 @@ def heal(simulation: Watched) -> None:
     simulation.is_journal_down = simulation.is_unconfirmed = False
 
 
-@settings(max_examples=100)
 @given(histories)
 def test_counts_follow_the_sources_and_every_growth_is_told_once(history: list[tuple[Any, ...]]) -> None:
     """Never over-partitions, never shrinks (checked at each action); converges when failures stop."""
@@ -216,7 +215,7 @@ def _check_calls(simulation: Watched, application: str) -> None:
     assert sum(calls.values()) - len(calls) <= simulation.kills
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings().max_examples // 5)
 @given(histories)
 def test_the_agent_never_gives_up_without_a_whole_timeout_of_failures(history: list[tuple[Any, ...]]) -> None:
     """From the first failure since the last success; and then it counts once. `Watched` has its own clock."""

@@ -24,7 +24,7 @@ _SIGNS = st.text(alphabet="ab:-?[]{},&*!|>'\"%@`# \n\t\\~0123.\ufeff\u2028é😀
 
 
 @given(st.text(max_size=200) | _SIGNS)
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 def test_no_text_raises(text: str) -> None:
     for file in ("any.yaml", "any.json"):
         loaded = load_text(text, file)
@@ -41,7 +41,7 @@ def test_no_text_within_a_document_raises(text: str) -> None:
 
 
 @given(damaged() | st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> None:  # noqa: ANN401 - any value
     found = violations(RawDocument("any.yaml", data, NOWHERE))
 
@@ -50,7 +50,7 @@ def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> N
 
 
 @given(documents())
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_what_the_schema_allows_is_built(data: dict[str, Any]) -> None:
     if PUBLISHED.is_valid(data):
         raw = RawDocument("any.yaml", data, NOWHERE)
@@ -59,7 +59,6 @@ def test_what_the_schema_allows_is_built(data: dict[str, Any]) -> None:
 
 
 @given(documents())
-@settings(max_examples=100)
 def test_yaml_and_json_mean_the_same(data: dict[str, Any]) -> None:
     as_json = load_text(json.dumps(data), "a.json")
     as_yaml = load_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), "a.yaml")
@@ -76,7 +75,6 @@ def test_yaml_and_json_mean_the_same(data: dict[str, Any]) -> None:
 
 
 @given(documents())
-@settings(max_examples=100)
 def test_loading_is_deterministic(data: dict[str, Any]) -> None:
     text = json.dumps(data)
     assert load_text(text, "a.json") == load_text(text, "a.json")

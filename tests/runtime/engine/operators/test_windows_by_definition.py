@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.runtime.topology_runner import Driver
 
-QUICK = settings(max_examples=150)
+QUICK = settings(max_examples=3 * settings().max_examples // 2)
 RECORDS = st.lists(st.tuples(st.sampled_from(["k", "l"]), st.integers(0, 60)), max_size=18)
 _TOPOLOGY = """
 - stream: {{topic: in, serdes: {{key: string, value: string}}}}

@@ -32,7 +32,7 @@ from spark_jobs.runtime.engine.stores.windows import WindowBytes
 from spark_jobs.runtime.worker.local_state import MemoryState
 
 STRING = serde_of(Format("string"), {})
-QUICK = settings(max_examples=120)
+QUICK = settings(max_examples=6 * settings().max_examples // 5)
 KEYS = st.sampled_from(["", "a", "ab", "b", "long" * 200])
 VALUES = st.sampled_from(["x", "y", None])
 

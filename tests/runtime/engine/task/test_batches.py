@@ -26,7 +26,7 @@ INPUTS = st.lists(
     max_size=25,
 )
 CACHED = EngineSettings(emit_interval_ms=0)
-QUICK = settings(max_examples=25)
+QUICK = settings(max_examples=settings().max_examples // 4)
 EACH = pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=TOPOLOGIES)
 
 
