@@ -1,11 +1,14 @@
 """A private stack: a folder with a Pulumi project, its state in files, and the CLI that runs it."""
 
+import atexit
 import json
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +57,13 @@ class Stack:
         environment: Mapping[str, str] | None = None,
     ) -> "Stack":
         """Make a stack with the `headwater:` keys `settings`. `program` replaces the repository's own."""
-        for name in ("documents", "state"):
-            (folder / name).mkdir(parents=True)
-        (folder / "Pulumi.yaml").write_text(_PROJECT)
+        shutil.copytree(_empty_stack(toolchain), folder)
+        (folder / "documents").mkdir()
         if program is None:
             shutil.copy(_ROOT / "__main__.py", folder)
         else:
             (folder / "__main__.py").write_text(program)
         stack = cls(folder, toolchain, environment or {})
-        stack.succeed("stack", "init", STACK)
         stack.configure({"documents": "documents", **settings})
         return stack
 
@@ -151,6 +152,18 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
             **self.environment,
         }
+
+
+@cache
+def _empty_stack(toolchain: PulumiToolchain) -> Path:
+    """Return a folder with an initialized stack, which tests copy: `stack init` takes a second each time."""
+    folder = Path(tempfile.mkdtemp(prefix="headwater-stack-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "state").mkdir()
+    (folder / "Pulumi.yaml").write_text(_PROJECT)
+    Stack(folder, toolchain).succeed("stack", "init", STACK)
+    shutil.rmtree(folder / "home")
+    return folder
 
 
 def end(process: "subprocess.Popen[str]", *, patience: float) -> Outcome:
