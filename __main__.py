@@ -1,4 +1,4 @@
-"""The Pulumi program of this project: the topics of `headwater:documents` on the cluster of the stack."""
+"""The Pulumi program: it creates the topics that the documents of the stack need."""
 
 import pulumi
 

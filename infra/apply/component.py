@@ -15,7 +15,7 @@ from infra.apply.registration import Repair, TopicResource, register, register_e
 from infra.apply.stack_state import (
     COMPONENT_TYPE,
     SETUP_TYPE,
-    Repaired,
+    RepairRecord,
     StackState,
     record_outputs,
     topic_outputs,
@@ -53,12 +53,12 @@ class Setup(pulumi.ComponentResource):
         repairs: Sequence[Repair],
         writer: ClusterWriter,
         *,
-        latest: Repaired,
+        latest: RepairRecord,
         topics: Mapping[str, Any],
         opts: pulumi.ResourceOptions,
     ) -> None:
         if repairs:
-            latest = Repaired(latest.times + 1, {repair.name: repair.text for repair in repairs})
+            latest = RepairRecord(latest.times + 1, {repair.name: repair.text for repair in repairs})
             hook = pulumi.ResourceHook(f"headwater:repair:{name}", lambda _: writer.repair(repairs))
             binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
@@ -140,15 +140,15 @@ class InternalTopics(pulumi.ComponentResource):
             name,
             self.registration.repairs,
             target.writer,
-            latest=target.state.repairs.get(name, Repaired()),
-            topics=topic_outputs(attrs.evolve(topic, topic_id="") for topic in self._recorded()),
+            latest=target.state.repairs.get(name, RepairRecord()),
+            topics=topic_outputs(attrs.evolve(topic, topic_id="") for topic in self._recorded_topics()),
             opts=pulumi.ResourceOptions(parent=self, protect=is_kept),
         )
 
     @property
     def partitions(self) -> Mapping[str, int]:
         """Topic name → partition count after the run."""
-        return {topic.name: topic.partitions for topic in self._recorded()}
+        return {topic.name: topic.partitions for topic in self._recorded_topics()}
 
     @property
     def recheck(self) -> TopicRecheck:
@@ -172,7 +172,7 @@ class InternalTopics(pulumi.ComponentResource):
         record = self.planned.record
         if record is not None and not pulumi.runtime.is_dry_run():
             # In a thread, because the engine may call a hook at the same time, which runs in this event loop.
-            identified = await asyncio.to_thread(self._identified)
+            identified = await asyncio.to_thread(self._topics_with_ids)
             record = attrs.evolve(record, topics={topic.name: topic for topic in identified})
         outputs: dict[str, Any] = {
             **record_outputs(record),
@@ -180,14 +180,14 @@ class InternalTopics(pulumi.ComponentResource):
         }
         self.register_outputs(outputs)
 
-    def _recorded(self) -> Sequence[RecordedTopic]:
+    def _recorded_topics(self) -> Sequence[RecordedTopic]:
         return tuple(self.planned.record.topics.values()) if self.planned.record else ()
 
-    def _identified(self) -> list[RecordedTopic]:
+    def _topics_with_ids(self) -> list[RecordedTopic]:
         """Return the recorded topics with their ids."""
-        topics = self._recorded()
+        topics = self._recorded_topics()
         new = [topic.name for topic in topics if not topic.topic_id]
-        ids = _look_up(self._target.reader, new) if new else {}
+        ids = _read_topic_ids(self._target.reader, new) if new else {}
         if missing := [name for name in new if name not in ids]:
             raise pulumi.RunError(
                 f"the setup is not recorded, because these topics do not exist: {', '.join(missing)} "
@@ -196,7 +196,7 @@ class InternalTopics(pulumi.ComponentResource):
         return [attrs.evolve(topic, topic_id=topic.topic_id or ids[topic.name]) for topic in topics]
 
 
-def _look_up(reader: ClusterReader, names: Sequence[str]) -> Mapping[str, str]:
+def _read_topic_ids(reader: ClusterReader, names: Sequence[str]) -> Mapping[str, str]:
     """Return the ids of new topics; retry until all brokers know them or a timeout passes."""
     retrying = Retrying(
         retry=retry_if_result(lambda ids: len(ids) < len(names)),

@@ -58,20 +58,20 @@ async def deploy(
     planned = plan_stack(settings, state, reader_for)
     log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
-        raise pulumi.RunError(_refusal(planned.problems))
+        raise pulumi.RunError(_refusal_text(planned.problems))
     writer = writer_for(settings.connection)
     # Not in a preview: the user who reviews a change may lack the permission to make it.
     denied = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(writer.denials, planned.plan)
     if denied:
         log_problems(denied)
-        raise pulumi.RunError(_refusal(denied))
+        raise pulumi.RunError(_refusal_text(denied))
     target = Target(
         provider=kafka_provider(settings.connection),
         reader=reader_for(settings.connection),
         writer=writer,
         state=state,
     )
-    components = _components(planned.plan, target, opts)
+    components = _register_components(planned.plan, target, opts)
     await register_all(components)
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
@@ -105,7 +105,9 @@ async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]
     return answer
 
 
-def _components(plan: Plan, target: Target, opts: pulumi.ResourceOptions | None) -> list[InternalTopics]:
+def _register_components(
+    plan: Plan, target: Target, opts: pulumi.ResourceOptions | None
+) -> list[InternalTopics]:
     """Register a component for each application with resources, and log the plan of each application."""
     # Always registered: the engine also calls it for resources that this run does not register.
     guard = deletion_guard(set(_deletable(plan)))
@@ -135,6 +137,6 @@ def _is_deleted(application: ApplicationPlan) -> bool:
     return is_last and all(action.kind is ActionKind.DELETE for action in application.actions)
 
 
-def _refusal(problems: Iterable[Problem]) -> str:
+def _refusal_text(problems: Iterable[Problem]) -> str:
     count = len(errors(problems))
     return f"nothing was changed: {count} problem{'s' if count != 1 else ''}, listed above"

@@ -111,10 +111,10 @@ def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
             if in_state is not None:
                 released.add(action.name)
                 if action.name not in state.released:
-                    topics.append(_released(action, in_state))
+                    topics.append(_released_topic(action, in_state))
         elif action.kind is not ActionKind.DELETE:
-            topics.append(_resource(action, in_state))
-            repairs.extend(_repair(action, in_state))
+            topics.append(_topic_resource(action, in_state))
+            repairs.extend(_repairs(action, in_state))
     return Registration(tuple(topics), tuple(repairs), frozenset(released))
 
 
@@ -141,12 +141,12 @@ def with_acls(registration: Registration, planned: ApplicationPlan, state: Stack
     repairs = (Repair(name=acl.text, acl=acl, text="grant again") for acl in lost)
     return attrs.evolve(
         registration,
-        acls=tuple(_acl(action, planned.application_id, state) for action in declared),
+        acls=tuple(_acl_resource(action, planned.application_id, state) for action in declared),
         repairs=(*registration.repairs, *repairs),
     )
 
 
-def _released(action: TopicAction, in_state: TopicInState) -> TopicResource:
+def _released_topic(action: TopicAction, in_state: TopicInState) -> TopicResource:
     """Register a topic unprotected: Pulumi can drop it from the state in the next run."""
     return TopicResource(
         name=action.name,
@@ -159,7 +159,7 @@ def _released(action: TopicAction, in_state: TopicInState) -> TopicResource:
     )
 
 
-def _resource(action: TopicAction, in_state: TopicInState | None) -> TopicResource:
+def _topic_resource(action: TopicAction, in_state: TopicInState | None) -> TopicResource:
     is_retired = action.kind is ActionKind.RETIRE
     ignored = _ignored(action, in_state)
     return TopicResource(
@@ -214,7 +214,7 @@ def _has_same_replicas(action: TopicAction, in_state: TopicInState) -> bool:
     return action.live is None or in_state.replication_factor in (None, action.live.replication_factor)
 
 
-def _repair(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repair]:
+def _repairs(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repair]:
     if in_state is None:
         return
     if action.live is None:
@@ -232,7 +232,7 @@ def _repair(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repa
     changes = () if is_written else action.changes
     if expands or changes:
         expansion = [f"partitions {action.live.partitions} -> {action.partitions}"] if expands else []
-        settings = [f"{c.key} {_shown(c.live)} -> {_shown(c.wanted)}" for c in changes]
+        settings = [f"{c.key} {_value_text(c.live)} -> {_value_text(c.wanted)}" for c in changes]
         yield Repair(
             name=action.name,
             partitions=action.partitions if expands else None,
@@ -241,11 +241,11 @@ def _repair(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repa
         )
 
 
-def _shown(value: str | None) -> str:
+def _value_text(value: str | None) -> str:
     return "unset" if value is None else value
 
 
-def _acl(action: AclAction, application_id: str, state: StackState) -> AclResource:
+def _acl_resource(action: AclAction, application_id: str, state: StackState) -> AclResource:
     acl, name = action.acl, acl_name(application_id, action.acl)
     in_state = state.acls.get(acl)
     parts = acl_inputs(acl)

@@ -26,7 +26,7 @@ class TopicInState:
 
 
 @attrs.frozen
-class Repaired:
+class RepairRecord:
     """How many runs have repaired an application; `texts` are the repairs of the latest, by topic."""
 
     times: int = 0
@@ -43,7 +43,7 @@ class StackState:
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
     topics: Mapping[str, TopicInState] = attrs.field(factory=dict)
     released: frozenset[str] = frozenset()
-    repairs: Mapping[str, Repaired] = attrs.field(factory=dict)
+    repairs: Mapping[str, RepairRecord] = attrs.field(factory=dict)
     acls: Mapping[Acl, str] = attrs.field(factory=dict)
 
     @classmethod
@@ -66,7 +66,7 @@ class StackState:
                 name for outputs in finished.values() for name in outputs.get("released") or ()
             ),
             repairs={
-                id_: Repaired(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
+                id_: RepairRecord(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
                 for id_, outputs in started.items()
             },
             acls={acl: urn for acl, (_, urn) in acls.items()},

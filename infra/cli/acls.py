@@ -19,12 +19,12 @@ from infra.report.acls import Grants, acls_commands, acls_json, acls_text
 from infra.spec import Documents, load_documents
 
 _FORMATS = ("text", "json", "commands")
-_OF_COUNTS = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
+_COUNT_PROBLEMS = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES...]")
-@click.option("--self", "of_headwater", is_flag=True, help="Show the rights that Headwater requires.")
+@click.option("--self", "for_headwater", is_flag=True, help="Show the rights that Headwater requires.")
 @click.option(
     "--for",
     "purpose",
@@ -48,7 +48,7 @@ def acls(
     context: click.Context,
     files: Sequence[Path],
     *,
-    of_headwater: bool,
+    for_headwater: bool,
     purpose: str,
     principals: Sequence[str],
     bootstrap_server: str | None,
@@ -69,7 +69,7 @@ def acls(
       headwater acls orders.yaml --principal User:orders --format commands > grant.sh
       headwater acls topologies/ --self --for plan --principal User:headwater
     """
-    if not files and not of_headwater:
+    if not files and not for_headwater:
         raise click.UsageError("FILES or --self is required.")
     loaded = load_documents(files) if files else Documents()
     try:
@@ -77,14 +77,16 @@ def acls(
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     compiled = compile_documents(loaded.documents, counts)
-    if of_headwater:
-        grants = [_of_headwater(Purpose(purpose), compiled, principals)]
+    if for_headwater:
+        grants = [_headwater_grants(Purpose(purpose), compiled, principals)]
     else:
-        grants = [_of_application(application, principals) for application in compiled]
-    problems = (*loaded.problems, *_problems(compiled, of_headwater=of_headwater))
-    if form == "commands" and (open_ := [part.holder for part in grants if not part.principals]):
-        raise click.UsageError(f"No principal for the rights of {', '.join(open_)}: use --principal.")
-    write(_rendered(form, grants, problems, bootstrap_server), output)
+        grants = [_application_grants(application, principals) for application in compiled]
+    problems = (*loaded.problems, *_problems(compiled, for_headwater=for_headwater))
+    if form == "commands" and (without_principal := [part.holder for part in grants if not part.principals]):
+        raise click.UsageError(
+            f"No principal for the rights of {', '.join(without_principal)}: use --principal."
+        )
+    write(_render(form, grants, problems, bootstrap_server), output)
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))
@@ -97,7 +99,7 @@ def _counts(
     return cluster.read(documents, {}, connection).partitions if connection else {}
 
 
-def _of_application(compiled: CompiledApplication, principals: Sequence[str]) -> Grants:
+def _application_grants(compiled: CompiledApplication, principals: Sequence[str]) -> Grants:
     declared = compiled.application.acls
     return Grants(
         holder=compiled.application.id,
@@ -108,7 +110,7 @@ def _of_application(compiled: CompiledApplication, principals: Sequence[str]) ->
     )
 
 
-def _of_headwater(
+def _headwater_grants(
     purpose: Purpose, compiled: Sequence[CompiledApplication], principals: Sequence[str]
 ) -> Grants:
     needs = headwater_needs(purpose, compiled)
@@ -123,18 +125,18 @@ _PURPOSES = {
 }
 
 
-def _problems(compiled: Sequence[CompiledApplication], *, of_headwater: bool) -> Iterator[Problem]:
+def _problems(compiled: Sequence[CompiledApplication], *, for_headwater: bool) -> Iterator[Problem]:
     """Yield errors that make the list wrong, and rights that it cannot contain; ignore missing counts."""
     for application in compiled:
-        yield from (found for found in errors(application.problems) if found.code not in _OF_COUNTS)
-        if not of_headwater:
+        yield from (found for found in errors(application.problems) if found.code not in _COUNT_PROBLEMS)
+        if not for_headwater:
             declared = application.application.acls
             yield from incomplete_needs(
                 application, declared or AclDeclaration((), application.application.at)
             )
 
 
-def _rendered(
+def _render(
     form: str, grants: Sequence[Grants], problems: Sequence[Problem], bootstrap_server: str | None
 ) -> str:
     match form:

@@ -75,7 +75,7 @@ def compile_(
 
         write(json_text(compile_json(compiled, loaded.problems)), output)
     else:
-        write(_rendered(form, compiled, counts), output)
+        write(_render(form, compiled, counts), output)
     print_problems(problems)
     _note_unused(given, compiled)
     context.exit(exit_for(problems))
@@ -88,7 +88,7 @@ def _counts(
     return dict(cluster.read(documents, {}, connection).partitions) if connection else {}
 
 
-def _rendered(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
+def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
     # Each format imports only what it needs.
     match form:
         case "svg":

@@ -75,7 +75,7 @@ def drift(
     if form == "text" and output is None and sys.stdout.isatty():
         _print(found)
     else:
-        write(_rendered(form, found), output)
+        write(_render(form, found), output)
     context.exit(_exit_code(found))
 
 
@@ -101,7 +101,7 @@ def _print(found: "Drift") -> None:
     Console(highlight=False, soft_wrap=True).print(drift_rich(found))
 
 
-def _rendered(form: str, found: "Drift") -> str:
+def _render(form: str, found: "Drift") -> str:
     # Each format imports only what it needs.
     match form:
         case "json":

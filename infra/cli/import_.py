@@ -114,9 +114,9 @@ def import_(
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
     if everything:
-        _refuse("--all", "--describe", "--topology", "--repartition", "--store", context=context)
+        _refuse_options("--all", "--describe", "--topology", "--repartition", "--store", context=context)
         context.exit(
-            _all(
+            _import_all(
                 ImportRequest(
                     bootstrap_server=bootstrap_server,
                     command_config=command_config,
@@ -130,13 +130,14 @@ def import_(
         )
     if description is None or len(ids) != 1:
         raise click.UsageError("--describe and --application-id, or --all, are required.")
-    _refuse("--describe", "--force", "--topic", context=context)
+    _refuse_options("--describe", "--force", "--topic", context=context)
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
-    nodes, problems = _chosen(
-        read_descriptions(_read(description), "" if _is_stdin(description) else str(description)), topology
+    described = read_descriptions(
+        _read_description(description), "" if _is_stdin(description) else str(description)
     )
+    nodes, problems = _choose_topology(described, topology)
     if not errors(problems):
         imported = DescribedApplication(
             application_id=application_id,
@@ -145,12 +146,12 @@ def import_(
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
-        problems = (*problems, *_written(imported, bootstrap_server, command_config, output))
+        problems = (*problems, *_write_document(imported, bootstrap_server, command_config, output))
     print_problems(problems)
     context.exit(exit_for(problems))
 
 
-def _all(request: ImportRequest) -> ExitCode:
+def _import_all(request: ImportRequest) -> ExitCode:
     if request.folder is not None and request.folder.exists() and not request.folder.is_dir():
         raise click.BadParameter(
             f"'{request.folder}' is a file; --all requires a folder.", param_hint="--output"
@@ -161,7 +162,7 @@ def _all(request: ImportRequest) -> ExitCode:
         raise ProblemsExit(error) from None
 
 
-def _refuse(conflicting: str, *options: str, context: click.Context) -> None:
+def _refuse_options(conflicting: str, *options: str, context: click.Context) -> None:
     """Fail if one of `options` is combined with another option that makes it meaningless."""
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
@@ -169,7 +170,7 @@ def _refuse(conflicting: str, *options: str, context: click.Context) -> None:
             raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {conflicting}.")
 
 
-def _written(
+def _write_document(
     imported: DescribedApplication,
     bootstrap_server: str | None,
     command_config: Path | None,
@@ -178,7 +179,7 @@ def _written(
     """Write the document with its open questions, unless there are other errors; return all problems."""
     try:
         connection = named_connection(bootstrap_server, command_config)
-        imported, found = _completed(imported, connection, str(output or "document"))
+        imported, found = _complete(imported, connection, str(output or "document"))
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
@@ -190,7 +191,7 @@ def _is_stdin(description: Path) -> bool:
     return str(description) == "-"
 
 
-def _read(description: Path) -> str:
+def _read_description(description: Path) -> str:
     """Return the text; bytes that are not UTF-8 are in log lines, not in the description."""
     try:
         content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
@@ -199,7 +200,7 @@ def _read(description: Path) -> str:
     return content.decode("utf-8", errors="replace")
 
 
-def _chosen(
+def _choose_topology(
     described: Sequence[tuple[NodeTopology, tuple[Problem, ...]]], name: str | None
 ) -> tuple[NodeTopology, tuple[Problem, ...]]:
     """Return the topology of that name; a text may describe the same topology several times."""
@@ -214,7 +215,7 @@ def _chosen(
     raise click.UsageError(f"The text describes no topology {name}. It describes {names}.")
 
 
-def _completed(
+def _complete(
     imported: DescribedApplication, connection: Connection | None, file: str
 ) -> tuple[DescribedApplication, tuple[Problem, ...]]:
     """Add the details that the live topics have; return the problems that remain.
@@ -228,14 +229,14 @@ def _completed(
     counts: Mapping[str, int] = {}
     if connection is not None:
         snapshot = cluster.read(loaded.documents, {}, connection, protocol_is_known=False)
-        imported = _filled(imported, loaded.documents[0], snapshot)
+        imported = _with_cluster_details(imported, loaded.documents[0], snapshot)
         loaded, counts = load_text(imported.document(), file), snapshot.partitions
     compiled = compile_documents(loaded.documents, counts)
     problems = (*loaded.problems, *(problem for each in compiled for problem in each.problems))
     return imported, tuple(p for p in problems if connection or p.code not in _NEED_A_CLUSTER)
 
 
-def _filled(
+def _with_cluster_details(
     imported: DescribedApplication, document: TopologyDocument, snapshot: ClusterSnapshot
 ) -> DescribedApplication:
     if document.described is None:

@@ -77,7 +77,7 @@ def import_all(request: ImportRequest) -> bool:
 
 def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping[str, Outcome]:
     """Write the files, except for declared applications; return application id → outcome."""
-    declared = _declared(folder)
+    declared = _declared_files(folder)
     names = file_names(documents)
     outcomes = {}
     try:
@@ -101,7 +101,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
     return outcomes
 
 
-def _declared(folder: Path) -> Mapping[str, Path]:
+def _declared_files(folder: Path) -> Mapping[str, Path]:
     """Return application id → file for the documents below the folder.
 
     Raises:
@@ -125,7 +125,7 @@ def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str
     for application in found.applications:
         outcome = outcomes.get(application.id)
         result = f"  → {outcome.text}" if outcome else ""
-        yield f"  {application.id:{width}}  {_facts(application)}{result}"
+        yield f"  {application.id:{width}}  {_counts_text(application)}{result}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_reason = sorted(found.passed_over, key=lambda each: (each.reason, each.topic))
@@ -146,7 +146,7 @@ def _visibility_notes(seen: Survey) -> Iterator[str]:
             yield f"No {what}s are visible. If the cluster has any, this user has no Describe permission."
 
 
-def _facts(application: FoundApplication) -> str:
+def _counts_text(application: FoundApplication) -> str:
     partitions = sum(topic.partitions for topic in application.topics)
     sources = f"{counted(len(application.sources), 'source')}"
     return (

@@ -84,9 +84,9 @@ def status(context: click.Context, form: str) -> None:
     running = broker.status()
     ready = running is not None and running.is_ready
     if form == "json":
-        click.echo(json.dumps(_facts(running, ready=ready), indent=2))
+        click.echo(json.dumps(_status_json(running, ready=ready), indent=2))
     elif running is None:
-        click.echo(_absence())
+        click.echo(_not_running())
     else:
         click.echo(_summary(running) if ready else f"{_summary(running)}\nIt does not answer.")
     context.exit(0 if ready else 1)
@@ -110,7 +110,7 @@ def kafka(tool: str, arguments: tuple[str, ...]) -> None:
     """
     running = broker.status()
     if running is None:
-        raise click.ClickException(_absence())
+        raise click.ClickException(_not_running())
     with _toolchain_errors():
         line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
     os.execv(line[0], list(map(str, line)))  # noqa: S606 - so that Ctrl-C and the exit code are those of the tool
@@ -132,7 +132,7 @@ def _summary(running: broker.LocalBroker) -> str:
     )
 
 
-def _absence() -> str:
+def _not_running() -> str:
     if lost := broker.lost():
         return (
             f"No local broker is running. The last one ({lost.bootstrap_servers}, process {lost.pid}) "
@@ -142,7 +142,7 @@ def _absence() -> str:
     return "No local broker is running.\n  Start one: headwater local up"
 
 
-def _facts(running: broker.LocalBroker | None, *, ready: bool) -> dict[str, object]:
+def _status_json(running: broker.LocalBroker | None, *, ready: bool) -> dict[str, object]:
     if running is None:
         return {"running": False, "ready": False}
     return {

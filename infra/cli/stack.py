@@ -16,22 +16,22 @@ from toolchain import ToolchainError, ensure_pulumi
 _NAMESPACE = "headwater:"
 
 
-def recorded_setups(stack: str, project: Path) -> Mapping[str, SetupRecord]:
+def read_setup_records(stack: str, project: Path) -> Mapping[str, SetupRecord]:
     """Return application id → setup record.
 
     Raises:
         click.ClickException: Pulumi cannot show the state.
     """
-    return exported_setups(_shown(project, stack, "state", "stack", "export"), f"stack {stack}")
+    return parse_setup_records(_pulumi_output(project, stack, "state", "stack", "export"), f"stack {stack}")
 
 
-def configured(stack: str, project: Path) -> StackConfig:
+def read_config(stack: str, project: Path) -> StackConfig:
     """Return the stack's settings without the values of secrets.
 
     Raises:
         click.ClickException: Pulumi cannot show the settings.
     """
-    shown = json.loads(_shown(project, stack, "settings", "config", "--json"))
+    shown = json.loads(_pulumi_output(project, stack, "settings", "config", "--json"))
     settings = {
         key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
     }
@@ -40,7 +40,7 @@ def configured(stack: str, project: Path) -> StackConfig:
     return stack_config(values, secrets=secrets, file=f"Pulumi.{stack.rpartition('/')[2]}.yaml")
 
 
-def _shown(project: Path, stack: str, what: str, *arguments: str) -> str:
+def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str:
     try:
         pulumi = ensure_pulumi()
     except ToolchainError as error:
@@ -63,7 +63,7 @@ def _shown(project: Path, stack: str, what: str, *arguments: str) -> str:
     return answer.stdout
 
 
-def exported_setups(text: str, origin: str) -> Mapping[str, SetupRecord]:
+def parse_setup_records(text: str, origin: str) -> Mapping[str, SetupRecord]:
     """Return application id → setup record, from the output of `pulumi stack export`.
 
     Raises:

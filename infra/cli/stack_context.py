@@ -109,19 +109,19 @@ def _with_stack(
         return context
     # Imported only for a stack, because they import Pulumi's toolchain.
     from infra.apply.settings import plan_policy, with_switches  # noqa: PLC0415
-    from infra.cli.stack import configured, exported_setups, recorded_setups  # noqa: PLC0415
+    from infra.cli.stack import parse_setup_records, read_config, read_setup_records  # noqa: PLC0415
 
     if stack.state is not None:
         text = sys.stdin.read() if str(stack.state) == "-" else _state_text(stack.state)
-        return attrs.evolve(context, records=exported_setups(text, str(stack.state)))
+        return attrs.evolve(context, records=parse_setup_records(text, str(stack.state)))
     name = str(stack.name)
-    config = configured(name, stack.project)
+    config = read_config(name, stack.project)
     policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
     documents = with_switches(loaded.documents, config, are_all=False)
     return attrs.evolve(
         context,
         documents=documents,
-        records=recorded_setups(name, stack.project),
+        records=read_setup_records(name, stack.project),
         policies=policy.policies if policy else (),
         cluster_id=policy.cluster_id if policy else None,
         stack_problems=(*config.problems, *policy_problems),

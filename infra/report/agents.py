@@ -138,14 +138,14 @@ def _clients(clients: Sequence[Client]) -> Table:
     for client in clients:
         status, agent = client.status, client.agent
         if status is None:
-            table.add_row(_plain(client.url), "", "", Text("no", "red"), "", "")
+            table.add_row(_cell(client.url), "", "", Text("no", "red"), "", "")
             continue
         role = Text("leader", "bold") if client.is_leader else Text("standby" if agent else "")
         ready = Text("no", "red") if client.not_ready_reason else Text("yes", "green")
         failures = Text(str(agent.get("failures", "")))
-        read_at = _plain(agent.get("readAt") or "")
+        read_at = _cell(agent.get("readAt") or "")
         table.add_row(
-            _plain(status.get("clientId")), _plain(status.get("host")), role, ready, failures, read_at
+            _cell(status.get("clientId")), _cell(status.get("host")), role, ready, failures, read_at
         )
     return table
 
@@ -156,7 +156,7 @@ def _applications(seen: Sequence[ApplicationStatus]) -> Table:
         column.justify = "right"
     for application in seen:
         head = (
-            _plain(application.id),
+            _cell(application.id),
             Text(application.phase, _STYLES.get(application.phase, "")),
             Text("on" if application.autoscaling else "off"),
         )
@@ -183,10 +183,10 @@ def _notes(clients: Sequence[Client], seen: Sequence[ApplicationStatus]) -> Iter
     if answered and not any(client.is_leader for client in answered):
         yield _note("no leader", "none of these agents is the leader, so none expands topics", "yellow")
     for application in seen:
-        yield from _about(application)
+        yield from _application_notes(application)
 
 
-def _about(application: ApplicationStatus) -> Iterator[Text]:
+def _application_notes(application: ApplicationStatus) -> Iterator[Text]:
     expansion = application.expansion
     if expansion and expansion.get("failingForMs") is not None:
         text = f"attempt {expansion['attempts']}, failing for {expansion['failingForMs'] / 1_000:.0f} s"
@@ -207,5 +207,5 @@ def _note(subject: str, text: str, style: str) -> Text:
     return Text.assemble((printable(subject), "bold"), ": ", (printable(text.rstrip()), style))
 
 
-def _plain(value: Any) -> Text:  # noqa: ANN401 - any value of a client's JSON
+def _cell(value: Any) -> Text:  # noqa: ANN401 - any value of a client's JSON
     return Text(printable(str(value or "")))

@@ -30,12 +30,12 @@ def entry_rich(
 ) -> Text:
     """Return a headline and, below it, `details`: pairs of label and text."""
     label = f"{severity.value}[{code}]"
-    first, *rest = _wrapped(f"{label} {summary}", width, "  ")
+    first, *rest = _wrap(f"{label} {summary}", width, "  ")
     lines = [Text.assemble((label, f"bold {_COLORS[severity]}"), (first[len(label) :], "bold"))]
     lines += [Text(line, "bold") for line in rest]
     for name, value in details:
         indent = " " * (2 + _LABEL_WIDTH)
-        head, *tail = _wrapped(value, width - len(indent), "")
+        head, *tail = _wrap(value, width - len(indent), "")
         lines.append(Text.assemble("  ", (name.ljust(_LABEL_WIDTH), "dim"), head))
         lines += [Text(indent + line) for line in tail]
     return Text("\n").join(lines)
@@ -83,7 +83,7 @@ def _details(problem: Problem) -> Iterator[tuple[str, str]]:
             yield label, value
 
 
-def _wrapped(text: str, width: int, indent: str) -> list[str]:
+def _wrap(text: str, width: int, indent: str) -> list[str]:
     """Wrap without breaking names and commands, so that users can search for them and copy them."""
     return textwrap.wrap(
         printable(text),

@@ -50,13 +50,13 @@ class Headwater:
     with_spark: bool = False
 
     def command(self, environment: Environment) -> str:
-        return f"headwater {' '.join(self._filled(environment))}"
+        return f"headwater {' '.join(self._resolved_arguments(environment))}"
 
     def run(self, environment: Environment) -> Finished:
         spark = ("--jars", ",".join(environment.spark_jars)) if self.with_spark else ()
-        return environment.headwater(*self._filled(environment), *spark)
+        return environment.headwater(*self._resolved_arguments(environment), *spark)
 
-    def _filled(self, environment: Environment) -> list[str]:
+    def _resolved_arguments(self, environment: Environment) -> list[str]:
         """Replace `{broker}` by the broker's address."""
         return [argument.format(broker=environment.broker.bootstrap_servers) for argument in self.arguments]
 

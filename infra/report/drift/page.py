@@ -52,7 +52,7 @@ class Card:
         return self.group.severity.value
 
     @property
-    def word(self) -> str:
+    def noun(self) -> str:
         return SEVERITY_NOUNS[self.group.severity]
 
 
@@ -91,7 +91,7 @@ def drift_page(drift: Drift, at: datetime | None = None) -> str:
         clean=topics - len(drifted),
         findings=len(findings),
         at=at,
-        words=_words,
+        split_code=_split_code,
         details=_details,
     )
 
@@ -129,7 +129,7 @@ def _counts(finding: Finding) -> tuple[str, str]:
     return f"{live} instead of {declared}", f"{live} ≠ {declared}"
 
 
-def _words(text: str) -> list[tuple[bool, str]]:
+def _split_code(text: str) -> list[tuple[bool, str]]:
     """Split a sentence at its backticks: pairs of whether the part is code, and its text."""
     return [(number % 2 == 1, part) for number, part in enumerate(re.split(r"`([^`]*)`", printable(text)))]
 

@@ -72,7 +72,7 @@ def summary(drift: Drift) -> str:
     compared = f"{counted(topics, 'topic')} of {counted(len(drift.applications), 'application')}"
     findings = tuple(drift.findings)
     if findings:
-        text = f"Drift: {counted(len(findings), 'difference')} ({weights(findings)}) in {compared}."
+        text = f"Drift: {counted(len(findings), 'difference')} ({severity_counts(findings)}) in {compared}."
     elif drift.problems:
         text = f"No difference found in {compared}."
     else:
@@ -82,7 +82,7 @@ def summary(drift: Drift) -> str:
     return text
 
 
-def weights(findings: Iterable[Finding]) -> str:
+def severity_counts(findings: Iterable[Finding]) -> str:
     """Return the number of findings of each severity: `1 error, 2 warnings`."""
     counts = Counter(finding.severity for finding in findings)
     return ", ".join(
@@ -92,4 +92,4 @@ def weights(findings: Iterable[Finding]) -> str:
 
 def application_summary(part: ApplicationDrift) -> str:
     """Return the state of one application: `2 topics, as declared` or `2 topics, 1 error`."""
-    return f"{counted(len(part.topics), 'topic')}, {weights(part.findings) or 'as declared'}"
+    return f"{counted(len(part.topics), 'topic')}, {severity_counts(part.findings) or 'as declared'}"

@@ -9,7 +9,7 @@ import attrs
 from infra.planner import ActionKind
 from infra.planner.wording import counted
 from infra.report.drift.markdown import group_markdown
-from infra.report.drift.summary import groups, weights
+from infra.report.drift.summary import groups, severity_counts
 from infra.report.markdown import block, code, inline_html, prose
 from infra.report.plan_comment.preview import Preview, Step
 from infra.report.plan_comment.reported_drift import ReportedDrift
@@ -17,7 +17,7 @@ from infra.report.plan_comment.reported_drift import ReportedDrift
 LIMIT = 65_536
 """The maximum length of a comment on GitHub, in characters; GitLab allows more."""
 _MOST_EDGES, _LONGEST_GRAPH = 400, 40_000  # Mermaid draws at most 500 edges and reads 50,000 characters
-_DONE = {"create": "create", "import": "adopt", "delete": "delete", "replace": "replace"}
+_VERBS = {"create": "create", "import": "adopt", "delete": "delete", "replace": "replace"}
 _UNCOUNTED = ("create-replacement", "delete-replaced", "refresh", "read")
 _ROWS = (None, None, 20, 0)
 """The most lines, rows and messages at each level of detail; the first level has graphs, too."""
@@ -43,7 +43,7 @@ def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: in
         whole = "\n".join([head, *texts])
         if len(whole) <= limit:
             return whole
-    return _cut(head, texts, limit)
+    return _drop_sections(head, texts, limit)
 
 
 def marker(preview: Preview) -> str:
@@ -52,7 +52,7 @@ def marker(preview: Preview) -> str:
     return f"<!-- headwater plan-comment {stack} -->"
 
 
-def _cut(head: str, texts: Sequence[str], limit: int) -> str:
+def _drop_sections(head: str, texts: Sequence[str], limit: int) -> str:
     """Drop sections at the end until the text fits."""
     remaining, kept = limit - len(head) - 120, []
     for text in texts:
@@ -83,7 +83,7 @@ def _counts(steps: Sequence[Step]) -> str:
     growing = [step for step in steps if step.added_partitions]
     adopted = {step.topic for step in steps if step.op == "import"}
     changed = {step.topic for step in steps if step.op == "update" and not step.added_partitions} - adopted
-    counts = [f"{ops[op]:,} to {word}" for op, word in _DONE.items() if ops[op]]
+    counts = [f"{ops[op]:,} to {word}" for op, word in _VERBS.items() if ops[op]]
     if growing:
         added = counted(sum(step.added_partitions for step in growing), "partition")
         counts.append(f"{len(growing):,} to expand ({added} more)")
@@ -97,16 +97,18 @@ def _messages(preview: Preview) -> Iterator[Section]:
         yield Section(tuple(_blocks(preview.errors, rows) for rows in (None, None, 20, 3)))
     if preview.warnings:
         title = f"⚠️ {counted(len(preview.warnings), 'warning')}"
-        yield Section(tuple(_folded(title, _blocks(preview.warnings, rows)) for rows in (None, None, 20, 3)))
+        yield Section(
+            tuple(_collapsed(title, _blocks(preview.warnings, rows)) for rows in (None, None, 20, 3))
+        )
 
 
 def _blocks(messages: Sequence[str], rows: int | None) -> str:
-    shown = [block(_clipped(message)) for message in messages[:rows]]
+    shown = [block(_truncated(message)) for message in messages[:rows]]
     more = len(messages) - len(shown)
     return "\n".join([*shown, *([f"… and {more:,} more\n"] if more else [])])
 
 
-def _clipped(message: str) -> str:
+def _truncated(message: str) -> str:
     longest = 4_000
     return message if len(message) <= longest else f"{message[:longest]}…"
 
@@ -124,7 +126,9 @@ def _applications(preview: Preview, drift: ReportedDrift | None) -> Iterator[Sec
         variants = []
         for level, rows in enumerate(_ROWS):
             body = _lines(text, rows) if text else _table(steps, rows)
-            variants.append(_folded(title, body + (picture if level == 0 else "")) if body else f"{title}\n")
+            variants.append(
+                _collapsed(title, body + (picture if level == 0 else "")) if body else f"{title}\n"
+            )
         yield Section(tuple(variants))
 
 
@@ -149,7 +153,7 @@ def _table(steps: Sequence[Step], rows: int | None) -> str:
 
 
 def _verb(step: Step) -> str:
-    return "expand" if step.added_partitions else _DONE.get(step.op, "change")
+    return "expand" if step.added_partitions else _VERBS.get(step.op, "change")
 
 
 def _change(step: Step) -> str:
@@ -170,19 +174,19 @@ def _drift(drift: ReportedDrift | None) -> Iterator[Section]:
     if not findings and not drift.problems:
         yield Section((f"No drift: {counted(drift.topics, 'topic')} compared before this change.\n",))
         return
-    title = f"Drift before this change: {weights(findings) or 'the comparison is not complete'}"
+    title = f"Drift before this change: {severity_counts(findings) or 'the comparison is not complete'}"
     summaries = [f"- {code(finding.topic or finding.application)}: {finding.kind}" for finding in findings]
     problems = "".join(f"{prose(problem)}\n\n" for problem in drift.problems)
     full = "\n".join(line for group in groups(findings) for line in group_markdown(group))
     yield Section(
         (
-            _folded(title, problems + full),
-            _folded(title, problems + full),
-            _folded(title, "\n".join(summaries[:50]) + "\n"),
+            _collapsed(title, problems + full),
+            _collapsed(title, problems + full),
+            _collapsed(title, "\n".join(summaries[:50]) + "\n"),
             f"{title}\n",
         )
     )
 
 
-def _folded(title: str, body: str) -> str:
+def _collapsed(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n</details>\n"

@@ -68,22 +68,22 @@ def read_preview(text: str) -> Preview:
     steps = document.get("steps") or []
     try:
         messages = [
-            (str(each.get("severity", "")), _plain(str(each.get("message", ""))))
+            (str(each.get("severity", "")), _without_colors(str(each.get("message", ""))))
             for each in document.get("diagnostics") or ()
         ]
         heads = [message.partition("\n")[0] for _, message in messages if _PLAN_HEAD.match(message)]
         return Preview(
             stack=_stack(steps),
             steps=tuple(_steps(steps)),
-            errors=_of(messages, Severity.ERROR),
-            warnings=_of(messages, Severity.WARNING),
+            errors=_with_severity(messages, Severity.ERROR),
+            warnings=_with_severity(messages, Severity.WARNING),
             texts={
                 found["application"]: message.partition("\n\n")[2]
                 for severity, message in messages
                 if severity not in _SEVERITIES and (found := _PLAN_HEAD.match(message))
             },
-            recreated=_number(heads, ActionKind.RECREATE.value),
-            rectified=_number(heads, ActionKind.RECTIFY.value),
+            recreated=_number_to(heads, ActionKind.RECREATE.value),
+            rectified=_number_to(heads, ActionKind.RECTIFY.value),
             granted_acls=_acls(steps, _GRANTING),
             revoked_acls=_acls(steps, _REVOKING),
         )
@@ -114,7 +114,7 @@ def _kind(urn: str) -> str:
     return _parts(urn)[2].rpartition("$")[2]
 
 
-def _of(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
+def _with_severity(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
     """Return the messages of a severity, each once, without those of `_ENDINGS`."""
     texts = (
         text for name, text in messages if _SEVERITIES.get(name) is severity and not text.startswith(_ENDINGS)
@@ -122,12 +122,12 @@ def _of(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, .
     return tuple(dict.fromkeys(texts))
 
 
-def _number(heads: Sequence[str], kind: str) -> int:
+def _number_to(heads: Sequence[str], kind: str) -> int:
     found = (re.search(rf"([\d,]+) to {kind}\b", head) for head in heads)
     return sum(int(number[1].replace(",", "")) for number in found if number)
 
 
-def _plain(message: str) -> str:
+def _without_colors(message: str) -> str:
     return re.sub(r"^(?:error|warning|info): ", "", re.sub(r"\x1b\[[0-9;]*m", "", message)).rstrip()
 
 
