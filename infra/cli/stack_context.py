@@ -53,7 +53,7 @@ class StackContext:
             ProblemsError: The cluster could not be read.
         """
         request = snapshot_request(self.documents, self.records or {})
-        reading = self.reader.ask(attrs.evolve(request, with_ids=bool(self.records)))
+        reading = self.reader.begin(attrs.evolve(request, with_ids=bool(self.records)))
         from infra.compiler import compile_documents  # noqa: PLC0415 - imported while the cluster answers
 
         compiled = compile_documents(self.documents, reading.partitions)

@@ -1,7 +1,6 @@
-"""The live cluster, read through the Kafka admin client and handed over as a `ClusterSnapshot`.
+"""Read the live cluster with the Kafka admin client into a `ClusterSnapshot`.
 
-Belongs here: how to connect (`Connection`), what to ask (`SnapshotRequest`), the client that asks. Nothing
-here decides.
+Contains the connection (`Connection`), what to read (`SnapshotRequest`), and the clients. Decides nothing.
 """
 
 from infra.observe.connection import Connection

@@ -1,4 +1,4 @@
-"""Our ACLs in the words of the admin client, and back."""
+"""Convert ACLs between our values and those of the admin client."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -19,7 +19,7 @@ _KINDS = {
     ResourceKind.TOPIC: ResourceType.TOPIC,
     ResourceKind.GROUP: ResourceType.GROUP,
     ResourceKind.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
-    ResourceKind.CLUSTER: ResourceType.BROKER,  # librdkafka's word for the cluster
+    ResourceKind.CLUSTER: ResourceType.BROKER,  # librdkafka's name for the cluster
 }
 _PATTERNS = {
     Pattern.LITERAL: ResourcePatternType.LITERAL,
@@ -54,8 +54,8 @@ def acl_binding(acl: Acl) -> AclBinding:
 
 
 def acl_of(binding: AclBinding) -> Acl | None:
-    """Return what a binding allows, None if it forbids or is of a kind that nobody here grants."""
-    # The library annotates names and numbers, which it takes, beside the enums, which it returns.
+    """Return what a binding allows, None if it denies or is of a kind that Headwater does not grant."""
+    # The library annotates the names and numbers that it accepts as well as the enums that it returns.
     kind = _OUR_KINDS.get(cast("ResourceType", binding.restype))
     pattern = _OUR_PATTERNS.get(cast("ResourcePatternType", binding.resource_pattern_type))
     operation = _OUR_OPERATIONS.get(cast("AclOperation", binding.operation))
@@ -67,14 +67,14 @@ def acl_of(binding: AclBinding) -> Acl | None:
 
 
 def operations_of(operations: Iterable[Enum]) -> frozenset[Operation]:
-    """Return those of the operations that somebody here needs."""
+    """Return those of the operations that Headwater uses."""
     allowed = set(operations)
     return frozenset(ours for ours, theirs in _OPERATIONS.items() if theirs in allowed)
 
 
 def filter_for(principal: str | None) -> AclBindingFilter:
     """Return the filter for all ACLs of a principal, None for those of all."""
-    any_: Any = None  # annotated as a text, which is what it is not
+    any_: Any = None  # the library annotates a text
     return AclBindingFilter(
         ResourceType.ANY,
         any_,

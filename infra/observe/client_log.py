@@ -1,24 +1,24 @@
-"""Where librdkafka, the Kafka client library, tells what it does.
+"""Loggers for librdkafka, the Kafka client library.
 
-Without a logger it writes to standard error, and one that is found by its name may be sent there by whoever
-sets logging up: these loggers stand outside the hierarchy.
+Without a logger it writes to standard error. These loggers are outside the hierarchy of `logging`, so that no
+configuration of the root logger sends their lines to standard error.
 """
 
 import logging
 from collections.abc import Callable
 
 
-def client_log(hear: Callable[[str], object] | None = None) -> logging.Logger:
-    """Return a client's `logger`: `hear` gets each line, or nobody does."""
+def client_log(handle: Callable[[str], object] | None = None) -> logging.Logger:
+    """Return the `logger` of a client: it passes each line to `handle`, None: lines are dropped."""
     logger = logging.Logger("librdkafka")  # noqa: LOG001 - outside the hierarchy
-    logger.addHandler(logging.NullHandler() if hear is None else _Ear(hear))
+    logger.addHandler(logging.NullHandler() if handle is None else _CallbackHandler(handle))
     return logger
 
 
-class _Ear(logging.Handler):
-    def __init__(self, hear: Callable[[str], object]) -> None:
+class _CallbackHandler(logging.Handler):
+    def __init__(self, handle: Callable[[str], object]) -> None:
         super().__init__()
-        self._hear = hear
+        self._handle = handle
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._hear(record.getMessage())
+        self._handle(record.getMessage())

@@ -1,4 +1,4 @@
-"""A connection in the words of librdkafka and of the Pulumi provider."""
+"""The settings of a connection for librdkafka and for the Pulumi provider."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _PROVIDER_MECHANISMS = {
 
 
 def confluent(connection: ConnectionSettings) -> dict[str, Any]:
-    """Return librdkafka's settings (CONFIGURATION.md there). AWS_MSK_IAM may raise `ProblemsError`."""
+    """Return librdkafka's settings (its CONFIGURATION.md); AWS_MSK_IAM may raise `ProblemsError`."""
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(connection.bootstrap_servers),
         "security.protocol": connection.protocol,
@@ -62,7 +62,7 @@ def _sasl(connection: ConnectionSettings) -> dict[str, Any]:
 
 
 def provider(connection: ConnectionSettings) -> dict[str, Any]:
-    """Return the arguments of `pulumi_kafka.Provider`. TLS is always said: the provider's default is on."""
+    """Return the arguments of `pulumi_kafka.Provider`. TLS is always set; its default there is on."""
     return {
         "bootstrap_servers": list(connection.bootstrap_servers),
         "tls_enabled": connection.uses_tls,

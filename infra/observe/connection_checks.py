@@ -1,4 +1,4 @@
-"""Whether a connection's settings are complete and fit together. No text shows a secret."""
+"""Check that the settings of a connection are complete and fit together. No text shows a secret."""
 
 import re
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ _HIGHEST_PORT = 65_535
 
 
 def connection_problems(connection: ConnectionSettings) -> tuple[Problem, ...]:
-    """Return everything that is wrong or lacks."""
+    """Return a problem for each setting that is wrong or missing."""
     return (*_addresses(connection), *_protocol(connection), *_credentials(connection), *_tls(connection))
 
 
 def setting_problem(summary: str, *, expected: str, found: str, fix: str) -> Problem:
-    """Return a problem of the connection's settings."""
+    """Return a problem with the settings of a connection."""
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=summary,
         expected=expected,
         found=found,
-        why="Without it the cluster can be neither read nor changed.",
+        why="Without a connection, the cluster can be neither read nor changed.",
         fix=fix,
     )
 
@@ -137,10 +137,10 @@ def _tls(connection: ConnectionSettings) -> Iterator[Problem]:
             fix="Set the security protocol to SSL (with SASL: SASL_SSL), or remove the certificates.",
         )
     if bool(connection.certificate) != bool(connection.key):
-        lacking = "client key" if connection.certificate else "client certificate"
+        missing = "client key" if connection.certificate else "client certificate"
         yield setting_problem(
-            f"The {lacking} lacks.",
+            f"No {missing} is set.",
             expected="a client certificate together with its key",
-            found=f"no {lacking}",
-            fix=f"Set the {lacking}, too; mutual TLS needs both.",
+            found=f"no {missing}",
+            fix=f"Set the {missing}, too; mutual TLS needs both.",
         )

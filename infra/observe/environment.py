@@ -1,7 +1,7 @@
-"""A connection from environment variables.
+"""Read a connection from environment variables.
 
-Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the names are those that the Pulumi
-and Terraform providers for Kafka know. Certificates and keys are PEM texts or paths of PEM files.
+Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the names are those of the Pulumi and
+Terraform providers for Kafka. Certificates and keys are PEM texts or paths of PEM files.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
 
 
 def canonical_mechanism(name: str) -> str:
-    """Return a mechanism in Kafka's spelling; the providers spell some otherwise."""
+    """Return a mechanism in Kafka's spelling; the providers spell some differently."""
     upper = name.upper()
     return _MECHANISMS.get(upper, upper)
 
@@ -78,7 +78,7 @@ def pem_text(value: str, what: str) -> str:
                     f"The file that {what} names cannot be read.",
                     expected="a PEM text or the path of a PEM file",
                     found=f"{value[:200]}: {reason}",
-                    fix=f"Correct the path in {what}, or put the PEM text itself there.",
+                    fix=f"Correct the path in {what}, or set {what} to the PEM text itself.",
                 )
             ]
         ) from None
@@ -90,7 +90,7 @@ def _protocol(*, tls: bool | None, certificates: bool, sasl: str | None) -> str:
 
 
 class _Variables:
-    """Typed access that collects what cannot be read."""
+    """Typed access to variables that collects problems."""
 
     def __init__(self, environment: Mapping[str, str], names: Mapping[str, str]) -> None:
         self._environment = environment

@@ -1,4 +1,4 @@
-"""The requests of the admin client that look at all groups of a cluster."""
+"""The admin requests that list all groups of a cluster."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -11,14 +11,14 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, Kaf
 from infra.model.problems import ProblemsError
 from infra.model.survey import GroupType
 from infra.observe.admin import Admin
-from infra.observe.pending_requests import Asked
+from infra.observe.pending_requests import PendingRequests
 
 _TYPES = {ConsumerGroupType.CONSUMER: GroupType.CONSUMER}
 
 
 @attrs.frozen
 class ListedGroup:
-    """A group in the list of all; `members` are what each sent when it joined."""
+    """A group of the list; `members` are the metadata that each member sent when it joined."""
 
     id: str
     type: GroupType
@@ -32,15 +32,15 @@ class GroupAdmin(Admin):
     """An admin client that lists groups. Raises as `Admin` does."""
 
     def listed_groups(self) -> Sequence[ListedGroup]:
-        """Return all groups that the user may see, in two requests a broker for each of two listings."""
+        """Return all groups that the user may describe, by two lists with two requests per broker each."""
         try:
             types = self._group_types()
             return [_listed(group, types) for group in self._described_groups()]
         except KafkaException:
             raise ProblemsError([self._unreachable()]) from None
 
-    def ask_committed(self, ids: Sequence[str]) -> Asked[str, ConsumerGroupTopicPartitions]:
-        """Send the question for the offsets of groups, a request each."""
+    def request_committed(self, ids: Sequence[str]) -> PendingRequests[str, ConsumerGroupTopicPartitions]:
+        """Request the committed offsets of groups, one request per group."""
 
         def send(chunk: Sequence[str]) -> dict[str, Future[ConsumerGroupTopicPartitions]]:
             return {
@@ -50,12 +50,12 @@ class GroupAdmin(Admin):
                 for id_ in chunk
             }
 
-        return self._ask(ids, send)
+        return self._request(ids, send)
 
     def _described_groups(self) -> Sequence[Any]:
         self.requests += 1
         with catch_warnings():
-            simplefilter("ignore", DeprecationWarning)  # its successor hides what members subscribe to
+            simplefilter("ignore", DeprecationWarning)  # its successor hides the subscriptions of members
             return self._client.list_groups(timeout=self._timeout)
 
     def _group_types(self) -> Mapping[str, ConsumerGroupType]:
@@ -65,7 +65,7 @@ class GroupAdmin(Admin):
 
 
 def _listed(group: Any, types: Mapping[str, ConsumerGroupType]) -> ListedGroup:  # noqa: ANN401 - untyped there
-    """The old description knows classic groups only; the new listing leaves out streams groups."""
+    """Combine both lists: the old one describes classic groups only, the new one omits streams groups."""
     is_hidden = group.state == "Dead" and group.id not in types
     own = GroupType.STREAMS if is_hidden else GroupType.CLASSIC
     return ListedGroup(

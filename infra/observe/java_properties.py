@@ -1,4 +1,4 @@
-"""A connection from the `client.properties` that Kafka's own tools read (`--command-config`)."""
+"""Read a connection from the `client.properties` of Kafka's own tools (`--command-config`)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Return the entries of a `.properties` text (java.util.Properties#load): the last of a key counts."""
+    """Return the entries of a `.properties` text (java.util.Properties#load); of a key, the last counts."""
     return dict(_entry(line) for line in _logical_lines(text))
 
 
@@ -53,7 +53,7 @@ def properties_fields(text: str) -> dict[str, Any]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Join continued lines, leave out blank ones and comments."""
+    """Join continued lines; skip blank lines and comments."""
     pending = ""
     for line in text.splitlines():
         stripped = line.lstrip(" \t\f")
@@ -83,7 +83,7 @@ def _unescaped(text: str) -> str:
 
 
 def _jaas_options(text: str) -> dict[str, str]:
-    """Return the options of a JAAS line, `Module required name="value" ...;`."""
+    """Return the options of a JAAS line: `Module required name="value" ...;`."""
     return {
         match[1]: re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3] or match[4] or ""
         for match in _JAAS_OPTION.finditer(text)

@@ -1,4 +1,4 @@
-"""A connection in the words of Kafka's Java client."""
+"""The settings of a connection for Kafka's Java client."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,10 @@ _IAM_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 def java(connection: ConnectionSettings) -> Mapping[str, str]:
     """Return the client properties, secrets in the clear.
 
-    AWS_MSK_IAM needs Amazon's `aws-msk-iam-auth` jar beside the client.
+    AWS_MSK_IAM needs Amazon's `aws-msk-iam-auth` jar on the class path.
 
     Raises:
-        ProblemsError: InvalidConfig where the server's certificate is not to be verified: Java has no such
+        ProblemsError: InvalidConfig if the certificate of the server must not be verified: Java has no such
             setting.
     """
     if connection.uses_tls and connection.skip_tls_verify:
@@ -74,9 +74,9 @@ def _quoted(value: str) -> str:
 
 _UNVERIFIABLE = Problem(
     code=ProblemCode.INVALID_CONFIG,
-    summary="The runtime cannot leave the brokers' certificates unverified.",
-    expected="the certificate authority of the brokers, in CA_CERT",
+    summary="The runtime cannot skip the verification of the brokers' certificates.",
+    expected="the certificate authority of the brokers in CA_CERT",
     found="SKIP_VERIFY=true",
-    why="Spark reads Kafka by the Java client, which has no such setting.",
-    fix="Give the authority's certificate (HEADWATER_CA_CERT) and leave SKIP_VERIFY out.",
+    why="Spark reads Kafka with the Java client, which has no such setting.",
+    fix="Set the certificate of the authority (HEADWATER_CA_CERT) and remove SKIP_VERIFY.",
 )

@@ -1,4 +1,4 @@
-"""What Kafka's errors mean to the operator."""
+"""Problems for the errors of Kafka, as an operator needs them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
-_UNSEEN = "What may not be seen looks as if it did not exist: nothing can be planned on that ground."
-_WHY = "Without the cluster's present state nothing can be planned."
+_UNSEEN = "Without the permission, the topic or group looks as if it did not exist: nothing can be planned."
+_WHY = "Without the current state of the cluster, nothing can be planned."
 
 
 @attrs.frozen
@@ -39,12 +39,12 @@ class ClientMessage:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the brokers do not accept the credentials."""
+        """Return whether the brokers rejected the credentials."""
         return self.code in _UNAUTHENTICATED or bool(_CLIENT_CERTIFICATE.search(self.text))
 
     @property
     def is_final(self) -> bool:
-        """Whether trying again is of no use: the credentials or the TLS set-up are wrong."""
+        """Return whether a retry cannot succeed: the credentials or the TLS settings are wrong."""
         return self.is_refused or bool(_TLS.search(self.text))
 
 
@@ -52,24 +52,24 @@ def client_message(error: KafkaError) -> ClientMessage:
     return ClientMessage(error.str(), error.code())
 
 
-def unreachable(servers: Iterable[str], heard: Sequence[ClientMessage], seconds: float) -> Problem:
-    """Return the problem for a cluster that does not answer, by the most telling of what was heard."""
+def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], seconds: float) -> Problem:
+    """Return the problem for a cluster that does not answer, by the most specific of its `messages`."""
     where = ", ".join(servers)
-    for item in heard:
+    for item in messages:
         if item.is_refused:
             return _refused(where, item)
-    for item in heard:
+    for item in messages:
         if _TLS.search(item.text):
             return _tls_failed(where, item)
-    for item in heard:
+    for item in messages:
         if _CLOSED.search(item.text):
             return _closed(where, item)
-    telling = [item for item in heard if item.code != ALL_BROKERS_DOWN]
+    specific = [item for item in messages if item.code != ALL_BROKERS_DOWN]
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No Kafka broker can be reached.",
         expected=f"a broker at {where}",
-        found=_plain(telling[-1]) if telling else f"no answer within {seconds:g} s",
+        found=_plain(specific[-1]) if specific else f"no answer within {seconds:g} s",
         why=_WHY,
         fix="Check the bootstrap servers, that the brokers run, and that this machine can connect to them "
         "and to the addresses that they advertise.",
@@ -77,7 +77,7 @@ def unreachable(servers: Iterable[str], heard: Sequence[ClientMessage], seconds:
 
 
 def _plain(item: ClientMessage) -> str:
-    """Without the parts that differ from try to try."""
+    """Return the text without the parts that differ from attempt to attempt."""
     return _STATE.sub("", _BROKER.sub("", item.text))
 
 
@@ -97,7 +97,7 @@ def _refused(where: str, item: ClientMessage) -> Problem:
     return Problem(
         code=ProblemCode.AUTHENTICATION_REFUSED,
         summary=f"The Kafka brokers refuse the {what}.",
-        expected=f"to be let in at {where}",
+        expected=f"accepted credentials at {where}",
         found=_plain(item),
         why=_WHY,
         fix=fix,
@@ -107,7 +107,7 @@ def _refused(where: str, item: ClientMessage) -> Problem:
 def _tls_failed(where: str, item: ClientMessage) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
-        summary="No TLS connection to a Kafka broker can be made.",
+        summary="No TLS connection to a Kafka broker is possible.",
         expected=f"a TLS listener with a trusted certificate at {where}",
         found=_plain(item),
         why=_WHY,
@@ -125,42 +125,47 @@ def _closed(where: str, item: ClientMessage) -> Problem:
         found=_plain(item),
         why=_WHY,
         fix="Set the security protocol to that of the listener: SSL or SASL_SSL where it uses TLS, "
-        "SASL_PLAINTEXT or SASL_SSL where it wants a login.",
+        "SASL_PLAINTEXT or SASL_SSL where it requires a login.",
     )
 
 
 def is_denial(error: KafkaError) -> bool:
-    """Whether an ACL is missing."""
+    """Return whether the error means that an ACL is missing."""
     return error.code() in _DENIED
 
 
 def not_authorized(
     error: KafkaError, what: str, name: str, operation: Operation = Operation.DESCRIBE, why: str = _UNSEEN
 ) -> Problem:
-    """Return the problem for a request that the brokers deny: to do `what` (see topic) with `name`.
+    """Return the problem for a request that the brokers denied.
 
-    `operation` is what a right is needed for.
+    Args:
+        error: the error of the brokers.
+        what: the request, such as "see topic".
+        name: the topic or group of the request.
+        operation: the operation that needs a permission.
+        why: the consequence.
     """
     right = f"{operation} on {_DENIED[error.code()].format(name)}"
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED,
         summary=f"The Kafka brokers do not let this user {what} {name}.",
         topic=name if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else None,
-        expected=f"the right {right}",
+        expected=f"permission {right}",
         found=error.name(),
         why=why,
-        fix=f"Grant the user {right}. `headwater acls FILES --self --principal User:NAME` prints all rights "
-        "that Headwater needs.",
+        fix=f"Grant the user {right}. `headwater acls FILES --self --principal User:NAME` prints all "
+        "permissions that Headwater needs.",
     )
 
 
 def unexpected(error: KafkaError, what: str, name: str) -> Problem:
-    """Return the problem for an error that has no better name; it may pass."""
+    """Return the problem for any other error, which may be temporary."""
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
-        summary=f"The Kafka brokers gave no answer when asked to {what} {name}.",
+        summary=f"The Kafka brokers did not answer the request to {what} {name}.",
         expected="an answer",
         found=f"{error.name()}: {error.str()}",
         why=_WHY,
-        fix="Run again; if it stays, look into the brokers' logs.",
+        fix="Run again. If the problem persists, check the logs of the brokers.",
     )

@@ -1,4 +1,4 @@
-"""Signed tokens for Amazon MSK with IAM, made by Amazon's own package: librdkafka cannot."""
+"""Signed tokens for Amazon MSK with IAM, by Amazon's own package: librdkafka cannot sign them."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ _HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.c
 
 
 def broker_region(bootstrap_servers: Iterable[str]) -> str | None:
-    """Return the AWS region in the brokers' names, if they are MSK's."""
+    """Return the AWS region in the host names of MSK brokers, None for other brokers."""
     return next((match[1] for address in bootstrap_servers if (match := _HOST.search(address))), None)
 
 
@@ -34,5 +34,5 @@ _NOT_INSTALLED = setting_problem(
     "SASL mechanism AWS_MSK_IAM needs the package aws-msk-iam-sasl-signer-python.",
     expected="the package in the environment that runs Headwater",
     found="not installed",
-    fix="Run `pip install aws-msk-iam-sasl-signer-python`, or use SCRAM-SHA-512, which MSK offers, too.",
+    fix="Run `pip install aws-msk-iam-sasl-signer-python`, or use SCRAM-SHA-512, which MSK also offers.",
 )

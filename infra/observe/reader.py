@@ -1,4 +1,4 @@
-"""What can be asked of a cluster, independent of the client that asks."""
+"""The interface to read a cluster, independent of the client."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from infra.model.cluster import ClusterSnapshot
 
 @attrs.frozen(kw_only=True)
 class SnapshotRequest:
-    """Which topics and groups to read closely; names and partition counts of all topics come anyway.
+    """Which topics and groups to read in detail; a snapshot always has names and counts of all topics.
 
     A topic is described (id, replication factor, settings) when its name starts with one of `prefixes`, is
     one of `names`, is recorded, or fully matches one of `patterns` (Python `re`). `recorded` is topic name →
@@ -25,11 +25,11 @@ class SnapshotRequest:
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
-    """Topics that are only read: nobody needs their settings, nor the right to see them."""
+    """Topics that applications only read: their settings, and permission to read those, are not needed."""
     acl_principals: frozenset[str] = frozenset()
-    """Whose ACLs to read; none = nobody's."""
+    """The principals whose ACLs to read; empty: no ACLs."""
     with_ids: bool = True
-    """Whether anybody compares ids: without them one request less is needed. Recorded topics have theirs."""
+    """Whether to read topic ids, which takes one more request. Recorded topics always have them."""
 
 
 class ClusterReader(Protocol):
@@ -39,7 +39,7 @@ class ClusterReader(Protocol):
     """
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
-        """Return what was asked for, in a number of requests that does not grow with the topics."""
+        """Return the snapshot, in a number of requests that does not depend on the number of topics."""
         ...
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
@@ -47,5 +47,5 @@ class ClusterReader(Protocol):
         ...
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
-        """Return topic name → partition count for those of `names` that exist, and nothing else of them."""
+        """Return topic name → partition count for those of `names` that exist."""
         ...

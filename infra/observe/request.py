@@ -1,4 +1,4 @@
-"""What has to be known of a cluster to plan for documents and for what is recorded."""
+"""The snapshot request for documents and setup records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -21,10 +21,9 @@ _PREFIX_CONFIG = "__internal.override.topic.prefix__"
 def snapshot_request(
     documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord]
 ) -> SnapshotRequest:
-    """Return the request; `records` is application id → recorded setup.
+    """Return the request; `records` is application id → setup record.
 
-    Source topics are asked for by name: one that the user may not see is then told from one that does not
-    exist.
+    Requests source topics by name: the answer distinguishes a missing topic from a missing permission.
     """
     recorded = {topic.name: topic.topic_id for record in records.values() for topic in record.topics.values()}
     sinks = {sink.topic for document in documents for sink in document.sinks}
@@ -48,7 +47,7 @@ def snapshot_request(
 
 
 def _principals(applications: Iterable[Application], records: Mapping[str, SetupRecord]) -> Iterator[str]:
-    """Yield those of the ACLs that documents declare or the stack holds."""
+    """Yield the principals of the ACLs that documents declare or the stack recorded."""
     for application in applications:
         yield from application.acls.principals if application.acls else ()
     for record in records.values():
@@ -60,7 +59,7 @@ def _prefixes(application: Application) -> Iterable[str]:
 
 
 def _sources(document: TopologyDocument) -> Iterator[str]:
-    """Return the user topics that are read; internal ones stand in an imported text without prefix."""
+    """Yield the source topics; internal topics have no prefix in an imported text."""
     for step in document.steps:
         match step.operator:
             case ReadStream(topics=topics) | AddSource(topics=topics):

@@ -1,12 +1,12 @@
-"""What members of a classic group subscribe to, in the bytes of their join requests."""
+"""Read the subscriptions of members of a classic group from the bytes of their join requests."""
 
 import struct
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
-    """Read the topics of a `ConsumerProtocolSubscription`: version, then an array of names (Kafka protocol).
+    """Return the topics of a `ConsumerProtocolSubscription` (Kafka protocol): version, then names.
 
-    Bytes that are of another protocol yield nothing.
+    Bytes of another protocol yield no topics.
     """
     try:
         (count,) = struct.unpack_from(">i", metadata, 2)

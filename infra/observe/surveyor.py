@@ -1,4 +1,4 @@
-"""Survey a cluster for applications that nobody declared: its topics by their names, all its groups."""
+"""Survey a cluster for undeclared applications: its topics by their names, and all its groups."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,8 +9,8 @@ from infra.model.survey import GroupFacts, GroupType, Survey
 from infra.observe.connection import Connection
 from infra.observe.group_admin import GroupAdmin, ListedGroup
 from infra.observe.kafka_reader import KafkaClusterReader
+from infra.observe.pending_snapshot import successes
 from infra.observe.reader import SnapshotRequest
-from infra.observe.reading import successes
 from infra.observe.subscriptions import subscribed_topics
 
 
@@ -19,9 +19,11 @@ def survey(
 ) -> Survey:
     """Return all topics, with settings where names match `patterns` (Python `re`), and all groups.
 
-    Offsets are asked of the groups in whose names such a topic's name begins, a request each; everything else
-    is a handful of requests. `named` are groups that must be visible if they exist. Raises `ProblemsError`
-    (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
+    Requests offsets only of groups whose id is the beginning of such a topic name, one request per group;
+    everything else is a few requests. `named` are groups that must be visible if they exist.
+
+    Raises:
+        ProblemsError: ClusterUnreachable, AuthenticationRefused, NotAuthorized.
     """
     request = SnapshotRequest(patterns=tuple(patterns), groups=tuple(named), with_ids=False)
     snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
@@ -29,7 +31,7 @@ def survey(
     groups = {group.id: _facts(group) for group in admin.listed_groups()}
     asked = sorted(groups.keys() & set(_beginnings(snapshot.described)))
     denied: list[Problem] = []
-    committed = admin.answers(admin.ask_committed(asked))
+    committed = admin.answers(admin.request_committed(asked))
     for id_, offsets in successes(committed, "read the offsets of consumer group", denied):
         topics = (offset.topic for offset in offsets.topic_partitions or () if offset.offset >= 0)
         groups[id_] = attrs.evolve(groups[id_], committed=frozenset(topics))
@@ -51,6 +53,6 @@ def _facts(group: ListedGroup) -> GroupFacts:
 
 
 def _beginnings(names: Iterable[str]) -> Iterator[str]:
-    """Everything that stands before a hyphen."""
+    """Yield each part of a name that ends before a hyphen."""
     for name in names:
         yield from (name[:index] for index, character in enumerate(name) if character == "-" and index)

@@ -1,4 +1,4 @@
-"""Whether topics that seem to lack do: to a user who may not see them they look alike."""
+"""Check that topics are missing: without permission to describe it, a topic looks missing, too."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ from infra.observe.reader import ClusterReader
 def check_visible(
     reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
 ) -> None:
-    """Ask by name for internal topics that are not in the snapshot, if there are any.
+    """Request by name the internal topics that are not in the snapshot, if there are any.
 
-    Their names were not known before the counts were. Raises `ProblemsError` (NotAuthorized).
+    Their names are known only after the counts. Raises `ProblemsError` (NotAuthorized).
     """
     names = {topic.name for application in compiled for topic in application.internal_topics}
     if unseen := sorted(names - snapshot.topics.keys()):

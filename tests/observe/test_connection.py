@@ -176,8 +176,8 @@ def problems_of(**changed: object) -> tuple[Problem, ...]:
         ({"protocol": "SASL_PLAINTEXT", "mechanism": "AWS_MSK_IAM", "aws_region": "x"}, "needs TLS"),
         ({"protocol": "SSL", "ca": "/etc/ca.jks"}, "CA certificate is not in PEM format"),
         ({"ca": CA}, "does not use TLS"),
-        ({"protocol": "SSL", "certificate": CERTIFICATE}, "The client key lacks"),
-        ({"protocol": "SSL", "key": KEY}, "The client certificate lacks"),
+        ({"protocol": "SSL", "certificate": CERTIFICATE}, "No client key is set."),
+        ({"protocol": "SSL", "key": KEY}, "No client certificate is set."),
     ],
 )
 def test_settings_that_do_not_fit_are_problems(changed: Mapping[str, object], summary: str) -> None:

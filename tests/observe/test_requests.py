@@ -84,7 +84,7 @@ def test_groups_are_asked_for_alone(kafka: LocalBroker, prefix: str, monkeypatch
 
         monkeypatch.setattr(Admin, name, note)
 
-    for name in ("metadata", "groups", "ask_topics", "ask_configs"):
+    for name in ("metadata", "groups", "request_topics", "request_configs"):
         noted(name)
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     reader.read(SnapshotRequest(prefixes=(f"{prefix}-",), groups=("some-group",)))
@@ -94,7 +94,7 @@ def test_groups_are_asked_for_alone(kafka: LocalBroker, prefix: str, monkeypatch
 def test_a_question_ahead_is_answered_once(kafka: LocalBroker, prefix: str) -> None:
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     reader.open()
-    reading = reader.ask(SnapshotRequest(prefixes=(f"{prefix}-",), with_ids=False))
+    reading = reader.begin(SnapshotRequest(prefixes=(f"{prefix}-",), with_ids=False))
     assert reading.partitions[f"{prefix}-00"] == 2
     snapshot = reading.snapshot()
     assert len(snapshot.described) == 50

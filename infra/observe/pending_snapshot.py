@@ -1,4 +1,4 @@
-"""One snapshot under way: what was asked, and what the answers make of it."""
+"""A snapshot whose requests are pending, and the conversion of their answers."""
 
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -31,37 +31,39 @@ _AUTHORIZER = "authorizer.class.name"
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
 
-class Reading:
-    """All questions are sent when it is made; `snapshot` waits for their answers.
+class PendingSnapshot:
+    """Sends all requests when it is created; `snapshot` waits for their answers.
 
-    `partitions` is topic name → partition count, of all topics, and known at once.
+    `partitions` (topic name → partition count, of all topics) is available at once.
     """
 
     def __init__(
         self, admin: Admin, request: SnapshotRequest, cluster_id: str, metadata: ClusterMetadata
     ) -> None:
         self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
-        wanted = sorted(name for name in self.partitions if _is_wanted(name, request))
-        # A topic that may not be seen is not in the metadata: ask by name for those that ought to be there.
+        described_names = sorted(name for name in self.partitions if _is_requested(name, request))
+        # A topic without permission is not in the metadata: request by name those that should exist.
         unseen = (request.names | request.recorded.keys()) - self.partitions.keys()
-        described = wanted if request.with_ids else request.recorded.keys() & self.partitions.keys()
+        described = described_names if request.with_ids else request.recorded.keys() & self.partitions.keys()
         self._admin, self._request = admin, request
         self._cluster_id, self._brokers = cluster_id, len(metadata.brokers)
         self._listed = {
             name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
-            for name in wanted
+            for name in described_names
         }
         self._groups = admin.groups(request.groups) if request.groups else {}
-        self._broker = admin.ask_configs(ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]])
-        self._descriptions = admin.ask_topics(sorted({*described, *unseen}))
-        self._configs = admin.ask_configs(
-            ResourceType.TOPIC, [name for name in wanted if name not in request.sources]
+        self._broker = admin.request_configs(
+            ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
         )
-        self._acls = admin.ask_acls(request.acl_principals) if request.acl_principals else None
-        self._rights = admin.ask_cluster_rights() if request.acl_principals else None
+        self._descriptions = admin.request_topics(sorted({*described, *unseen}))
+        self._configs = admin.request_configs(
+            ResourceType.TOPIC, [name for name in described_names if name not in request.sources]
+        )
+        self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
+        self._operations = admin.request_cluster_operations() if request.acl_principals else None
 
     def snapshot(self) -> ClusterSnapshot:
-        """Return what was asked for, once; raises `ProblemsError` as `ClusterReader` says."""
+        """Return the snapshot; call it once. Raises `ProblemsError` as `ClusterReader` says."""
         denied: list[Problem] = []
         settings = self._settings(denied)
         described = self._described(settings.own, denied)
@@ -91,7 +93,7 @@ class Reading:
         )
 
     def _described(self, present: Container[str], denied: list[Problem]) -> dict[str, LiveTopic]:
-        """Return the topics that are there; those whose ids nobody asked for as they were listed."""
+        """Return the topics that exist; those whose ids were not requested as in the metadata."""
         answers = self._admin.answers(self._descriptions)
         found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
         if self._request.with_ids:
@@ -108,7 +110,7 @@ class Reading:
         return settings
 
     def _broker_config(self) -> Mapping[str, ConfigEntry]:
-        """A user need not be allowed to read it: then the defaults stay unknown."""
+        """Return the settings of a broker, empty without the permission to read them."""
         answers = self._admin.answers(self._broker)
         return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
 
@@ -124,17 +126,17 @@ class Reading:
         return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
 
     def _live_acls(self, broker: Mapping[str, ConfigEntry], denied: list[Problem]) -> LiveAcls | None:
-        """Return the ACLs as far as the brokers have any and the user may see them.
+        """Return the ACLs if the brokers have an authorizer and the user may read them.
 
-        librdkafka (2.16) gives an empty list for both refusals. Without an authorizer anybody may read the
-        brokers' settings; with one, whoever may describe the cluster may see all ACLs.
+        librdkafka (2.16) returns an empty list in both other cases. Without an authorizer any user may read
+        the settings of brokers; with one, a user who may describe the cluster may read all ACLs.
         """
-        if self._acls is None or self._rights is None:
+        if self._acls is None or self._operations is None:
             return None
         authorizer = broker.get(_AUTHORIZER)
         if authorizer is not None and not authorizer.value:
             return LiveAcls(has_authorizer=False)
-        if Operation.DESCRIBE not in self._admin.cluster_rights(self._rights):
+        if Operation.DESCRIBE not in self._admin.cluster_operations(self._operations):
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
             denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None
@@ -142,7 +144,7 @@ class Reading:
         return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
 
     def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
-        """Ask, for topics that are not the recorded ones, whether anything was ever written to them."""
+        """Check whether anything was ever written to topics whose ids differ from the recorded ones."""
         replaced = [
             topics[name]
             for name, id_ in self._request.recorded.items()
@@ -152,8 +154,8 @@ class Reading:
         partitions = [
             TopicPartition(topic.name, number) for topic in replaced for number in range(topic.partitions)
         ]
-        for partition, answer in self._admin.answers(self._admin.ask_end_offsets(partitions)):
-            # What cannot be read is not known to be empty.
+        for partition, answer in self._admin.answers(self._admin.request_end_offsets(partitions)):
+            # A partition that cannot be read may contain records.
             ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
 
@@ -164,7 +166,7 @@ def successes(
     denied: list[Problem],
     operation: Operation = Operation.DESCRIBE,
 ) -> Iterator[tuple[str, T]]:
-    """Yield the answers that came; what does not exist is left out, denials are collected."""
+    """Yield the successful answers; skip what does not exist, and collect denials in `denied`."""
     for name, answer in answers:
         if not isinstance(answer, KafkaError):
             yield name, answer
@@ -174,7 +176,7 @@ def successes(
             raise ProblemsError([unexpected(answer, what, name)])
 
 
-def _is_wanted(name: str, request: SnapshotRequest) -> bool:
+def _is_requested(name: str, request: SnapshotRequest) -> bool:
     return (
         name in request.names
         or name in request.recorded
@@ -198,7 +200,7 @@ def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
 
 @attrs.frozen
 class _Settings:
-    """`own` are those set on each topic, `defaults` what holds where a topic sets none, for all alike."""
+    """`own` are the settings of each topic, `defaults` those of topics that do not set them."""
 
     own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
     defaults: dict[str, str] = attrs.field(factory=dict)
