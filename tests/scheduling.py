@@ -14,10 +14,9 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_application.py",
         "tests/runtime/spark/test_back_ends.py",
         "tests/runtime/spark/test_benchmark_sides.py",
-        "tests/runtime/spark/test_exchange.py",
-        "tests/runtime/spark/test_orphans.py",
+        "tests/runtime/spark/test_repartition_rounds.py",
         "tests/runtime/spark/test_task_function.py",
-        "tests/runtime/expressions/test_against_spark.py",
+        "tests/runtime/engine/expressions/test_against_spark.py",
     ),
 )
 _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths}

@@ -4,26 +4,26 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.runtime.spark.applications import Cluster
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.stage import Stage
 from toolchain.broker import Broker, Settings, local
 
 
 @pytest.fixture
-def stage(
+def cluster(
     spark: SparkSession, kafka: local.LocalBroker, tmp_path: Path, unique: Callable[[str], str]
-) -> Stage:
-    return Stage(spark, Topics(kafka.bootstrap_servers), kafka.bootstrap_servers, tmp_path, unique)
+) -> Cluster:
+    return Cluster(spark, Topics(kafka.bootstrap_servers), kafka.bootstrap_servers, tmp_path, unique)
 
 
 @pytest.fixture(scope="module")
 def keeping_broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
-    """One that keeps everything: recorded timestamps lie years back."""
+    """Start a broker that deletes no records: recorded timestamps are years old."""
     never = "86400000"
     forever = {
         "log.cleaner.enable": "false",
         "log.retention.check.interval.ms": never,
-        "log.initial.task.delay.ms": never,  # else a first check comes half a minute after the start
+        "log.initial.task.delay.ms": never,  # the first check would run half a minute after the start
     }
     with own_broker(Settings(overrides=forever)) as running:
         yield running

@@ -1,4 +1,4 @@
-"""Records into and out of real topics."""
+"""Create, change, write and read the topics of a real broker."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -25,7 +25,7 @@ _WAIT_SECONDS = 30.0
 
 
 class Topics:
-    """Those of one broker."""
+    """The topics of one broker."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers: dict[str, str | int | float | bool] = {
@@ -35,12 +35,12 @@ class Topics:
         self._admin = AdminClient(self._servers)
 
     def create(self, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
-        """Settings that are made with a topic are never seen without it; changed ones show later."""
-        settings = {"retention.ms": "-1", **(config or {})}  # recorded timestamps lie years back
-        made = self._admin.create_topics(
+        """Create topics with their settings; changed settings would be visible later only."""
+        settings = {"retention.ms": "-1", **(config or {})}  # recorded timestamps are years old
+        created = self._admin.create_topics(
             [NewTopic(name, count, 1, config=settings) for name, count in partitions.items()]
         )
-        for future in made.values():
+        for future in created.values():
             future.result()
         assert until(lambda: partitions.keys() <= self.names(), _WAIT_SECONDS)
 
@@ -56,8 +56,8 @@ class Topics:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
 
-    def set_up(self, topic: str, config: Mapping[str, str]) -> None:
-        """Configure it and wait until the broker tells it so."""
+    def configure_and_wait(self, topic: str, config: Mapping[str, str]) -> None:
+        """Configure a topic and wait until the broker reports the settings."""
         self.configure(topic, config)
         assert until(lambda: config.items() <= self.settings(topic).items(), _WAIT_SECONDS)
 
@@ -70,7 +70,7 @@ class Topics:
         self._admin.delete_topics([topic])[topic].result()
 
     def delete_all(self) -> None:
-        """Leave only Kafka's own."""
+        """Delete all topics but Kafka's internal ones."""
         if names := [name for name in self.names() if not name.startswith("__")]:
             for future in self._admin.delete_topics(names).values():
                 future.result()
@@ -86,7 +86,7 @@ class Topics:
         return answered(partial(self._admin.list_topics, *topic, timeout=_WAIT_SECONDS), _WAIT_SECONDS).topics
 
     def written(self, topic: str) -> int:
-        """How many offsets are taken, those of transactions' own marks included; -1 while nobody answers."""
+        """Return the number of offsets, transaction markers included; -1 while no broker answers."""
         try:
             return self._written(topic)
         except KafkaException:
@@ -96,21 +96,21 @@ class Topics:
         return sum(self._ends(topic, IsolationLevel.READ_COMMITTED))
 
     def is_settled(self, topic: str) -> bool:
-        """Whether all that is written is committed; partitions hear of a commit a little later."""
+        """Return whether all records are committed; partitions learn of a commit a little later."""
         return self._ends(topic, IsolationLevel.READ_COMMITTED) == self._ends(
             topic, IsolationLevel.READ_UNCOMMITTED
         )
 
     def _ends(self, topic: str, isolation: IsolationLevel) -> list[int]:
-        places = [TopicPartition(topic, each) for each in range(self.partitions(topic))]
-        asked = {place: OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
-        found = self._admin.list_offsets(asked, isolation_level=isolation)
-        return [found[place].result().offset for place in places]
+        partitions = [TopicPartition(topic, each) for each in range(self.partitions(topic))]
+        request = {partition: OffsetSpec.latest() for partition in partitions}  # type: ignore[no-untyped-call]
+        found = self._admin.list_offsets(request, isolation_level=isolation)
+        return [found[partition].result().offset for partition in partitions]
 
     def put(
         self, topic: str, records: Iterable[tuple[bytes | None, bytes | None, int]], partition: int = 0
     ) -> None:
-        """Write (key, value, timestamp) in order, by a producer that knows the partitions of now."""
+        """Write (key, value, timestamp) in order, with a new producer, which has the current metadata."""
         self.send((topic, partition, key, value, timestamp, ()) for key, value, timestamp in records)
 
     def send(self, records: Iterable[OutputRecord]) -> None:
@@ -123,7 +123,7 @@ class Topics:
         assert producer.flush(_WAIT_SECONDS) == 0
 
     def get(self, topic: str) -> list[InputRecord]:
-        """Read all committed records, partition by partition, deleted ones left out."""
+        """Return all committed records that are not deleted, partition by partition."""
         reader = Consumer({
             **self._servers,
             "group.id": "tests",

@@ -1,4 +1,4 @@
-"""The processes of a Spark application on this machine, by what Linux tells of them."""
+"""The processes of a Spark application on this machine, from Linux's /proc."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 def python_workers(driver: int) -> list[int]:
-    """Those that work for `driver`, without the one that forks them."""
+    """Return the Python workers of `driver`, without the daemon that forks them."""
     daemons = {pid for pid in descendants(driver) if _PYTHON_WORKER in _command(pid)}
     return [pid for pid in daemons if _parent(pid) in daemons]
 

@@ -1,4 +1,4 @@
-"""Random topologies on the real runtime: how they are fed, under which circumstances, and what came out."""
+"""Random topologies on the real runtime: their input, the conditions of a run, and its output."""
 
 import json
 import os
@@ -30,20 +30,20 @@ from tests.runtime.spark.processes import python_workers
 from toolchain.broker.readiness import until
 
 Json = dict[str, Any]
-_TIMELESS = frozenset({
+_TIME_INDEPENDENT = frozenset({
     "stream", "table", "globalTable", "mapValues", "filter", "filterNot", "peek", "selectKey", "map",
     "flatMap", "flatMapValues", "merge", "repartition", "split", "toTable", "groupByKey", "groupBy", "count",
     "reduce", "aggregate", "cogroup", "join", "leftJoin", "outerJoin", "toStream", "to",
 })  # fmt: skip
-"""Calls that ask for keys and values only, unless they have one of these:"""
-_TIMES = ("window", "supplier")
+"""Calls whose result depends on keys and values only, unless they have one of the options below."""
+_TIME_OPTIONS = ("window", "supplier")
 _FIRST_MS = 100_000
-_PATIENCE_SECONDS = 120.0
+_TIMEOUT_SECONDS = 120.0
 
 
 @attrs.frozen
-class Circumstances:
-    """`lost` is what is gone when the application is started again: workers, checkpoint, state."""
+class Conditions:
+    """The conditions of a run. `lost` is deleted before a restart: workers, checkpoint, state."""
 
     guarantee: str
     partitions: int
@@ -52,7 +52,7 @@ class Circumstances:
     lost: frozenset[str]
 
     @classmethod
-    def drawn(cls, chance: random.Random, document: Json, most_partitions: int) -> "Circumstances":
+    def drawn(cls, chance: random.Random, document: Json, most_partitions: int) -> "Conditions":
         losses: list[tuple[str, ...]] = [(), ("workers",), ("checkpoint",)]
         if "'logging': False" not in str(document):
             losses += [("state",), ("checkpoint", "state")]
@@ -67,26 +67,26 @@ class Circumstances:
 
 
 @attrs.frozen
-class Ways:
-    """Which sub-topologies a record reaches, topic by topic."""
+class Routes:
+    """The sub-topologies that a record reaches, topic by topic."""
 
     readers: Mapping[str, str]
     written: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, programs: Sequence[SubtopologyProgram]) -> "Ways":
+    def of(cls, programs: Sequence[SubtopologyProgram]) -> "Routes":
         readers = {topic: program.name for program in programs for topic in program.sources}
         return cls(
             readers,
             {program.name: frozenset(program.sinks.values()) & readers.keys() for program in programs},
         )
 
-    def meets_itself(self, topic: str) -> bool:
-        """A sub-topology gets what became of a record by several topics, whose order is left to chance."""
+    def has_race(self, topic: str) -> bool:
+        """Return whether a sub-topology gets results of one record from several topics, in any order."""
         return any(len(topics - {topic}) > 1 for topics in self._reached(topic).values())
 
     def is_tree(self, topic: str) -> bool:
-        """No sub-topology sees anything of a record twice, so that any number may be on the way at once."""
+        """Return whether each sub-topology gets results of a record once, so that many can be in flight."""
         return all(len(topics) == 1 for topics in self._reached(topic).values())
 
     def _reached(self, topic: str) -> Mapping[str, set[str]]:
@@ -102,45 +102,45 @@ class Ways:
         return reached
 
 
-def is_timeless(document: Json) -> bool:
-    """Whether keys have nothing to do with each other, so that partitions cannot be told from the results."""
+def is_time_independent(document: Json) -> bool:
+    """Return whether the results do not depend on time, so that they are the same for any partition count."""
     for step in document["topology"]:
         ((call, options),) = step.items()
-        if call not in _TIMELESS or any(f"'{word}" in str(options) for word in _TIMES):
+        if call not in _TIME_INDEPENDENT or any(f"'{word}" in str(options) for word in _TIME_OPTIONS):
             return False
     return True
 
 
 def texts(programs: Iterable[SubtopologyProgram]) -> tuple[TextProgram, ...]:
-    """The programs with the format of the Java helper."""
+    """Return the programs with the text formats of the Java helper."""
     fields = [field.name for field in attrs.fields(SubtopologyProgram)]
     return tuple(TextProgram(**{name: getattr(each, name) for name in fields}) for each in programs)
 
 
-def at_possible_times(records: Sequence[Json]) -> list[Json]:
-    """The same span of time where brokers take it: neither at its very beginning nor in the future."""
+def with_valid_times(records: Sequence[Json]) -> list[Json]:
+    """Return the records with times that brokers accept: not close to 0, and not in the future."""
     shift = _FIRST_MS - min((record["timestamp"] for record in records), default=0)
     return [{**record, "timestamp": record["timestamp"] + shift} for record in records]
 
 
-def in_stretches(records: Sequence[Json], size: int) -> list[Json]:
-    """Every `size` records by topic, so that more of them may be on the way together."""
-    parts = [records[at : at + size] for at in range(0, len(records), size)]
-    return [record for part in parts for record in sorted(part, key=lambda each: str(each["topic"]))]
+def sorted_in_chunks(records: Sequence[Json], size: int) -> list[Json]:
+    """Return the records, each `size` of them sorted by topic, so that more can be in flight together."""
+    chunks = [records[at : at + size] for at in range(0, len(records), size)]
+    return [record for chunk in chunks for record in sorted(chunk, key=lambda each: str(each["topic"]))]
 
 
-def runs(records: Sequence[Json], ways: Ways, *, singly: bool) -> list[list[Json]]:
-    """Records that may be on the way together without being in a different order from one by one."""
-    stretches = [list(run) for _, run in groupby(records, key=lambda each: str(each["topic"]))]
+def groups(records: Sequence[Json], routes: Routes, *, singly: bool) -> list[list[Json]]:
+    """Return groups of records; processing a group at once gives the same order as one by one."""
+    by_topic = [list(run) for _, run in groupby(records, key=lambda each: str(each["topic"]))]
     return [
         part
-        for run in stretches
-        for part in ([[each] for each in run] if singly or not ways.is_tree(run[0]["topic"]) else [run])
+        for run in by_topic
+        for part in ([[each] for each in run] if singly or not routes.is_tree(run[0]["topic"]) else [run])
     ]
 
 
-def piped(record: Json, partitions: int) -> OutputRecord:
-    """The record in the partition where Kafka's producers put it; keyless ones are spread."""
+def output_record(record: Json, partitions: int) -> OutputRecord:
+    """Return the record on the partition that Kafka's producers choose; keyless records are distributed."""
     key, value = (None if part is None else part.encode() for part in (record["key"], record["value"]))
     partition = record["timestamp"] % partitions if key is None else default_partition(key, partitions)
     headers = tuple((name, name.encode()) for name in record.get("headers", ()))
@@ -148,8 +148,8 @@ def piped(record: Json, partitions: int) -> OutputRecord:
 
 
 @attrs.frozen
-class Rig:
-    """Where applications run, one after the other: topics are deleted after each."""
+class Runner:
+    """Runs applications one after the other; deletes all topics after each."""
 
     spark: SparkSession
     topics: Topics
@@ -158,33 +158,35 @@ class Rig:
     unique: Callable[[str], str]
 
     @contextmanager
-    def scene(
-        self, document: Json, config: Mapping[str, str], sinks: Collection[str], circumstances: Circumstances
-    ) -> Iterator["Scene"]:
+    def application(
+        self, document: Json, config: Mapping[str, str], sinks: Collection[str], conditions: Conditions
+    ) -> Iterator["ApplicationRun"]:
         id_ = self.unique("app")
-        given = {**document["application"].get("config", {}), **config}
-        given["processing.guarantee"] = circumstances.guarantee
-        application = {"id": id_, "config": given}
+        config = {**document["application"].get("config", {}), **config}
+        config["processing.guarantee"] = conditions.guarantee
+        application = {"id": id_, "config": config}
         loaded = load_text(json.dumps({**document, "application": application}), "fuzz.json")
         assert not loaded.problems, loaded.problems
         folder = self.folder / id_
-        scene = Scene(self, check_runnable(loaded.documents[0]), circumstances, folder, tuple(sorted(sinks)))
-        self.topics.create(dict.fromkeys([*scene.sources(), *sinks], circumstances.partitions))
+        run = ApplicationRun(
+            self, check_runnable(loaded.documents[0]), conditions, folder, tuple(sorted(sinks))
+        )
+        self.topics.create(dict.fromkeys([*run.sources(), *sinks], conditions.partitions))
         try:
-            yield scene
+            yield run
         finally:
-            scene.close()
+            run.close()
             self.topics.delete_all()
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @attrs.define
-class Scene:
-    """One application, which may be stopped and started again."""
+class ApplicationRun:
+    """One application, which can be stopped and restarted."""
 
-    rig: Rig
+    runner: Runner
     runnable: RunnableDocument
-    circumstances: Circumstances
+    conditions: Conditions
     folder: Path
     sinks: tuple[str, ...]
     application: StreamsApplication | None = None
@@ -202,7 +204,7 @@ class Scene:
         return texts(self.runnable.programs(compiled))
 
     def read(self) -> int:
-        """How many records the application has read since it was started, internal ones included."""
+        """Return the number of records read since the start, those of internal topics included."""
         return (
             0
             if self.application is None
@@ -211,19 +213,19 @@ class Scene:
 
     def start(self) -> StreamsApplication:
         settings = RunSettings(
-            connection=Connection(bootstrap_servers=(self.rig.servers,)),
+            connection=Connection(bootstrap_servers=(self.runner.servers,)),
             checkpoint=str(self.folder / "checkpoint"),
             state_folder=self.folder / "state",
-            records_at_once=self.circumstances.records_at_once,
+            records_at_once=self.conditions.records_at_once,
         )
-        self.application = StreamsApplication(self.rig.spark, self.document, self.programs, settings)
+        self.application = StreamsApplication(self.runner.spark, self.document, self.programs, settings)
         self.application.start()
         return self.application
 
-    def start_again(self) -> StreamsApplication:
-        """After the losses that the circumstances name; state is lost with the workers that have it open."""
+    def restart(self) -> StreamsApplication:
+        """Restart after the losses of the conditions; kill the workers that have lost state open."""
         self.close()
-        lost = self.circumstances.lost
+        lost = self.conditions.lost
         if lost & {"workers", "state"}:
             for worker in python_workers(os.getpid()):
                 with suppress(ProcessLookupError):
@@ -238,10 +240,10 @@ class Scene:
             self.application = None
 
     def feed(self, records: Sequence[Json]) -> None:
-        partitions = self.circumstances.partitions
-        self.rig.topics.send(piped(record, partitions) for record in records)
+        partitions = self.conditions.partitions
+        self.runner.topics.send(output_record(record, partitions) for record in records)
 
     def outputs(self) -> Mapping[str, list[InputRecord]]:
-        topics = self.rig.topics
-        assert until(lambda: all(map(topics.is_settled, self.sinks)), _PATIENCE_SECONDS)
+        topics = self.runner.topics
+        assert until(lambda: all(map(topics.is_settled, self.sinks)), _TIMEOUT_SECONDS)
         return {topic: topics.get(topic) for topic in self.sinks}

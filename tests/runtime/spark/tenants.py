@@ -1,4 +1,4 @@
-"""What a user's application brings along: a static partitioner and a processor with a store."""
+"""Classes of a user's application: a static partitioner and a processor with a store."""
 
 import os
 from pathlib import Path
@@ -6,24 +6,24 @@ from pathlib import Path
 from spark_jobs.processors import Processor, ProcessorContext, Record
 
 
-def home(key: str) -> int:
-    """Return the partition of a key for good: `t3:ann` lives on 3."""
+def partition_of(key: str) -> int:
+    """Return the permanent partition of a key: `t3:ann` is on partition 3."""
     return int(key.partition(":")[0].removeprefix("t"))
 
 
 class ByTenant:
-    """`tests.runtime.spark.tenants:ByTenant`: writes what it hears to the file that HEARD_FILE names."""
+    """Returns the partition of the tenant; appends each expansion to the file named by EXPANSIONS_FILE."""
 
     def static_partition(self, topic: str, key: object, num_partitions: int) -> int:  # noqa: ARG002
-        return home(str(key))
+        return partition_of(str(key))
 
     def on_partition_expansion(self, old: int, new: int) -> None:
-        with Path(os.environ["HEARD_FILE"]).open("a") as file:
+        with Path(os.environ["EXPANSIONS_FILE"]).open("a") as file:
             file.write(f"{old} {new}\n")
 
 
 class Sums(Processor):
-    """Adds up the numbers of a key, and tells which partition's task does."""
+    """Adds up the numbers of each key; the result names the partition of the task."""
 
     def init(self, context: ProcessorContext) -> None:
         self._context = context

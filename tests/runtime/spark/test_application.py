@@ -1,4 +1,4 @@
-"""An application's life on a real broker: set-up, growth, purging, records that are bad."""
+"""An application on a real broker: setup, expansion, purging, records that cannot be processed."""
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, TopicPartition
 from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.states import ClientState
-from tests.runtime.spark.stage import COUNT, MAP, PATIENCE_SECONDS, Stage
+from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster
 from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -15,29 +15,29 @@ _CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_internal_topics_are_set_up_and_repartition_topics_emptied_behind_the_readers(
-    stage: Stage, guarantee: str
+def test_internal_topics_are_set_up_and_read_repartition_records_are_purged(
+    cluster: Cluster, guarantee: str
 ) -> None:
-    with stage.application(COUNT, {"processing.guarantee": guarantee}) as running:
+    with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running:
         running.application.start()
         running.feed(b"a", b"b", b"a")
         running.application.wait_until_idle()
         assert [int.from_bytes(value or b"", "big") for value in running.values()] == [1, 1, 2]
         repartition = f"{running.id}-counts-repartition"
-        assert until(lambda: not stage.topics.get(repartition), PATIENCE_SECONDS)
+        assert until(lambda: not cluster.topics.get(repartition), TIMEOUT_SECONDS)
         (first, second) = running.application.subtopology_status()
         assert first["recordsRead"] == second["recordsRead"] == 3
         assert second["stateBytes"] > 0
         assert until(
             lambda: all(part["lag"] == 0 for part in running.application.subtopology_status()),
-            PATIENCE_SECONDS,
+            TIMEOUT_SECONDS,
         )
         assert Instruments(running.application).ready().ok
     assert running.application.state is ClientState.NOT_RUNNING
 
 
-def test_manual_set_up_refuses_to_start_without_the_internal_topics(stage: Stage) -> None:
-    with stage.application(COUNT, {"internal.topics.setup": "manual"}) as running:
+def test_manual_setup_refuses_to_start_without_the_internal_topics(cluster: Cluster) -> None:
+    with cluster.application(COUNT, {"internal.topics.setup": "manual"}) as running:
         with pytest.raises(ProblemsError) as refused:
             running.application.start()
         assert {problem.code for problem in refused.value.problems} == {ProblemCode.MISSING_INTERNAL_TOPICS}
@@ -47,21 +47,21 @@ def test_manual_set_up_refuses_to_start_without_the_internal_topics(stage: Stage
         }
 
 
-def test_new_partitions_of_a_source_are_read_from_their_beginning(stage: Stage) -> None:
-    with stage.application(MAP, {"auto.offset.reset": "latest"}, VALUE="string") as running:
+def test_new_partitions_of_a_source_are_read_from_their_beginning(cluster: Cluster) -> None:
+    with cluster.application(MAP, {"auto.offset.reset": "latest"}, VALUE="string") as running:
         running.application.start()
         running.feed(b"1")
         running.application.wait_until_idle()
-        stage.topics.expand(running.source, 3)
+        cluster.topics.expand(running.source, 3)
         running.feed(b"2", partition=2)
-        assert until(lambda: sorted(map(str, running.values())) == ["b'<1>'", "b'<2>'"], PATIENCE_SECONDS)
+        assert until(lambda: sorted(map(str, running.values())) == ["b'<1>'", "b'<2>'"], TIMEOUT_SECONDS)
 
 
-def test_a_record_that_cannot_be_read_stops_or_is_passed_over(stage: Stage) -> None:
-    with stage.application(MAP, VALUE="long") as running:
+def test_record_that_cannot_be_read_stops_the_application_or_is_dropped(cluster: Cluster) -> None:
+    with cluster.application(MAP, VALUE="long") as running:
         running.application.start()
         running.feed(b"\0\0\0\0\0\0\0\7", b"short")
-        assert running.application.wait(PATIENCE_SECONDS)
+        assert running.application.wait(TIMEOUT_SECONDS)
         assert running.application.state is ClientState.ERROR
         (query,) = running.application.queries.values()
         assert f"{running.source}" in str(query.failure)
@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_read_stops_or_is_passed_over(stage: Stage) -> N
         assert problem.code is ProblemCode.QUERY_FAILED
         assert f"record of {running.source}, partition 0, offset 1" in (problem.found or "")
     handler = {"deserialization.exception.handler": _CONTINUE}
-    with stage.application(MAP, handler, VALUE="long") as running:
+    with cluster.application(MAP, handler, VALUE="long") as running:
         running.application.start()
         running.feed(b"\0\0\0\0\0\0\0\7", b"short", b"\0\0\0\0\0\0\0\10")
         running.application.wait_until_idle()
@@ -78,13 +78,13 @@ def test_a_record_that_cannot_be_read_stops_or_is_passed_over(stage: Stage) -> N
         assert (part["recordsRead"], part["recordsDropped"]) == (3, 1)
 
 
-def test_offsets_are_committed_as_kafka_streams_commits_them(stage: Stage) -> None:
-    """Under the application's own group: other tools show the lag, Kafka Streams could go on from here."""
-    with stage.application(MAP, {"processing.guarantee": "exactly_once_v2"}, VALUE="string") as running:
+def test_offsets_are_committed_as_kafka_streams_commits_them(cluster: Cluster) -> None:
+    """Under the application's group: tools show the lag, and Kafka Streams could resume from the offsets."""
+    with cluster.application(MAP, {"processing.guarantee": "exactly_once_v2"}, VALUE="string") as running:
         running.application.start()
         running.feed(b"1", b"2")
         running.application.wait_until_idle()
-        reader = Consumer({"bootstrap.servers": stage.servers, "group.id": running.id})
+        reader = Consumer({"bootstrap.servers": cluster.servers, "group.id": running.id})
         try:
             (found,) = reader.committed([TopicPartition(running.source, 0)], 30)
             assert found.offset == 2

@@ -1,4 +1,4 @@
-"""`headwater run` and `spark-submit` as processes: exit codes, standard error, executors of their own."""
+"""`headwater run` and `spark-submit` as processes: exit codes, standard error, separate executors."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 
 _ROOT = Path(__file__).parents[3]
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-_PATIENCE_SECONDS = 540.0
+_TIMEOUT_SECONDS = 540.0
 _SETTINGS = {
     "changelog": {"cleanup.policy": "compact"},
     "repartition": {"cleanup.policy": "delete", "retention.ms": "-1"},
@@ -40,8 +40,8 @@ topology:
 
 
 @attrs.frozen
-class Setting:
-    """An application's topics and document, and what its processes need."""
+class Application:
+    """An application's topics and document, and whatever its processes need."""
 
     topics: Topics
     servers: str
@@ -56,11 +56,11 @@ class Setting:
         if setup == "manual":
             for suffix, settings in _SETTINGS.items():
                 self.topics.create({f"{self.id}-counts-{suffix}": 2})
-                self.topics.set_up(f"{self.id}-counts-{suffix}", settings)
+                self.topics.configure_and_wait(f"{self.id}-counts-{suffix}", settings)
 
     @contextmanager
     def process(self, command: Sequence[str], name: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run `command` on the document, with a checkpoint and state of its own."""
+        """Run `command` on the document, with its own checkpoint and state."""
         command = [*command, str(self.folder / "document.yaml"), "--bootstrap-server", self.servers]
         command += ["--checkpoint", str(self.folder / name / "checkpoint")]
         command += ["--state-dir", str(self.folder / name / "state")]
@@ -85,59 +85,61 @@ class Setting:
 
 
 @pytest.fixture
-def setting(
+def application(
     kafka: local.LocalBroker, spark_jars: tuple[str, ...], tmp_path: Path, unique: Callable[[str], str]
-) -> Setting:
+) -> Application:
     servers = kafka.bootstrap_servers
-    return Setting(Topics(servers), servers, ",".join(spark_jars), tmp_path, unique("app"))
+    return Application(Topics(servers), servers, ",".join(spark_jars), tmp_path, unique("app"))
 
 
-def test_each_client_stops_with_the_same_problem(setting: Setting) -> None:
-    setting.prepare("manual")
+def test_each_client_stops_with_the_same_problem(application: Application) -> None:
+    application.prepare("manual")
     with (
-        setting.process(setting.headwater_run(), "one") as one,
-        setting.process(setting.headwater_run(), "other") as other,
+        application.process(application.headwater_run(), "one") as one,
+        application.process(application.headwater_run(), "other") as other,
     ):
         for name, process in (("one", one), ("other", other)):
             assert until(
                 lambda name=name, process=process: (  # type: ignore[misc]
-                    "new=RUNNING" in setting.log(name) or process.poll() is not None
+                    "new=RUNNING" in application.log(name) or process.poll() is not None
                 ),
-                _PATIENCE_SECONDS,
+                _TIMEOUT_SECONDS,
             )
-        lost = f"{setting.id}-counts-changelog"
-        setting.topics.delete(lost)
-        assert (one.wait(_PATIENCE_SECONDS), other.wait(_PATIENCE_SECONDS)) == (1, 1)
+        lost = f"{application.id}-counts-changelog"
+        application.topics.delete(lost)
+        assert (one.wait(_TIMEOUT_SECONDS), other.wait(_TIMEOUT_SECONDS)) == (1, 1)
     for name in ("one", "other"):
-        _, _, told = setting.log(name).rpartition(f"\n{setting.id}\n")
+        _, _, report = application.log(name).rpartition(f"\n{application.id}\n")
         assert (
             f"error[MissingInternalTopics] Internal topic {lost} was set up and no longer exists."
-            in " ".join(told.split())
+            in " ".join(report.split())
         )
-        assert "Traceback" not in setting.log(name)
+        assert "Traceback" not in application.log(name)
 
 
-def test_ctrl_c_ends_it_well(setting: Setting) -> None:
-    setting.prepare("automatic")
-    with setting.process(setting.headwater_run(), "one") as process:
-        assert until(lambda: "new=RUNNING" in setting.log("one"), _PATIENCE_SECONDS), setting.log("one")
+def test_ctrl_c_stops_it_without_an_error(application: Application) -> None:
+    application.prepare("automatic")
+    with application.process(application.headwater_run(), "one") as process:
+        assert until(lambda: "new=RUNNING" in application.log("one"), _TIMEOUT_SECONDS), application.log(
+            "one"
+        )
         process.send_signal(signal.SIGINT)
-        assert process.wait(_PATIENCE_SECONDS) == 0, setting.log("one")
-    assert "Failed to cancel" not in setting.log("one")
+        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log("one")
+    assert "Failed to cancel" not in application.log("one")
 
 
-def test_spark_submit_runs_it_on_executors(setting: Setting) -> None:
-    setting.prepare("automatic")
+def test_spark_submit_runs_it_on_executors(application: Application) -> None:
+    application.prepare("automatic")
     for partition in range(2):
         records = [(b"k", b"%d" % (each % 3), 1_700_000_000_000) for each in range(60)]
-        setting.topics.put(f"in-{setting.id}", records, partition)
-    command = [str(_SUBMIT), "--master", "local-cluster[2,1,1024]", "--jars", setting.jars]
+        application.topics.put(f"in-{application.id}", records, partition)
+    command = [str(_SUBMIT), "--master", "local-cluster[2,1,1024]", "--jars", application.jars]
     command += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=512m"]
     command += [str(_ROOT / "spark_jobs" / "run_main.py"), "--until-idle"]
-    with setting.process(command, "one") as process:
-        assert process.wait(_PATIENCE_SECONDS) == 0, setting.log("one")[-4000:]
+    with application.process(command, "one") as process:
+        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log("one")[-4000:]
     counts = {
         record[4]: int.from_bytes(record[5] or b"", "big")
-        for record in setting.topics.get(f"out-{setting.id}")
+        for record in application.topics.get(f"out-{application.id}")
     }
     assert counts == {b"0": 40, b"1": 40, b"2": 40}

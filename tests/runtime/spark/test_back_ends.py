@@ -1,4 +1,4 @@
-"""One document by both back ends on a real broker: nothing that a reader of the sink sees differs."""
+"""One document on both back ends and a real broker: the sink gets the same records."""
 
 import random
 from collections import defaultdict
@@ -11,7 +11,7 @@ from infra.compiler import compile_document
 from infra.model.compiled import Backend
 from infra.spec import load_text
 from tests.runtime.engine.expressions.random_sql import random_bytes
-from tests.runtime.spark.stage import Stage
+from tests.runtime.spark.applications import Cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -26,33 +26,33 @@ _CHAIN = """
 _ON_TASKS = {
     "processing.exception.handler": "org.apache.kafka.streams.errors.LogAndFailProcessingExceptionHandler"
 }
-"""The default, by name: what leaves a sub-topology to the tasks."""
+"""The default value, set explicitly: then tasks execute the sub-topology."""
 _PARTITIONS = 2
 _RECORDS = 300
 
 
-def test_the_same_records_by_both_back_ends(stage: Stage) -> None:
-    source = stage.unique("in")
-    stage.topics.create({source: _PARTITIONS})
-    _feed(stage.servers, source)
+def test_both_back_ends_write_the_same_records(cluster: Cluster) -> None:
+    source = cluster.unique("in")
+    cluster.topics.create({source: _PARTITIONS})
+    _feed(cluster.servers, source)
     config = {"processing.guarantee": "exactly_once_v2"}
-    native, tasks = (_sink(stage, source, each) for each in (config, config | _ON_TASKS))
+    native, tasks = (_sink(cluster, source, each) for each in (config, config | _ON_TASKS))
     assert sum(map(len, native.values())) > _RECORDS / 4
     assert native == tasks
 
 
-def _sink(stage: Stage, source: str, config: Mapping[str, str]) -> dict[tuple[int, bytes], list[object]]:
-    """By partition read and written, in order: time, key, value, headers. Tasks write side by side."""
+def _sink(cluster: Cluster, source: str, config: Mapping[str, str]) -> dict[tuple[int, bytes], list[object]]:
+    """Return (partition, last byte of the value) → records in order: time, key, value, headers."""
     topology = _CHAIN.replace("IN", source)
     wanted = Backend.TASKS if "processing.exception.handler" in config else Backend.NATIVE
     loaded = load_text(f"application: {{id: a, config: {dict(config)}}}\ntopology:{topology}", "test.yaml")
     compiled = compile_document(loaded.documents[0], {source: _PARTITIONS, "OUT": _PARTITIONS})
     assert [part.backend for part in compiled.subtopologies] == [wanted]
-    with stage.application(topology, config, _PARTITIONS) as running:
+    with cluster.application(topology, config, _PARTITIONS) as running:
         running.application.start()
         running.application.wait_until_idle()
         streams: dict[tuple[int, bytes], list[object]] = defaultdict(list)
-        for _, partition, _, time, key, value, headers in stage.topics.get(running.sink):
+        for _, partition, _, time, key, value, headers in cluster.topics.get(running.sink):
             assert value is not None
             streams[partition, value[-1:]].append((time, key, value, headers))
         return dict(streams)

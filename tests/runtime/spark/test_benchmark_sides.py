@@ -1,4 +1,4 @@
-"""What `make bench` compares: all sides make the same of the same records, and end when they have."""
+"""The sides that `make bench` compares produce the same results and then end."""
 
 from collections.abc import Callable, Iterator
 
@@ -33,7 +33,7 @@ def sides(
         yield [PlainPySpark(spark, servers, folder, topics), streams, Headwater(spark, servers, folder)]
 
 
-def test_maps(sides: list[Side], topics: Topics) -> None:
+def test_all_sides_map_alike(sides: list[Side], topics: Topics) -> None:
     workload = Workload(name="map", operator="map", lanes=2)
     expected = sorted(b"VALUE-%d" % number for number in range(_RECORDS // 2))
     for side in sides:
@@ -43,7 +43,7 @@ def test_maps(sides: list[Side], topics: Topics) -> None:
             assert sorted(value or b"" for *_, value, _ in written) == expected, side.title
 
 
-def test_counts(sides: list[Side], topics: Topics) -> None:
+def test_all_sides_count_alike(sides: list[Side], topics: Topics) -> None:
     workload = Workload(name="count", operator="count", keys=Keys.SKEWED)
     expected: dict[bytes, int] = {}
     for number in range(_RECORDS):
@@ -64,5 +64,5 @@ def _done(side: Side, topics: Topics, workload: Workload) -> Job:
 
 
 def _number(value: bytes) -> int:
-    """Plain PySpark writes digits, Kafka Streams and Headwater a Java long."""
+    """Return a count: plain PySpark writes digits, Kafka Streams and Headwater a Java long."""
     return int(value) if value.isdigit() else int.from_bytes(value, "big")

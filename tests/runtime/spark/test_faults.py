@@ -1,4 +1,4 @@
-"""SIGKILL at random instants with exactly once: input and output are reconciled record by record."""
+"""SIGKILL at random moments with exactly once: output is compared with the input record by record."""
 
 import os
 import random
@@ -24,7 +24,7 @@ _ROOT = Path(__file__).parents[3]
 _RECORDS = 6_000
 _KEYS = 50
 _PARTITIONS = 2
-_PATIENCE_SECONDS = 600.0
+_TIMEOUT_SECONDS = 600.0
 _DOCUMENT = """
 application:
   id: counted
@@ -41,8 +41,8 @@ topology:
 
 
 @attrs.frozen
-class Scene:
-    """An application with more input than a few batches hold, and what a run of it needs."""
+class Application:
+    """An application with input for many batches, and whatever its processes need."""
 
     broker: Broker
     topics: Topics
@@ -77,23 +77,23 @@ class Scene:
             kill_all(process)
 
     def counted(self) -> int:
-        """How much has come out, as far as the offsets tell."""
+        """Return the number of offsets in the output topic."""
         return self.topics.written("counted")
 
     def finish(self, master: str = "local[2]") -> None:
         with self.run(master) as process:
-            assert process.wait(_PATIENCE_SECONDS) == 0, self.log()
+            assert process.wait(_TIMEOUT_SECONDS) == 0, self.log()
 
     def log(self) -> str:
         return (self.folder / "run.log").read_text(errors="replace")[-4000:]
 
-    def reconcile(self) -> None:
-        """Every record passed once, in order; every key counted from one up, without a gap."""
-        wanted = [[] for _ in range(_PARTITIONS)]  # type: list[list[bytes | None]]
+    def check_results(self) -> None:
+        """Check that every record was forwarded once, and every key counted from one up without a gap."""
+        expected = [[] for _ in range(_PARTITIONS)]  # type: list[list[bytes | None]]
         for _, partition, _, _, _, value, _ in self.topics.get("in"):
-            wanted[partition].append(value)
+            expected[partition].append(value)
         passed = [record[5] for record in self.topics.get("passed")]
-        assert sorted(map(str, passed)) == sorted(str(value) for values in wanted for value in values)
+        assert sorted(map(str, passed)) == sorted(str(value) for values in expected for value in values)
         found: dict[bytes | None, list[int]] = {}
         for _, _, _, _, key, value, _ in self.topics.get("counted"):
             found.setdefault(key, []).append(int.from_bytes(value or b"", "big"))
@@ -103,7 +103,9 @@ class Scene:
 
 
 @pytest.fixture
-def scene(own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path) -> Iterator[Scene]:
+def application(
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
+) -> Iterator[Application]:
     (tmp_path / "document.yaml").write_text(_DOCUMENT)
     with own_broker() as broker:
         topics = Topics(broker.bootstrap_servers)
@@ -114,83 +116,83 @@ def scene(own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_pat
             topics.put(
                 "in", [(str(each).encode(), b"%d-%d" % (each % _KEYS, each), now) for each in own], partition
             )
-        yield Scene(broker, topics, tmp_path, spark_jars)
+        yield Application(broker, topics, tmp_path, spark_jars)
 
 
 def kill_all(process: "subprocess.Popen[bytes]") -> None:
-    """The driver, its JVM and whatever they started."""
+    """Kill the driver, its JVM and their child processes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def _kill(pid: int) -> bool:
-    """Return whether it was still there to be killed."""
+    """Return whether the process existed."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
         return True
     return False
 
 
-def _until_counted(scene: Scene, least: int, process: "subprocess.Popen[bytes]") -> None:
-    assert until(lambda: scene.counted() >= least or process.poll() is not None, _PATIENCE_SECONDS), (
-        scene.log()
+def _until_counted(application: Application, least: int, process: "subprocess.Popen[bytes]") -> None:
+    assert until(lambda: application.counted() >= least or process.poll() is not None, _TIMEOUT_SECONDS), (
+        application.log()
     )
 
 
-def _instants(seed: int, number: int) -> list[int]:
-    """How many records have come out when it strikes."""
+def _kill_points(seed: int, number: int) -> list[int]:
+    """Return the numbers of output records at which a process is killed."""
     return sorted(random.Random(seed).sample(range(1, _RECORDS * 9 // 10), number))  # noqa: S311
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 11))])
-def test_drivers_die(scene: Scene, seed: int) -> None:
-    for least in _instants(seed, 3):
-        with scene.run() as process:
-            _until_counted(scene, least, process)
+def test_results_are_exact_after_kills_of_the_driver(application: Application, seed: int) -> None:
+    for least in _kill_points(seed, 3):
+        with application.run() as process:
+            _until_counted(application, least, process)
             kill_all(process)
-    scene.finish()
-    scene.reconcile()
+    application.finish()
+    application.check_results()
 
 
-def test_python_workers_die(scene: Scene) -> None:
+def test_results_are_exact_after_kills_of_python_workers(application: Application) -> None:
     killed = 0
-    with scene.run() as process:
-        for least in _instants(11, 3):
-            _until_counted(scene, least, process)
+    with application.run() as process:
+        for least in _kill_points(11, 3):
+            _until_counted(application, least, process)
             killed += sum(_kill(worker) for worker in python_workers(process.pid)[:1])
-        assert process.wait(_PATIENCE_SECONDS) == 0, scene.log()
+        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
     assert killed
-    scene.reconcile()
+    application.check_results()
 
 
-def test_executors_die(scene: Scene) -> None:
+def test_results_are_exact_after_kills_of_executors(application: Application) -> None:
     killed = 0
-    with scene.run("local-cluster[2,1,1024]") as process:
-        for least in _instants(12, 2):
-            _until_counted(scene, least, process)
+    with application.run("local-cluster[2,1,1024]") as process:
+        for least in _kill_points(12, 2):
+            _until_counted(application, least, process)
             killed += sum(_kill(executor) for executor in executors(process.pid)[:1])
-        assert process.wait(_PATIENCE_SECONDS) == 0, scene.log()
+        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
     assert killed
-    scene.reconcile()
+    application.check_results()
 
 
-def test_the_broker_is_restarted(scene: Scene) -> None:
-    with scene.run() as process:
-        for least in _instants(13, 2):
-            _until_counted(scene, least, process)
-            scene.broker.kill()
-            scene.broker.start()
-        assert process.wait(_PATIENCE_SECONDS) == 0, scene.log()
-    scene.reconcile()
+def test_results_are_exact_after_restarts_of_the_broker(application: Application) -> None:
+    with application.run() as process:
+        for least in _kill_points(13, 2):
+            _until_counted(application, least, process)
+            application.broker.kill()
+            application.broker.start()
+        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
+    application.check_results()
 
 
-def test_checkpoints_and_state_are_lost(scene: Scene) -> None:
-    """Offsets are where they were committed; state comes from the changelogs."""
-    with scene.run() as process:
-        _until_counted(scene, _RECORDS // 3, process)
+def test_results_are_exact_after_loss_of_checkpoint_and_state(application: Application) -> None:
+    """Committed offsets are in Kafka; state is restored from the changelogs."""
+    with application.run() as process:
+        _until_counted(application, _RECORDS // 3, process)
         kill_all(process)
     for name in ("checkpoint", "state"):
-        (scene.folder / name).rename(scene.folder / f"lost-{name}")
-    scene.finish()
-    scene.reconcile()
+        (application.folder / name).rename(application.folder / f"lost-{name}")
+    application.finish()
+    application.check_results()

@@ -1,4 +1,4 @@
-"""KIP-878's test plan: an application on Spark goes on while external, then internal topics grow."""
+"""KIP-878's test plan: an application on Spark continues while external and internal topics are expanded."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.states import ClientState
 from tests.control.agent_process import AgentProcess
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.ledger import Entry, Ledger, round_of
-from tests.runtime.spark.tenants import home
+from tests.runtime.spark.produced_records import Entry, ProducedRecords, round_of
+from tests.runtime.spark.tenants import partition_of
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
-_PATIENCE_SECONDS = 300.0
+_TIMEOUT_SECONDS = 300.0
 _FOLLOW_UP_MS = 10_000
 _SOURCES = ("orders", "customers", "purchases", "clicks", "albums")
 _SINKS = ("joined", "counted", "enriched", "summed")
@@ -85,55 +85,55 @@ topology:
 
 
 @attrs.frozen
-class Plan:
-    """The application, its topics, and all that was produced to them."""
+class ExpandingApplication:
+    """The application, its topics, and all records that were produced to them."""
 
     id: str
     servers: str
     topics: Topics
-    application: StreamsApplication
-    ledger: Ledger
+    client: StreamsApplication
+    produced: ProducedRecords
 
-    def settle(self) -> None:
-        """Wait until all that was produced has been worked off."""
-        assert until(lambda: all(map(self.is_consumed, _SOURCES)), _PATIENCE_SECONDS), self.told()
-        self.application.wait_until_idle()
-        assert self.application.state is ClientState.RUNNING, self.told()
+    def await_processed(self) -> None:
+        """Wait until all produced records are processed."""
+        assert until(lambda: all(map(self.is_consumed, _SOURCES)), _TIMEOUT_SECONDS), self.status()
+        self.client.wait_until_idle()
+        assert self.client.state is ClientState.RUNNING, self.status()
 
-    def put_and_settle(self, entries: Sequence[Entry]) -> None:
-        self.ledger.put(entries)
-        self.settle()
+    def put_and_await(self, entries: Sequence[Entry]) -> None:
+        self.produced.put(entries)
+        self.await_processed()
 
     def is_consumed(self, source: str) -> bool:
-        """Whether the application's group has committed all there is, on all partitions."""
-        assert not self.application.state.is_final, self.told()
-        name = self.ledger.name(source)
+        """Return whether the application's group has committed the end offsets of all partitions."""
+        assert not self.client.state.is_final, self.status()
+        name = self.produced.name(source)
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
         try:
-            places = [TopicPartition(name, each) for each in range(self.topics.partitions(name))]
-            found = reader.committed(places, 30)
-            ends = [reader.get_watermark_offsets(place, 30)[1] for place in places]
+            partitions = [TopicPartition(name, each) for each in range(self.topics.partitions(name))]
+            found = reader.committed(partitions, 30)
+            ends = [reader.get_watermark_offsets(each, 30)[1] for each in partitions]
             return [max(each.offset, 0) for each in found] == ends
         finally:
             reader.close()
 
-    def told(self) -> object:
-        return self.application.state, self.application.problems, list(self.application.subtopology_status())
+    def status(self) -> object:
+        return self.client.state, self.client.problems, list(self.client.subtopology_status())
 
     def await_rounds(self, rounds: int) -> None:
-        """Wait until so many more rounds have been produced, all within the block of `flow`."""
-        wanted = len(self.ledger.entries) + rounds * len(round_of(0, 2, 3))
-        assert until(lambda: len(self.ledger.entries) >= wanted, _PATIENCE_SECONDS)
+        """Wait until `rounds` more rounds are produced; call it inside the block of `flow`."""
+        expected = len(self.produced.entries) + rounds * len(round_of(0, 2, 3))
+        assert until(lambda: len(self.produced.entries) >= expected, _TIMEOUT_SECONDS)
 
     @contextmanager
     def flow(self, tenants: int, albums: int) -> Iterator[None]:
-        """Produce round after round within the block."""
+        """Produce round after round while the block runs."""
         stop = Event()
 
         def produce() -> None:
             number = 100
             while not stop.wait(0.2):
-                self.ledger.put(round_of(number, tenants, albums))
+                self.produced.put(round_of(number, tenants, albums))
                 number += 1
 
         with ThreadPoolExecutor(1) as threads:
@@ -145,34 +145,36 @@ class Plan:
             producing.result()
 
     def check_results(self) -> None:
-        """Reconcile all four parts with what was produced."""
-        assert self._values("joined") == self.ledger.joined()
-        assert self._values("counted") == self.ledger.counted()
-        assert self._values("summed") == self.ledger.summed()
+        """Compare the results of all four parts with the produced records."""
+        assert self._values("joined") == self.produced.joined()
+        assert self._values("counted") == self.produced.counted()
+        assert self._values("summed") == self.produced.summed()
         enriched = self._values("enriched")
-        assert {key: each[-1] for key, each in enriched.items() if each[-1]} == self.ledger.enriched()
+        assert {key: each[-1] for key, each in enriched.items() if each[-1]} == self.produced.enriched()
         pairs = [(key, value) for key, values in enriched.items() for value in values if value]
         assert len(pairs) == len(set(pairs))
-        assert set(pairs) <= self.ledger.possible()
+        assert set(pairs) <= self.produced.possible()
 
-    def check_places(self) -> None:
-        """See that every key in internal topics has one partition, the one where it is at home."""
+    def check_partitions(self) -> None:
+        """Check that every record in internal topics is on the permanent partition of its key."""
         for name in map(f"{self.id}-{{}}".format, self.internal()):
             for _, partition, _, _, key, *_ in self.topics.get(name):
                 assert key is not None
-                assert partition == home(foreign(key) if "subscription-store" in name else key.decode())
+                assert partition == partition_of(
+                    foreign(key) if "subscription-store" in name else key.decode()
+                )
 
     def _values(self, sink: str) -> Mapping[str, Sequence[str | None]]:
         found: dict[str, list[str | None]] = defaultdict(list)
-        for _, partition, _, _, key, value, *_ in self.topics.get(self.ledger.name(sink)):
+        for _, partition, _, _, key, value, *_ in self.topics.get(self.produced.name(sink)):
             assert key is not None
-            assert partition == home(key.decode())
+            assert partition == partition_of(key.decode())
             found[key.decode()].append(None if value is None else value.decode())
         return found
 
     def parallelism(self) -> Mapping[str, int]:
-        """What the runtime reads."""
-        return {part["id"]: part["parallelism"] for part in self.application.subtopology_status()}
+        """Return sub-topology → number of tasks, as the runtime reports it."""
+        return {part["id"]: part["parallelism"] for part in self.client.subtopology_status()}
 
     def internal(self) -> Mapping[str, int]:
         names = [name for name in self.topics.names() if name.startswith(f"{self.id}-")]
@@ -180,9 +182,9 @@ class Plan:
 
 
 @pytest.fixture
-def plan(
+def application(
     spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]
-) -> Iterator[Plan]:
+) -> Iterator[ExpandingApplication]:
     id_, servers = unique("app"), kafka.bootstrap_servers
     (tmp_path / "documents").mkdir()
     text = _DOCUMENT.replace("APP", id_)
@@ -190,9 +192,9 @@ def plan(
     loaded = load_text(text, "plan.yaml")
     assert not loaded.problems, loaded.problems
     topics = Topics(servers)
-    ledger = Ledger(topics, id_)
-    topics.create({ledger.name(topic): count for topic, count in _OLD.items()})
-    application = StreamsApplication(
+    produced = ProducedRecords(topics, id_)
+    topics.create({produced.name(topic): count for topic, count in _OLD.items()})
+    client = StreamsApplication(
         spark,
         loaded.documents[0],
         check_runnable(loaded.documents[0]).programs,
@@ -203,76 +205,87 @@ def plan(
             check_interval_seconds=1,
         ),
     )
-    application.start()
-    yield Plan(id_, servers, topics, application, ledger)
-    application.close()
+    client.start()
+    yield ExpandingApplication(id_, servers, topics, client, produced)
+    client.close()
 
 
 @pytest.fixture
-def agent(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AgentProcess]:
-    monkeypatch.setenv("HEARD_FILE", str(tmp_path / "heard"))
-    made = AgentProcess("agent-1", tmp_path / "documents", plan.servers, plan.id, _FOLLOW_UP_MS)
+def agent(
+    application: ExpandingApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AgentProcess]:
+    monkeypatch.setenv("EXPANSIONS_FILE", str(tmp_path / "expansions"))
+    made = AgentProcess("agent-1", tmp_path / "documents", application.servers, application.id, _FOLLOW_UP_MS)
     yield made
     made.process.kill()
     made.process.wait()
 
 
-def test_an_application_grows_with_its_topics_while_records_flow(
-    plan: Plan, agent: AgentProcess, tmp_path: Path
+def test_application_is_expanded_with_its_topics_while_records_flow(
+    application: ExpandingApplication, agent: AgentProcess, tmp_path: Path
 ) -> None:
-    plan.put_and_settle(customers(2))
+    application.put_and_await(customers(2))
     for number in range(2):
-        plan.ledger.put(round_of(number, 2, 3))
-    plan.settle()
-    plan.check_results()
-    await_parallelism(plan, agent, {part: 3 if part == "3" else 2 for part in _PARALLELISM})
-    with plan.flow(2, 3):
-        for topic in (*_SINKS, *_SOURCES):  # most downstream first
-            plan.topics.expand(plan.ledger.name(topic), _NEW[topic])
-            plan.await_rounds(2 if topic == "orders" else 0)  # it is joined with customers, which lag behind
-        plan.await_rounds(1)
-        await_parallelism(plan, agent, _PARALLELISM)
-        assert plan.internal() == _INTERNAL
-        new = [entry for entry in customers(4) if home(entry[1]) >= 2]
-        plan.ledger.put(new)
-        assert until(lambda: plan.is_consumed("customers"), _PATIENCE_SECONDS), plan.told()
-        plan.ledger.put(round_of(50, 4, 5))
-    plan.settle()
-    plan.put_and_settle(customers(4, "renamed"))
-    plan.ledger.put(round_of(51, 4, 5))
-    # Kafka Streams takes the answer to a deletion for outdated once the key is back, even without a partner.
-    plan.put_and_settle([("albums", "t1:a0", None), ("albums", "t4:a1", None), ("purchases", "t3:p1", None)])
-    plan.ledger.put(round_of(52, 4, 5))
-    plan.put_and_settle([("purchases", "t0:p1", None), ("purchases", "t3:p0", None)])
-    plan.check_results()
-    plan.check_places()
-    assert until(lambda: plan.parallelism() == _PARALLELISM, _PATIENCE_SECONDS), plan.told()
+        application.produced.put(round_of(number, 2, 3))
+    application.await_processed()
+    application.check_results()
+    await_parallelism(application, agent, {part: 3 if part == "3" else 2 for part in _PARALLELISM})
+    with application.flow(2, 3):
+        for topic in (*_SINKS, *_SOURCES):  # downstream first
+            application.topics.expand(application.produced.name(topic), _NEW[topic])
+            application.await_rounds(
+                2 if topic == "orders" else 0
+            )  # they are joined with customers, which are expanded later
+        application.await_rounds(1)
+        await_parallelism(application, agent, _PARALLELISM)
+        assert application.internal() == _INTERNAL
+        new = [entry for entry in customers(4) if partition_of(entry[1]) >= 2]
+        application.produced.put(new)
+        assert until(lambda: application.is_consumed("customers"), _TIMEOUT_SECONDS), application.status()
+        application.produced.put(round_of(50, 4, 5))
+    application.await_processed()
+    application.put_and_await(customers(4, "renamed"))
+    application.produced.put(round_of(51, 4, 5))
+    # After the key is written again, Kafka Streams ignores the response to the deletion, even without a
+    # match.
+    application.put_and_await(
+        [("albums", "t1:a0", None), ("albums", "t4:a1", None), ("purchases", "t3:p1", None)]
+    )
+    application.produced.put(round_of(52, 4, 5))
+    application.put_and_await([("purchases", "t0:p1", None), ("purchases", "t3:p0", None)])
+    application.check_results()
+    application.check_partitions()
+    assert until(lambda: application.parallelism() == _PARALLELISM, _TIMEOUT_SECONDS), application.status()
     agent.await_line("callback called")
     assert agent.value("num_autoscaling_failures_total", client_id="agent-1") == 0
     assert agent.end() == 0
-    assert (tmp_path / "heard").read_text() == "3 5\n"
+    assert (tmp_path / "expansions").read_text() == "3 5\n"
 
 
 def customers(tenants: int, word: str = "named") -> list[Entry]:
     return [("customers", f"t{t}:c{each}", f"{word} {t}.{each}") for t in range(tenants) for each in range(2)]
 
 
-def await_parallelism(plan: Plan, agent: AgentProcess, wanted: Mapping[str, int]) -> None:
-    """Wait until the agent's metrics say that every sub-topology has the tasks that it should have."""
+def await_parallelism(
+    application: ExpandingApplication, agent: AgentProcess, expected: Mapping[str, int]
+) -> None:
+    """Wait until the agent's metrics report the expected number of tasks for every sub-topology."""
 
-    def told() -> Mapping[str, set[float | None]]:
+    def reported() -> Mapping[str, set[float | None]]:
         return {
             part: {
-                agent.value(f"{kind}_subtopology_parallelism", application_id=plan.id, subtopology_id=part)
+                agent.value(
+                    f"{kind}_subtopology_parallelism", application_id=application.id, subtopology_id=part
+                )
                 for kind in ("current", "expected")
             }
-            for part in wanted
+            for part in expected
         }
 
-    both = {part: {count} for part, count in wanted.items()}
-    assert until(lambda: told() == both, _PATIENCE_SECONDS), told()
+    both = {part: {count} for part, count in expected.items()}
+    assert until(lambda: reported() == both, _TIMEOUT_SECONDS), reported()
 
 
 def foreign(key: bytes) -> str:
-    """Return the first half of a subscription's key: length, foreign key, key."""
+    """Return the foreign key of a subscription's key (length, foreign key, key)."""
     return key[4 : 4 + int.from_bytes(key[:4], "big")].decode()

@@ -1,7 +1,8 @@
-"""Random data through random topologies, Spark's queries and a real broker, beside what Kafka Streams says.
+"""Random data through random topologies on Spark and a real broker, compared with Kafka Streams.
 
-Without a cache, and fed so that no order is left to chance, sinks get what Kafka Streams writes, record by
-record. With the cache, all at once and on several partitions, the rows that are left are those of one by one.
+Without a cache, and with input in a defined order, sinks get the records of Kafka Streams, record by record.
+With the cache, all records at once and several partitions, the final rows are the same as one record after
+the other.
 """
 
 import json
@@ -28,16 +29,16 @@ from tests.runtime.engine.fuzzing.test_data import Outputs, situation, theirs
 from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.random_runs import (
-    Circumstances,
+    Conditions,
     Json,
-    Rig,
-    Ways,
-    at_possible_times,
-    in_stretches,
-    is_timeless,
-    piped,
-    runs,
+    Routes,
+    Runner,
+    groups,
+    is_time_independent,
+    output_record,
+    sorted_in_chunks,
     texts,
+    with_valid_times,
 )
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
@@ -52,124 +53,126 @@ _UNCACHED = {
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
 }
 _CHEAP, _FEW_QUERIES = 3, 4
-_MOST_SINGLY, _STRETCH = 16, 10
-_MOST_SINGLY_TICKING, _STRETCH_TICKING = 6, 20
-_PATIENCE_SECONDS = 120.0
-_ON_THE_WAY = (ClientState.CREATED, ClientState.REBALANCING, ClientState.PENDING_ERROR)
+_MOST_SINGLY, _CHUNK = 16, 10
+_MOST_SINGLY_TICKING, _CHUNK_TICKING = 6, 20
+_TIMEOUT_SECONDS = 120.0
+_INTERMEDIATE = (ClientState.CREATED, ClientState.REBALANCING, ClientState.PENDING_ERROR)
 Shown = tuple[str | None, str | None, int | None, tuple[str, ...]]
-"""Key, value, timestamp, names of headers."""
+"""(key, value, timestamp, names of headers)"""
 
 
 @pytest.fixture(scope="module")
-def rig(
+def runner(
     spark: SparkSession,
     keeping_broker: Broker,
     unique: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Rig:
+) -> Runner:
     topics = Topics(keeping_broker.bootstrap_servers)
-    return Rig(spark, topics, keeping_broker.bootstrap_servers, tmp_path_factory.mktemp("runs"), unique)
+    return Runner(spark, topics, keeping_broker.bootstrap_servers, tmp_path_factory.mktemp("runs"), unique)
 
 
 @attrs.frozen
-class Question:
-    """What can be asked of Kafka Streams, too: no clock and no chance have a say in it."""
+class Scenario:
+    """A topology and its input, with results that depend neither on the clock nor on a race."""
 
     document: Json
     data: tuple[Json, ...]
-    ways: Ways
+    routes: Routes
 
     @property
     def is_cheap(self) -> bool:
-        """Few queries, and none that ticks: whether one of those is idle takes seconds to find out."""
-        return not _ticks(self.document) and len(self.ways.written) <= _FEW_QUERIES
+        """Return whether there are few queries, none with ticks: such a query is idle only after seconds."""
+        return not _ticks(self.document) and len(self.routes.written) <= _FEW_QUERIES
 
 
-def question(kafka_streams: KafkaStreams, seed: int) -> Question | None:
+def scenario(kafka_streams: KafkaStreams, seed: int) -> Scenario | None:
     document, data = situation(seed)
     if "processors:Tick" in str(document) or isinstance(kafka_streams.run(document, []), Refusal):
         return None
-    ways = Ways.of(runnable_programs(_loaded(document), ()))
-    fed = at_possible_times([record for record in data if "topic" in record])
-    if any(ways.meets_itself(topic) for topic in {record["topic"] for record in fed}):
+    routes = Routes.of(runnable_programs(_loaded(document), ()))
+    fed = with_valid_times([record for record in data if "topic" in record])
+    if any(routes.has_race(topic) for topic in {record["topic"] for record in fed}):
         return None
-    return Question(document, tuple(fed), ways)
+    return Scenario(document, tuple(fed), routes)
 
 
-def record_by_record(rig: Rig, kafka_streams: KafkaStreams, seed: int, asked: Question) -> str | None:
-    """Return the first difference."""
-    document, ways = asked.document, asked.ways
-    chance = random.Random(f"{seed} record by record")  # noqa: S311 - the same circumstances in each run
-    circumstances = Circumstances.drawn(chance, document, 3 if is_timeless(document) else 1)
-    singly = circumstances.partitions > 1 or not all(ways.is_tree(record["topic"]) for record in asked.data)
-    most, stretch = (_MOST_SINGLY_TICKING, _STRETCH_TICKING) if _ticks(document) else (_MOST_SINGLY, _STRETCH)
-    data = list(asked.data[:most]) if singly else in_stretches(asked.data, stretch)
-    parts = runs(data, ways, singly=circumstances.partitions > 1)
+def record_by_record(runner: Runner, kafka_streams: KafkaStreams, seed: int, case: Scenario) -> str | None:
+    """Return the first difference to Kafka Streams."""
+    document, routes = case.document, case.routes
+    chance = random.Random(f"{seed} record by record")  # noqa: S311 - the same conditions in each run
+    conditions = Conditions.drawn(chance, document, 3 if is_time_independent(document) else 1)
+    singly = conditions.partitions > 1 or not all(routes.is_tree(record["topic"]) for record in case.data)
+    most, chunk = (_MOST_SINGLY_TICKING, _CHUNK_TICKING) if _ticks(document) else (_MOST_SINGLY, _CHUNK)
+    data = list(case.data[:most]) if singly else sorted_in_chunks(case.data, chunk)
+    parts = groups(data, routes, singly=conditions.partitions > 1)
     answer = kafka_streams.run(document, data)
-    wanted = {} if isinstance(answer, Refusal) else _sinks(theirs(answer))
-    stop_after = chance.randrange(len(parts)) if circumstances.stops else None
-    with rig.scene(document, _UNCACHED, wanted.keys() | _named_sinks(document), circumstances) as scene:
-        application = scene.start()
+    expected = {} if isinstance(answer, Refusal) else _sinks(theirs(answer))
+    stop_after = chance.randrange(len(parts)) if conditions.stops else None
+    with runner.application(document, _UNCACHED, expected.keys() | _named_sinks(document), conditions) as run:
+        application = run.start()
         for number, part in enumerate(parts):
-            scene.feed(part)
+            run.feed(part)
             application.wait_until_idle()
             if number == stop_after and not application.state.is_final:
-                application = scene.start_again()
+                application = run.restart()
         application.wait_until_idle()
         state, problems = _settled(application), application.problems
-        outputs = scene.outputs()
+        outputs = run.outputs()
     if isinstance(answer, Refusal):
-        return None if state is ClientState.ERROR else f"goes on where Kafka Streams dies: {answer.message}"
+        return (
+            None if state is ClientState.ERROR else f"continues where Kafka Streams fails: {answer.message}"
+        )
     if state is not ClientState.RUNNING:
         return f"{state.value}: {problems}"
-    found = _first_difference({topic: list(map(_shown, rows)) for topic, rows in outputs.items()}, wanted)
-    return None if found is None else f"{found}\n{circumstances}, {stop_after=}\n{_steps(document)}"
+    found = _first_difference({topic: list(map(_shown, rows)) for topic, rows in outputs.items()}, expected)
+    return None if found is None else f"{found}\n{conditions}, {stop_after=}\n{_steps(document)}"
 
 
 def tables(seed: int) -> tuple[Json, list[Json]]:
-    """Draw tables, and records that delete nothing."""
+    """Draw tables, and records without deletions."""
     chance = random.Random(f"{seed} tables")  # noqa: S311 - the same topologies in each run
     generator = TableGenerator(chance)
     document = generator.document(chance.randint(1, 6))
     made = [each for each in records(chance, generator.topics, 60) if "topic" in each]
-    return document, at_possible_times([e for e in made if e["key"] is not None and e["value"] is not None])
+    return document, with_valid_times([e for e in made if e["key"] is not None and e["value"] is not None])
 
 
-def all_at_once(rig: Rig, seed: int) -> str | None:
-    """Return how the rows differ that are left at the end."""
+def all_at_once(runner: Runner, seed: int) -> str | None:
+    """Return how the final rows differ."""
     document, data = tables(seed)
-    chance = random.Random(f"{seed} all at once")  # noqa: S311 - the same circumstances in each run
-    circumstances = Circumstances.drawn(chance, document, 1 if _folds_in_order(document) else 3)
-    if circumstances.stops:  # maybe in the middle of a batch, which at least once may repeat
-        circumstances = attrs.evolve(circumstances, guarantee="exactly_once_v2")
+    chance = random.Random(f"{seed} all at once")  # noqa: S311 - the same conditions in each run
+    conditions = Conditions.drawn(chance, document, 1 if _depends_on_order(document) else 3)
+    if conditions.stops:  # a stop inside a batch may repeat records with at least once
+        conditions = attrs.evolve(conditions, guarantee="exactly_once_v2")
     one_by_one = Replay(texts(runnable_programs(_loaded(document), (), UNCACHED)))
     for record in data:
-        topic, _, key, value, timestamp, _ = piped(record, 1)
+        topic, _, key, value, timestamp, _ = output_record(record, 1)
         one_by_one.pipe(topic, key, value, timestamp)
-    with rig.scene(document, {}, _named_sinks(document), circumstances) as scene:
-        scene.feed(data)
-        application = scene.start()
-        if circumstances.stops:
+    with runner.application(document, {}, _named_sinks(document), conditions) as run:
+        run.feed(data)
+        application = run.start()
+        if conditions.stops:
             some = chance.randrange(len(data))
-            assert until(lambda: scene.read() > some, _PATIENCE_SECONDS)
-            application = scene.start_again()
+            assert until(lambda: run.read() > some, _TIMEOUT_SECONDS)
+            application = run.restart()
         application.wait_until_idle()
         state, problems = _settled(application), application.problems
-        outputs = scene.outputs()
+        outputs = run.outputs()
     if state is not ClientState.RUNNING:
         return f"{state.value}: {problems}"
-    wanted = _tables((topic, key, value) for topic, _, key, value, _, _ in one_by_one.written)
+    expected = _tables((topic, key, value) for topic, _, key, value, _, _ in one_by_one.written)
     found = _tables(
         (topic, key, value) for rows in outputs.values() for topic, _, _, _, key, value, _ in rows
     )
-    if found == wanted:
+    if found == expected:
         return None
-    return f"{found}\ninstead of\n{wanted}\n{circumstances}\n{_steps(document)}"
+    return f"{found}\ninstead of\n{expected}\n{conditions}\n{_steps(document)}"
 
 
 def _settled(application: StreamsApplication) -> ClientState:
-    """The client sees a moment later than others that its queries run."""
-    assert until(lambda: application.state not in _ON_THE_WAY, _PATIENCE_SECONDS), application.state
+    """Wait for the client's state: it changes a moment after the queries' states."""
+    assert until(lambda: application.state not in _INTERMEDIATE, _TIMEOUT_SECONDS), application.state
     return application.state
 
 
@@ -195,8 +198,8 @@ def _loaded(document: Json) -> TopologyDocument:
     return loaded.documents[0]
 
 
-def _folds_in_order(document: Json) -> bool:
-    """Records of several partitions are folded in an order that is left to chance."""
+def _depends_on_order(document: Json) -> bool:
+    """Return whether the result depends on the order of records from several partitions."""
     steps = [next(iter(step.items())) for step in document["topology"]]
     return any(
         grouped == "groupBy" and "value" not in options and folded != "count"
@@ -213,10 +216,10 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("latin-1")
 
 
-def _first_difference(found: Mapping[str, list[Shown]], wanted: Mapping[str, list[Shown]]) -> str | None:
-    """Streams are equal as multisets, and in order where they have a key."""
-    for topic in sorted(found.keys() | wanted.keys()):
-        one, other = _by_key(found.get(topic, [])), _by_key(wanted.get(topic, []))
+def _first_difference(found: Mapping[str, list[Shown]], expected: Mapping[str, list[Shown]]) -> str | None:
+    """Compare streams as multisets, and in order for each key."""
+    for topic in sorted(found.keys() | expected.keys()):
+        one, other = _by_key(found.get(topic, [])), _by_key(expected.get(topic, []))
         for key in one.keys() | other.keys():
             left, right = one.get(key, []), other.get(key, [])
             if left != right and (key is not None or Counter(left) != Counter(right)):
@@ -232,7 +235,7 @@ def _by_key(shown: Iterable[Shown]) -> Mapping[str | None, list[Shown]]:
 
 
 def _tables(written: Iterable[tuple[str, bytes | None, bytes | None]]) -> Mapping[str, Mapping[Any, bytes]]:
-    """The last row of each key in each sink, but for groups without members."""
+    """Return the last row of each key in each sink, without empty groups."""
     tables: dict[str, dict[bytes | None, bytes]] = defaultdict(dict)
     for topic, key, value in written:
         if topic.startswith("out-"):
@@ -247,30 +250,32 @@ def _steps(document: Json) -> str:
 
 
 @pytest.mark.parametrize("number", range(_CHEAP))
-def test_the_same_record_by_record(rig: Rig, kafka_streams: KafkaStreams, number: int) -> None:
-    """Seeds that are cheap, for `make test`."""
+def test_records_are_the_same_as_in_kafka_streams(
+    runner: Runner, kafka_streams: KafkaStreams, number: int
+) -> None:
+    """Use seeds with small topologies, for `make test`."""
     cheap = (
-        (seed, asked)
+        (seed, case)
         for seed in count()
-        if (asked := question(kafka_streams, seed)) is not None and asked.is_cheap
+        if (case := scenario(kafka_streams, seed)) is not None and case.is_cheap
     )
-    seed, asked = next(islice(cheap, number, None))
-    found = record_by_record(rig, kafka_streams, seed, asked)
+    seed, case = next(islice(cheap, number, None))
+    found = record_by_record(runner, kafka_streams, seed, case)
     assert found is None, f"seed {seed}: {found}"
 
 
 @pytest.mark.parametrize("number", range(_CHEAP))
-def test_the_same_tables_all_at_once(rig: Rig, number: int) -> None:
+def test_final_rows_are_the_same_all_at_once(runner: Runner, number: int) -> None:
     seed = next(islice((seed for seed in count() if not _ticks(tables(seed)[0])), number, None))
-    found = all_at_once(rig, seed)
+    found = all_at_once(runner, seed)
     assert found is None, f"seed {seed}: {found}"
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.soak
-def test_the_same_for_long(rig: Rig, kafka_streams: KafkaStreams) -> None:
+def test_many_seeds(runner: Runner, kafka_streams: KafkaStreams) -> None:
     for seed in range(_FIRST, _FIRST + _LONG):
-        asked = question(kafka_streams, seed)
-        found = None if asked is None else record_by_record(rig, kafka_streams, seed, asked)
-        found = found or all_at_once(rig, seed)
+        case = scenario(kafka_streams, seed)
+        found = None if case is None else record_by_record(runner, kafka_streams, seed, case)
+        found = found or all_at_once(runner, seed)
         assert found is None, f"seed {seed}: {found}"

@@ -1,7 +1,7 @@
-"""Every recorded case with data through the real runtime: Spark's queries and a real broker between them.
+"""Every recorded case with data on the real runtime, with Spark and a real broker.
 
-Input is fed a run of records of one topic at a time, and worked off before the next run: within a run the
-engine's order is Kafka Streams' own. Without a cache nothing is merged by batches.
+Input is written in runs of records of one topic, and each run is processed before the next one: within a run
+the engine's order is that of Kafka Streams. Without a cache, batches merge no updates.
 """
 
 import base64
@@ -33,13 +33,13 @@ _CONFIG = {
     "statestore.cache.max.bytes": "0",
     "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
-    "repartition.purge.interval.ms": "3600000",  # what went through repartition topics is looked at
+    "repartition.purge.interval.ms": "3600000",  # the records of repartition topics are compared
 }
 _OF_SIX_TASKS = (
     "<app>-paid-clicks-store-other-join-store-changelog",
     "<app>-paid-clicks-store-this-join-store-changelog",
 )
-"""Six partitions that the test driver has one of: here each task numbers duplicates by itself."""
+"""Topics with six partitions, and one in the test driver: here each task numbers duplicates separately."""
 CASES = [
     case
     for case in cases_with("input.jsonl", "output.jsonl")
@@ -49,7 +49,7 @@ CASES = [
 
 @pytest.fixture
 def topics(keeping_broker: Broker) -> Iterator[Topics]:
-    """The broker's topics, none at first: cases share names."""
+    """Return the topics of a broker without topics: cases share names."""
     topics = Topics(keeping_broker.bootstrap_servers)
     topics.delete_all()
     yield topics
@@ -111,8 +111,8 @@ def _check_outputs(case: Case, outputs: dict[str, list[Json]]) -> None:
         for topic, rows in case.json("final_tables.json").items():
             latest = {str(record["key"]): record for record in outputs.get(topic, [])}
             alive = [record for record in latest.values() if record["value"] is not None]
-            wanted = [{name: row[name] for name in ("key", "value", "timestamp")} for row in rows]
-            assert _multiset(alive) == _multiset(wanted), topic
+            expected_rows = [{name: row[name] for name in ("key", "value", "timestamp")} for row in rows]
+            assert _multiset(alive) == _multiset(expected_rows), topic
 
 
 def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> None:
@@ -141,7 +141,7 @@ def _check_internal(case: Case, document: TopologyDocument, topics: Topics) -> N
 
 
 def _unnumbered(records: list[Json]) -> Counter[tuple[bytes, str, int]]:
-    """Records of a join's store, their keys without the number that tells duplicates apart."""
+    """Return the records of a join's store, with keys without the number that distinguishes duplicates."""
     return Counter(
         (base64.b64decode(record["key_base64"])[:-4], record["value_base64"], record["timestamp"])
         for record in records

@@ -1,4 +1,4 @@
-"""What of a batch goes beside the function that Spark keeps: only its own ends count."""
+"""The end offsets that are passed to the workers: only those of the same batch are used."""
 
 from pathlib import Path
 
@@ -22,14 +22,14 @@ _ENDS = {("in", 0): 7, ("in", 1): 0}
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> BatchRequest:
+def batch_request(tmp_path: Path) -> BatchRequest:
     (document,) = load_text(_TEXT, "test.yaml").documents
     compiled = compile_document(document, {"in": 2, "out": 2})
     (program,) = build_programs(document, build_nodes(document), compiled)
     return BatchRequest(
         application="shop",
         group="shop",
-        connection=Connection(bootstrap_servers=("nowhere:9092",)),
+        connection=Connection(bootstrap_servers=("unused:9092",)),
         program=program,
         state_folder=tmp_path,
         partition_counts={"in": 2},
@@ -37,21 +37,24 @@ def order(tmp_path: Path) -> BatchRequest:
     )
 
 
-def test_a_batch_finds_its_own_ends(order: BatchRequest) -> None:
-    lasting = attrs.evolve(order, end_offsets={})
-    assert decode_end_offsets(encode_end_offsets(order, 3), lasting, "3") == _ENDS
+def test_batch_decodes_its_own_end_offsets(batch_request: BatchRequest) -> None:
+    constant = attrs.evolve(batch_request, end_offsets={})
+    assert decode_end_offsets(encode_end_offsets(batch_request, 3), constant, "3") == _ENDS
 
 
 @pytest.mark.parametrize("batch", ["4", "", None])
-def test_ends_of_another_batch_do_not_count(order: BatchRequest, batch: str | None) -> None:
-    assert decode_end_offsets(encode_end_offsets(order, 3), order, batch) == {}
+def test_end_offsets_of_another_batch_are_ignored(batch_request: BatchRequest, batch: str | None) -> None:
+    assert decode_end_offsets(encode_end_offsets(batch_request, 3), batch_request, batch) == {}
 
 
-def test_ends_of_another_application_do_not_count(order: BatchRequest) -> None:
+def test_end_offsets_of_another_application_are_ignored(batch_request: BatchRequest) -> None:
     assert (
-        decode_end_offsets(encode_end_offsets(attrs.evolve(order, application="store"), 3), order, "3") == {}
+        decode_end_offsets(
+            encode_end_offsets(attrs.evolve(batch_request, application="store"), 3), batch_request, "3"
+        )
+        == {}
     )
 
 
-def test_no_ends_are_no_error(order: BatchRequest) -> None:
-    assert decode_end_offsets(None, order, "3") == {}
+def test_missing_end_offsets_are_no_error(batch_request: BatchRequest) -> None:
+    assert decode_end_offsets(None, batch_request, "3") == {}

@@ -1,4 +1,4 @@
-"""Classes that a document names are looked for where its tasks run, before anything starts."""
+"""Classes that a document names are loaded where its tasks run, before anything starts."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,29 +16,29 @@ topology:
   - process: {class: "PROCESSOR", name: enrich}
   - to: {topic: enriched, serdes: {key: string, value: string}}
 """
-_THERE = "spark_jobs.processors:Processor"
+_EXISTING = "spark_jobs.processors:Processor"
 
 
-def _runnable(processor: str = _THERE, partitioner: str = _THERE) -> RunnableDocument:
+def _runnable(processor: str = _EXISTING, partitioner: str = _EXISTING) -> RunnableDocument:
     text = _DOCUMENT.replace("PROCESSOR", processor).replace("PARTITIONER", partitioner)
     (document,) = load_text(text, "shop.yaml").documents
     return check_runnable(document)
 
 
 @pytest.mark.spark
-def test_all_classes_that_are_not_there_are_told_at_once(spark: SparkSession) -> None:
+def test_all_missing_classes_are_reported_together(spark: SparkSession) -> None:
     with pytest.raises(ProblemsError) as refused:
-        check_user_classes(spark, _runnable("nowhere.to.be.found:Enrich", "json:Nothing"))
+        check_user_classes(spark, _runnable("missing.package:Enrich", "json:Nothing"))
     processor, partitioner = refused.value.problems
     assert {processor.code, partitioner.code} == {ProblemCode.NOT_RUNNABLE}
     assert processor.node == "enrich"
     assert processor.location is not None
     assert processor.location.line == 7
-    assert processor.found == "ModuleNotFoundError: No module named 'nowhere'"
+    assert processor.found == "ModuleNotFoundError: No module named 'missing'"
     assert partitioner.node == "static.partitioner.class"
     assert partitioner.found == "ImportError: json has no Nothing"
 
 
 @pytest.mark.spark
-def test_classes_that_are_there_are_no_problem(spark: SparkSession) -> None:
+def test_existing_classes_are_no_problem(spark: SparkSession) -> None:
     check_user_classes(spark, _runnable())

@@ -1,4 +1,4 @@
-"""Applications on topics of their own, in the one session and on the one broker of a test run."""
+"""Applications with their own topics, in the Spark session and on the broker of a test run."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.runtime.spark.kafka_topics import Topics
 
-PATIENCE_SECONDS = 240.0
+TIMEOUT_SECONDS = 240.0
 MAP = """
   - stream: {topic: IN, serdes: {key: string, value: VALUE}}
   - mapValues: {value: "concat('<', value, '>')"}
@@ -32,7 +32,9 @@ COUNT = """
 
 
 @attrs.frozen
-class Stage:
+class Cluster:
+    """The broker and the Spark session; applications keep their files in `folder`."""
+
     spark: SparkSession
     topics: Topics
     servers: str
@@ -47,8 +49,8 @@ class Stage:
         partitions: int = 1,
         set_up: Mapping[str, Mapping[str, str]] | None = None,
         **names: str,
-    ) -> Iterator["Running"]:
-        """Yield it, not started, with topics of its own; `set_up` is suffix → settings of internal ones."""
+    ) -> Iterator["RunningApplication"]:
+        """Yield an application that is not started; `set_up` is suffix → settings of internal topics."""
         id_ = self.unique("app")
         source, sink = f"in-{id_}", f"out-{id_}"
         for name, text in {"IN": source, "OUT": sink, **names}.items():
@@ -56,7 +58,7 @@ class Stage:
         internal = {f"{id_}-{suffix}": config for suffix, config in (set_up or {}).items()}
         self.topics.create(dict.fromkeys([source, sink, *internal], partitions))
         for name, settings in internal.items():
-            self.topics.set_up(name, settings)
+            self.topics.configure_and_wait(name, settings)
         configs = {
             "repartition.purge.interval.ms": "500",
             "statestore.cache.max.bytes": "0",
@@ -76,7 +78,7 @@ class Stage:
                 check_interval_seconds=0.5,
             ),
         )
-        running = Running(application, self, id_, source, sink)
+        running = RunningApplication(application, self, id_, source, sink)
         try:
             yield running
         finally:
@@ -84,19 +86,23 @@ class Stage:
 
 
 @attrs.frozen
-class Running:
+class RunningApplication:
+    """An application with its source and sink topic."""
+
     application: StreamsApplication
-    stage: Stage
+    cluster: Cluster
     id: str
     source: str
     sink: str
 
     def topic(self, name: str) -> str:
-        """Return the full name of an internal topic, or of the source, `in`."""
+        """Return the name on the cluster of an internal topic, or of the source, `in`."""
         return self.source if name == "in" else f"{self.id}-{name}"
 
     def feed(self, *values: bytes, partition: int = 0) -> None:
-        self.stage.topics.put(self.source, [(b"k", value, 1_700_000_000_000) for value in values], partition)
+        self.cluster.topics.put(
+            self.source, [(b"k", value, 1_700_000_000_000) for value in values], partition
+        )
 
     def values(self) -> list[bytes | None]:
-        return [record[5] for record in self.stage.topics.get(self.sink)]
+        return [record[5] for record in self.cluster.topics.get(self.sink)]

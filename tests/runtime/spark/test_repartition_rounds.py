@@ -1,10 +1,10 @@
-"""What several tasks write into repartition topics, read by windows that close."""
+"""Windows that close, over a repartition topic that several tasks write to."""
 
 from collections import Counter
 
 import pytest
 
-from tests.runtime.spark.stage import Stage
+from tests.runtime.spark.applications import Cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -22,17 +22,17 @@ _COUNT_BY_HOUR = """
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_one_tasks_backlog_does_not_make_the_others_late(stage: Stage, guarantee: str) -> None:
-    """Three partitions, each with the same twenty hours: nothing of it is late, as in Kafka Streams."""
+def test_backlog_of_one_task_does_not_make_records_of_others_late(cluster: Cluster, guarantee: str) -> None:
+    """Three partitions with the same twenty hours: no record is late, as in Kafka Streams."""
     times = range(_START_MS, _START_MS + 20 * _HOUR_MS, _HOUR_MS // 10)
-    with stage.application(_COUNT_BY_HOUR, {"processing.guarantee": guarantee}, partitions=3) as running:
+    with cluster.application(_COUNT_BY_HOUR, {"processing.guarantee": guarantee}, partitions=3) as running:
         for partition in range(3):
-            stage.topics.put(
+            cluster.topics.put(
                 running.source, [(b"k", b"ab"[n % 2 :][:1], t) for n, t in enumerate(times)], partition
             )
         running.application.start()
         running.application.wait_until_idle()
-        written = stage.topics.get(running.sink)
+        written = cluster.topics.get(running.sink)
     counts: Counter[tuple[bytes, int]] = Counter()
     for _, _, _, _, key, value, headers in written:
         assert key is not None

@@ -1,4 +1,4 @@
-"""What was produced, record by record, and what the application of KIP-878's test plan has to make of it."""
+"""All produced records, and the results that the application of KIP-878's test plan must derive from them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,17 +8,17 @@ from threading import Lock
 import attrs
 
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.tenants import home
+from tests.runtime.spark.tenants import partition_of
 
 Entry = tuple[str, str, str | None]
-"""(which source, key, value); a null value deletes."""
+"""(source, key, value); a null value deletes."""
 ByKey = Mapping[str, Sequence[str]]
 _EPOCH_MS = 1_700_000_000_000
 
 
 @attrs.define
-class Ledger:
-    """Writes to the partition where a key is at home, and remembers; several threads may."""
+class ProducedRecords:
+    """Writes each record to the partition of its key and remembers it; thread-safe."""
 
     topics: Topics
     application: str
@@ -29,12 +29,12 @@ class Ledger:
         return f"{topic}-{self.application}"
 
     def put(self, entries: Iterable[Entry]) -> None:
-        """Sources and partitions one after the other, each in the order of `entries`."""
-        places: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+        """Write `entries`, one source and partition after the other, each in order."""
+        partitions: dict[tuple[str, int], list[Entry]] = defaultdict(list)
         for entry in entries:
-            places[entry[0], home(entry[1])].append(entry)
+            partitions[entry[0], partition_of(entry[1])].append(entry)
         with self._lock:
-            for (source, partition), group in places.items():
+            for (source, partition), group in partitions.items():
                 start = _EPOCH_MS + len(self.entries)
                 self.topics.put(
                     self.name(source),
@@ -51,7 +51,7 @@ class Ledger:
             return [(key, value) for each, key, value in self.entries if each == source]
 
     def joined(self) -> ByKey:
-        """Every order with its customer as known at that time."""
+        """Return the value of every order joined with its customer's value at that time."""
         customers: dict[str, str | None] = {}
         found: dict[str, list[str]] = defaultdict(list)
         for source, key, value in self.entries:
@@ -62,7 +62,7 @@ class Ledger:
         return found
 
     def counted(self) -> ByKey:
-        """One to the number of orders, for each region."""
+        """Return the counts, from one to the number of orders, for each region."""
         orders: dict[str, int] = defaultdict(int)
         for _, value in self.of("orders"):
             orders[before_bar(value)] += 1
@@ -72,16 +72,19 @@ class Ledger:
         clicks: dict[str, list[int]] = defaultdict(list)
         for key, value in self.of("clicks"):
             clicks[key].append(int(value or 0))
-        return {key: [f"{sum_} on {home(key)}" for sum_ in accumulate(each)] for key, each in clicks.items()}
+        return {
+            key: [f"{sum_} on {partition_of(key)}" for sum_ in accumulate(each)]
+            for key, each in clicks.items()
+        }
 
     def enriched(self) -> Mapping[str, str]:
-        """Every purchase with its album as both are at last."""
+        """Return the last version of every purchase joined with the last version of its album."""
         purchases, albums = dict(self.of("purchases")), dict(self.of("albums"))
         pairs = {key: (value, albums.get(before_bar(value))) for key, value in purchases.items() if value}
         return {key: f"{purchase}+{album}" for key, (purchase, album) in pairs.items() if album}
 
     def possible(self) -> set[tuple[str, str]]:
-        """(purchase's key, value) of whatever pairs of versions there can have been."""
+        """Return (key, value) of all pairs of versions of purchases and albums."""
         albums = defaultdict(set)
         for key, album in self.of("albums"):
             albums[key].add(album)
@@ -93,12 +96,12 @@ class Ledger:
 
 
 def before_bar(value: str | None) -> str:
-    """Return the key that a value refers to."""
+    """Return the key in front of the first bar."""
     return (value or "").partition("|")[0]
 
 
 def round_of(number: int, tenants: int, albums: int) -> list[Entry]:
-    """Records of keys of the first `tenants` tenants that refer to each other's keys and to all albums."""
+    """Return records of the first `tenants` tenants that refer to each other's keys and to all albums."""
     keys = [(tenant, each) for tenant in range(tenants) for each in range(2)]
     titles = [f"t{tenant}:a{each}" for tenant in range(albums) for each in range(2)]
     return [
