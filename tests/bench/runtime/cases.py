@@ -1,4 +1,4 @@
-"""The workloads that are compared, with what design and prototype promise."""
+"""The workloads that are compared, with their targets."""
 
 from tests.bench.runtime.workloads import Keys, Workload
 
@@ -6,9 +6,9 @@ _OTHER_KEYS = (Keys.FEW, Keys.UNIQUE, Keys.SKEWED)
 OPERATORS = (
     Workload(name="map", operator="map", rounds=3, of_plain=0.8, of_streams=1.0),
     Workload(name="map, exactly once", operator="map", exactly_once=True, share=0.2, has_plain_peer=False),
-    Workload(name="count, an update a batch", operator="count", rounds=3, of_plain=0.7, of_streams=1.0),
+    Workload(name="count, one update per batch", operator="count", rounds=3, of_plain=0.7, of_streams=1.0),
     Workload(
-        name="count, each update, exactly once",
+        name="count, one update per record, exactly once",
         operator="count",
         every_update=True,
         exactly_once=True,
@@ -20,12 +20,12 @@ OPERATORS = (
 )
 KEYS = (
     *(
-        Workload(name=f"a batch: {keys.value}", operator="count", keys=keys, share=0.25)
+        Workload(name=f"per batch: {keys.value}", operator="count", keys=keys, share=0.25)
         for keys in _OTHER_KEYS
     ),
     *(
         Workload(
-            name=f"each, exactly once: {keys.value}",
+            name=f"per record, exactly once: {keys.value}",
             operator="count",
             keys=keys,
             every_update=True,
@@ -37,19 +37,19 @@ KEYS = (
     ),
 )
 AT_ONCE = tuple(
-    Workload(name=f"map, {lanes} at once", operator="map", lanes=lanes, share=0.2) for lanes in (1, 4, 8)
+    Workload(name=f"map, {lanes} in parallel", operator="map", lanes=lanes, share=0.2) for lanes in (1, 4, 8)
 )
 _ONE_AND_A_HALF = 1.5
-"""Of what the prototype took: 0.08 s for a map, 0.3 s for a count."""
+"""Times the latency of the prototype: 0.08 s for a map, 0.3 s for a count."""
 LATENCY = (
-    Workload(name="map", operator="map", within=0.08 * _ONE_AND_A_HALF),
+    Workload(name="map", operator="map", max_latency=0.08 * _ONE_AND_A_HALF),
     Workload(
-        name="count, each update, exactly once",
+        name="count, one update per record, exactly once",
         operator="count",
         every_update=True,
         exactly_once=True,
         has_plain_peer=False,
-        within=0.3 * _ONE_AND_A_HALF,
+        max_latency=0.3 * _ONE_AND_A_HALF,
     ),
     *(
         Workload(name=f"{hops} maps in a row", operator="map", hops=hops, rounds=1, share=0.1)

@@ -1,8 +1,8 @@
-"""The runtime beside plain PySpark and a Kafka Streams program: one broker, one run, in turns.
+"""Compare the runtime with plain PySpark and a Kafka Streams program, in turns on one broker.
 
-docs/benchmarks.md says what is measured and how. `HEADWATER_BENCH_RECORDS` is how many records the largest
-run has, `HEADWATER_BENCH_LATENCY_RECORDS` of how many a percentile is told, `HEADWATER_BENCH_ROUNDS` how many
-rounds there are at most.
+docs/benchmarks.md describes the measurements. `HEADWATER_BENCH_RECORDS` is the number of records of the
+largest run, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile, `HEADWATER_BENCH_ROUNDS`
+the maximum number of rounds.
 """
 
 import os
@@ -43,22 +43,22 @@ class _Bench:
     progress: Console
 
     def warm_up(self, records: int) -> None:
-        """Run each operator whole: a JVM goes on compiling for minutes, which a service has behind it."""
+        """Run each operator in full: a JVM compiles for minutes, which is long over in a service."""
         for workload in OPERATORS:
             for side in self._sides(workload):
-                self._tell(f"warming up: {workload.name}, {side.title}")
+                self._report(f"warming up: {workload.name}, {side.title}")
                 throughput.seconds_of(side, workload, self.topics, workload.sizes(records)[1])
 
     def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> None:
         figures = [
-            (each, throughput.measure(each, self._sides(each), self.topics, records, self._tell))
+            (each, throughput.measure(each, self._sides(each), self.topics, records, self._report))
             for each in self._shortened(workloads)
         ]
         self.shown.print(throughput_table(title, figures))
 
     def latency(self, records: int) -> None:
         figures = [
-            (each, latency.measure(each, self._sides(each), self.topics, records, self._tell))
+            (each, latency.measure(each, self._sides(each), self.topics, records, self._report))
             for each in self._shortened(LATENCY)
         ]
         self.shown.print(latency_table(figures))
@@ -69,12 +69,12 @@ class _Bench:
     def _shortened(self, workloads: Sequence[Workload]) -> list[Workload]:
         return [attrs.evolve(each, rounds=min(each.rounds, self.rounds)) for each in workloads]
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self.progress.log(text)
 
 
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
-    """Print a table of each kind of figures."""
+    """Print a table for each kind of measurement."""
     configure_log(level="error")
     records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
     with _session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
@@ -103,7 +103,7 @@ def _session() -> Iterator[SparkSession]:
             conf=conf,
         )
     )
-    # What fails is raised here; a batch that is ended half-way is no error.
+    # Failures are raised here; an interrupted batch is not an error.
     spark.sparkContext.setLogLevel("FATAL")
     try:
         yield spark

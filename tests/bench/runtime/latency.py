@@ -1,4 +1,4 @@
-"""How long one record takes through a running application, from writing it to reading what came of it."""
+"""The latency of a running application: from writing a record to reading its result."""
 
 import random
 import time
@@ -15,13 +15,13 @@ from tests.bench.runtime.workloads import PARTITIONS, Job, Workload
 
 _WARM_UP = 3
 _LONGEST_PAUSE_SECONDS = 0.1
-"""Of a random pause before each record: else all of them would come just after a commit."""
-_PATIENCE_SECONDS = 120
+"""The maximum of a random pause before each record; without it all would arrive right after a commit."""
+_TIMEOUT_SECONDS = 120
 
 
 @attrs.frozen
 class Latency:
-    """Seconds."""
+    """Percentiles of the latency, in seconds."""
 
     p50: float
     p99: float
@@ -33,14 +33,14 @@ class Latency:
 
 
 def measure(
-    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, told: Callable[[str], None]
+    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, report: Callable[[str], None]
 ) -> dict[str, Latency]:
-    """Return name of side → figures over `records` records, or the workload's share, in rounds."""
+    """Return name of side → latency over `records` records, or the workload's share, in rounds."""
     taken: dict[str, list[float]] = {side.name: [] for side in sides}
     of_a_round = max(2, int(records * workload.share) // workload.rounds)
     for round_ in range(workload.rounds):
         for side in sides:
-            told(f"latency of {workload.name}, round {round_ + 1} of {workload.rounds}: {side.title}")
+            report(f"latency of {workload.name}, round {round_ + 1} of {workload.rounds}: {side.title}")
             job = topics.job(side.name, workload, None)
             with side.running(job, in_bulk=False):
                 taken[side.name] += _one_by_one(topics.servers, job, of_a_round)
@@ -64,12 +64,12 @@ def _one_by_one(servers: str, job: Job, records: int) -> list[float]:
 
 
 def _await(reader: Consumer, key: bytes) -> None:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         message = reader.poll(1)
         if message is not None and message.error() is None and message.key() == key:
             return
-    raise RuntimeError(f"nothing has come of {key!r}")
+    raise RuntimeError(f"no result of {key!r}")
 
 
 @contextmanager

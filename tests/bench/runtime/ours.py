@@ -1,4 +1,4 @@
-"""Headwater's runtime, started as `headwater run` starts it, in a session that is there already."""
+"""Headwater's runtime, started as by `headwater run`, but in an existing Spark session."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ class Headwater:
         try:
             application.start()
             yield progress
-            application.wait_until_idle()  # a batch that is ended half-way tells of it at length
+            application.wait_until_idle()  # an interrupted batch logs long stack traces
         finally:
             application.close()
             progress.close()

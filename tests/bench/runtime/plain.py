@@ -1,4 +1,4 @@
-"""The job that a person writes who has PySpark and nothing else: a query for each sub-topology."""
+"""The job as written with plain PySpark: a query for each sub-topology."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ class _Queries:
 
 
 class PlainPySpark:
-    """Spark's Kafka connector with its defaults: one batch takes all that is there, at least once."""
+    """Spark's Kafka connector with its defaults: one batch reads all available records, at least once."""
 
     name = "plain"
     title = "plain PySpark"
@@ -53,7 +53,7 @@ class PlainPySpark:
     def _path(self, job: Job, lane: Lane) -> list[str]:
         between = [f"{lane.sink}-{hop}" for hop in range(1, job.workload.hops)]
         for topic in between:
-            self._topics.make(topic)
+            self._topics.create(topic)
         return [lane.source, *between, lane.sink]
 
     def _start(self, job: Job, source: str, sink: str) -> StreamingQuery:

@@ -1,4 +1,4 @@
-"""What every side can do, and the one way to tell that it has come to the end of its input."""
+"""The interface of the compared sides, and how the end of their input is detected for all of them."""
 
 import time
 from collections.abc import Callable
@@ -9,25 +9,25 @@ from infra.observe import Connection
 from spark_jobs.runtime.driver.offsets import GroupOffsets
 from tests.bench.runtime.workloads import PARTITIONS, Job
 
-_LOOK_SECONDS = 0.02
-_PATIENCE_SECONDS = 600
+_POLL_SECONDS = 0.02
+_TIMEOUT_SECONDS = 600
 
 
 class Running(Protocol):
-    """A job that has been started."""
+    """A job that is running."""
 
     def await_end(self) -> None:
-        """Return when all that was in the sources has been worked off and committed."""
+        """Wait until all records of the sources are processed and committed."""
 
 
 class Side(Protocol):
-    """`name` is for topics, `title` for people."""
+    """One of the compared programs; `name` is part of topic names, `title` is printed."""
 
     name: str
     title: str
 
     def running(self, job: Job, *, in_bulk: bool) -> AbstractContextManager[Running]:
-        """Start `job`, end it with the context. `in_bulk`: many records are there; else they come singly."""
+        """Run `job` inside the context; `in_bulk`: all its records exist, else they are written singly."""
 
 
 class Committed:
@@ -39,9 +39,9 @@ class Committed:
         self._failure = failure
 
     def await_end(self) -> None:
-        """Return when the group has read everything; raises `RuntimeError` if the job ended before."""
+        """Wait until the end offsets are committed; raises `RuntimeError` if the job ended early."""
         ends = self._offsets.end_offsets(self._partitions)
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             committed = self._offsets.committed(self._partitions)
             if all(committed.get(partition, 0) >= end for partition, end in ends.items()):
@@ -49,8 +49,8 @@ class Committed:
             if (failure := self._failure()) is not None:
                 raise RuntimeError(failure)
             if time.monotonic() > deadline:
-                raise RuntimeError(f"not at the end after {_PATIENCE_SECONDS} s: {committed} of {ends}")
-            time.sleep(_LOOK_SECONDS)
+                raise RuntimeError(f"not at the end after {_TIMEOUT_SECONDS} s: {committed} of {ends}")
+            time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
         self._offsets.close()

@@ -1,4 +1,4 @@
-"""The Java program: Kafka Streams in a JVM that is started once and warmed up like Spark's."""
+"""Kafka Streams in a JVM that is started once and warmed up as Spark's is."""
 
 import json
 import queue
@@ -17,11 +17,11 @@ from tests.oracle.kafka_streams import built_program
 _SOURCE = Path(__file__).with_name("Peer.java")
 _SECONDS = 300
 _THROUGHPUT = {"commit.interval.ms": "1000"}
-"""About as often as our batches end. The defaults are 30 s and, exactly once, a slow 100 ms."""
+"""About the duration of our batches. The defaults are 30 s and, with exactly once, a slow 100 ms."""
 
 
 class KafkaStreamsPeer:
-    """`num.stream.threads` = partitions; everything else as Kafka Streams has it."""
+    """Kafka Streams with one thread per partition; the other settings are its defaults."""
 
     name = "streams"
     title = "Kafka Streams"
@@ -29,7 +29,7 @@ class KafkaStreamsPeer:
     def __init__(self, servers: str, log: Path) -> None:
         self._servers = servers
         self._log = log
-        self._told: queue.Queue[str] = queue.Queue()
+        self._answers: queue.Queue[str] = queue.Queue()
 
     def __enter__(self) -> Self:
         java, folder = built_program()
@@ -45,7 +45,7 @@ class KafkaStreamsPeer:
             )
         assert self._process.stdout is not None
         self._listener = threading.Thread(
-            target=_listen, args=(self._process.stdout, self._told), daemon=True
+            target=_listen, args=(self._process.stdout, self._answers), daemon=True
         )
         self._listener.start()
         try:
@@ -78,35 +78,35 @@ class KafkaStreamsPeer:
                 "application.id": job.id,
                 "bootstrap.servers": self._servers,
                 "num.stream.threads": str(PARTITIONS),
-                # Else an end in the middle of a rebalance waits for the session of the other thread, 45 s.
+                # Without it, a close during a rebalance waits for the other thread's session, 45 s.
                 "internal.leave.group.on.close": "true",
                 **(_THROUGHPUT if in_bulk else {}),
                 **job.workload.config,
             },
         }
         progress = Committed(self._servers, job, self._failure)
-        self._tell(json.dumps(request))
+        self._send(json.dumps(request))
         try:
             yield progress
         finally:
-            self._tell("")
+            self._send("")
             self._expect("closed")
             progress.close()
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def _expect(self, word: str) -> None:
-        if (told := self._told.get(timeout=_SECONDS)) != word:
-            raise RuntimeError(f"Kafka Streams: {told}; see {self._log}")
+        if (answer := self._answers.get(timeout=_SECONDS)) != word:
+            raise RuntimeError(f"Kafka Streams: {answer}; see {self._log}")
 
     def _failure(self) -> str | None:
-        return None if self._told.empty() else self._told.get()
+        return None if self._answers.empty() else self._answers.get()
 
 
-def _listen(output: IO[str], told: "queue.Queue[str]") -> None:
+def _listen(output: IO[str], answers: "queue.Queue[str]") -> None:
     for line in output:
-        told.put(line.strip())
-    told.put("the JVM has ended")
+        answers.put(line.strip())
+    answers.put("the JVM has ended")

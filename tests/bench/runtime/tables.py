@@ -1,4 +1,4 @@
-"""Figures as tables: a row a workload, a column a side, then our ratio to each and what it is to be."""
+"""Results as tables: one row per workload, one column per side, then our ratio to each and its target."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ _CAPTION = (
 
 
 def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, Throughput]]]) -> Table:
-    """Steady state and what starting and ending costs; a ratio above 1 says that we are faster."""
-    table = _table(f"{title}\nthousand records/s (+ seconds to start and end)", "records")
+    """Return a table of steady state, and the time to start and stop; ratio > 1: Headwater is faster."""
+    table = _table(f"{title}\nthousand records/s (+ seconds to start and stop)", "records")
     for workload, by_side in figures:
         rates = {name: each.rate for name, each in by_side.items()}
         table.add_row(
@@ -33,14 +33,14 @@ def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, 
 
 
 def latency_table(figures: Sequence[tuple[Workload, Mapping[str, Latency]]]) -> Table:
-    """A ratio, of medians, below 1 says that we are faster."""
-    table = _table("one record at a time\np50 / p99, milliseconds", "reach")
+    """Return a table of latencies; ratio of medians < 1: Headwater is faster."""
+    table = _table("one record at a time\np50 / p99, milliseconds", "goal")
     for workload, by_side in figures:
         medians = {name: each.p50 for name, each in by_side.items()}
-        reach = _NOTHING if workload.within is None else f"p50 <= {workload.within * 1000:.0f}"
+        goal = _NOTHING if workload.max_latency is None else f"p50 <= {workload.max_latency * 1000:.0f}"
         table.add_row(
             workload.name,
-            reach,
+            goal,
             *(_latency(by_side.get(side)) for side in _SIDES),
             _ratio(medians, "plain"),
             _ratio(medians, "streams"),
@@ -68,7 +68,7 @@ def _latency(figure: Latency | None) -> str:
     return _NOTHING if figure is None else f"{figure.p50 * 1000:,.0f} / {figure.p99 * 1000:,.0f}"
 
 
-def _ratio(figures: Mapping[str, float], other: str, reach: float | None = None) -> str:
+def _ratio(figures: Mapping[str, float], other: str, goal: float | None = None) -> str:
     ratio = figures[_OURS] / figures.get(other, math.nan)
-    wanted = "" if reach is None else f" (reach {reach:.1f})"
-    return _NOTHING if math.isnan(ratio) else f"{ratio:.2f}{wanted}"
+    target = "" if goal is None else f" (goal {goal:.1f})"
+    return _NOTHING if math.isnan(ratio) else f"{ratio:.2f}{target}"

@@ -1,4 +1,4 @@
-"""Records a second by two runs of different size: what they have in common, start and end, cancels out."""
+"""Records per second from two runs of different size: the time to start and stop cancels out."""
 
 import math
 import time
@@ -21,26 +21,26 @@ class Throughput:
 
     @property
     def rate(self) -> float:
-        """Steady state, records a second; nan where the runs are too short to tell."""
+        """Records per second in steady state; nan if the runs are too short."""
         seconds = self.large[1] - self.small[1]
         return (self.large[0] - self.small[0]) / seconds if seconds > 0 else math.nan
 
     @property
     def start_up(self) -> float:
-        """Seconds that a run takes besides its records."""
+        """Seconds to start and stop."""
         return self.small[1] - self.small[0] / self.rate
 
 
 def measure(
-    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, told: Callable[[str], None]
+    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, report: Callable[[str], None]
 ) -> dict[str, Throughput]:
-    """Return name of side → figures; they take turns, so that whatever else the machine does hits all."""
+    """Return name of side → throughput; the sides take turns, so that other load affects all of them."""
     small, large = workload.sizes(records)
     seconds: dict[tuple[str, int], list[float]] = {}
     for round_ in range(workload.rounds):
         for side in sides:
             for size in (small, large):
-                told(f"{workload.name}, round {round_ + 1}: {side.title}, {size:,} records")
+                report(f"{workload.name}, round {round_ + 1}: {side.title}, {size:,} records")
                 taken = seconds_of(side, workload, topics, size)
                 seconds.setdefault((side.name, size), []).append(taken)
     return {

@@ -1,6 +1,6 @@
-"""Topics of the runs: sources that are filled once, and a sink for each run.
+"""Topics of the runs: sources that are written once, and a sink for each run.
 
-None is deleted before the end: producers that Spark keeps would ask for it again and again.
+No topic is deleted before the end: Spark's cached producers would request its metadata again and again.
 """
 
 from itertools import count
@@ -15,7 +15,7 @@ _SECONDS = 60
 
 
 class Topics:
-    """Makes topics of `PARTITIONS` partitions."""
+    """Creates topics with `PARTITIONS` partitions."""
 
     def __init__(self, servers: str, prefix: str = "bench") -> None:
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
@@ -25,35 +25,35 @@ class Topics:
         self._numbers = count()
 
     def job(self, side: str, workload: Workload, records: int | None) -> Job:
-        """Return a new run over sources with `records` in them, or over its own empty ones."""
+        """Return a new run over sources with `records` records; None = over its own empty sources."""
         id_ = f"{self._prefix}-{next(self._numbers)}-{side}"
         lanes = []
         for number in range(workload.lanes):
             if records is None:
                 source = f"{id_}-in-{number}"
-                self.make(source)
+                self.create(source)
             else:
                 source = self._source(workload.keys, records // workload.lanes, number)
             lanes.append(Lane(source, f"{id_}-out-{number}"))
-            self.make(lanes[-1].sink)
+            self.create(lanes[-1].sink)
         return Job(id_, workload, tuple(lanes))
 
     def _source(self, keys: Keys, records: int, number: int) -> str:
         topic = f"{self._prefix}-in-{keys.name.lower()}-{records}-{number}"
         if topic not in self._filled:
-            self.make(topic)
+            self.create(topic)
             fill(self.servers, topic, records, keys)
             self._filled.add(topic)
         return topic
 
-    def make(self, topic: str) -> None:
+    def create(self, topic: str) -> None:
         """Create an empty topic."""
         new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
         self._admin.create_topics([new])[topic].result()
 
 
 def fill(servers: str, topic: str, records: int, keys: Keys) -> None:
-    """Write records that are numbered in their values."""
+    """Write records with numbered values."""
     producer = Producer(
         {
             "bootstrap.servers": servers,
@@ -65,4 +65,4 @@ def fill(servers: str, topic: str, records: int, keys: Keys) -> None:
         last = min(first + _AT_ONCE, records)
         messages = [{"key": keys.key(at), "value": b"value-%d" % at} for at in range(first, last)]
         if producer.produce_batch(topic, messages) != len(messages) or producer.flush(_SECONDS):
-            raise RuntimeError(f"the broker did not take the records of {topic}")
+            raise RuntimeError(f"the broker did not accept the records of {topic}")

@@ -1,4 +1,4 @@
-"""What is run by every side: a topology, over records with keys of some distribution."""
+"""What every side runs: a topology, over records with a distribution of keys."""
 
 from enum import Enum
 from typing import Literal
@@ -7,7 +7,7 @@ import attrs
 
 PARTITIONS = 2
 CORES = 4
-"""Tasks that Spark runs at a time: those of two queries."""
+"""Number of tasks that Spark runs in parallel: those of two queries."""
 _SMALL_PART = 10
 """The small run has a tenth of the large one's records."""
 _HOT_OF_FIVE = 4
@@ -15,7 +15,7 @@ _REPEATED = 10
 
 
 class Keys(Enum):
-    """How keys are distributed; the value is how people call it."""
+    """The distribution of keys; the value is printed."""
 
     FEW = "10 keys"
     THOUSAND = "1,000 keys"
@@ -38,12 +38,12 @@ class Keys(Enum):
 
 @attrs.frozen(kw_only=True)
 class Workload:
-    """`lanes` chains beside each other, each of `hops` sub-topologies joined by repartition topics.
+    """`lanes` parallel chains, each of `hops` sub-topologies that are connected by repartition topics.
 
-    `share` is that of the records of a whole run. `of_plain` and `of_streams` are what our rate is to be as a
-    multiple of the other side's, None where nothing is promised. Plain PySpark knows neither transactions of
-    Kafka nor an update a record: it has no peer of those.
-    `within` is what a single record's median time in seconds is to be.
+    `share` is the fraction of a full run's records. `of_plain` and `of_streams` are the targets of our rate
+    as a multiple of the other side's; None = no target. Plain PySpark supports neither Kafka transactions nor
+    one update per record, so it does not run such workloads. `max_latency` is the target of the median
+    latency in seconds.
     """
 
     name: str
@@ -58,23 +58,23 @@ class Workload:
     has_plain_peer: bool = True
     of_plain: float | None = None
     of_streams: float | None = None
-    within: float | None = None
+    max_latency: float | None = None
 
     @property
     def config(self) -> dict[str, str]:
-        """Return the settings of Kafka Streams that the workload asks for."""
+        """Return the Kafka Streams settings of the workload."""
         once = {"processing.guarantee": "exactly_once_v2"} if self.exactly_once else {}
         return once | ({"statestore.cache.max.bytes": "0"} if self.every_update else {})
 
     def sizes(self, records: int) -> tuple[int, int]:
-        """Return how many records the small and the large run of this workload have, all lanes together."""
+        """Return the number of records of the small and the large run, of all lanes together."""
         large = int(records * self.share) // self.lanes * self.lanes
         return large // _SMALL_PART // self.lanes * self.lanes, large
 
 
 @attrs.frozen
 class Lane:
-    """Names of topics."""
+    """The topics of a chain."""
 
     source: str
     sink: str
@@ -82,7 +82,7 @@ class Lane:
 
 @attrs.frozen
 class Job:
-    """A run; `id` is its application's."""
+    """One run; `id` is the application id."""
 
     id: str
     workload: Workload
