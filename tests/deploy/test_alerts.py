@@ -1,4 +1,4 @@
-"""The alert rules: sound, tried by promtool, over metrics that exist, each with its part of the runbook."""
+"""Tests of the alert rules: valid, tested with promtool, on exported metrics, each with its runbook."""
 
 import re
 import subprocess
@@ -24,8 +24,8 @@ def _read(file: Path) -> Any:  # noqa: ANN401 - YAML
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1_200)  # where promtool is built first
-def test_promtool_takes_the_rules_and_their_tests_pass(promtool: Path) -> None:
+@pytest.mark.timeout(1_200)  # promtool may have to be built first
+def test_promtool_accepts_the_rules_and_their_tests_pass(promtool: Path) -> None:
     check, test = (
         ("check", "rules", "--lint=all", "--lint-fatal", str(_RULES)),
         ("test", "rules", str(_TESTS)),
@@ -35,17 +35,17 @@ def test_promtool_takes_the_rules_and_their_tests_pass(promtool: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_alert_is_tried_firing_and_silent() -> None:
-    tried: dict[str, list[bool]] = {}
+def test_every_alert_has_tests_that_fire_and_that_do_not() -> None:
+    tested: dict[str, list[bool]] = {}
     for test in _read(_TESTS)["tests"]:
         for case in test["alert_rule_test"]:
-            tried.setdefault(case["alertname"], []).append(bool(case["exp_alerts"]))
-    assert set(tried) == {rule["alert"] for rule in _rules()}
-    assert all(set(fires) == {True, False} for fires in tried.values()), tried
+            tested.setdefault(case["alertname"], []).append(bool(case["exp_alerts"]))
+    assert set(tested) == {rule["alert"] for rule in _rules()}
+    assert all(set(fires) == {True, False} for fires in tested.values()), tested
 
 
 @pytest.mark.parametrize("rule", _rules(), ids=lambda rule: rule["alert"])
-def test_an_alert_reads_metrics_that_a_program_exports(
+def test_an_alert_uses_exported_metrics(
     rule: dict[str, Any], exported: frozenset[str], exported_by_runtime: frozenset[str]
 ) -> None:
     names = metrics_of(rule["expr"])
@@ -54,7 +54,7 @@ def test_an_alert_reads_metrics_that_a_program_exports(
 
 
 @pytest.mark.parametrize("rule", _rules(), ids=lambda rule: rule["alert"])
-def test_an_alert_leads_to_its_part_of_the_runbook(rule: dict[str, Any]) -> None:
+def test_the_runbook_of_an_alert_exists(rule: dict[str, Any]) -> None:
     page, _, anchor = rule["annotations"]["runbook"].partition("#")
     headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor == rule["alert"].lower()
@@ -62,12 +62,12 @@ def test_an_alert_leads_to_its_part_of_the_runbook(rule: dict[str, Any]) -> None
     assert rule["labels"]["severity"] in ("critical", "warning")
 
 
-def test_the_operator_gets_the_same_rules() -> None:
+def test_the_prometheus_operator_has_the_same_rules() -> None:
     resource = _read(DEPLOY / "kubernetes" / "prometheus-operator" / "prometheus-rule.yaml")
     assert resource["spec"] == _read(_RULES)
 
 
-def test_promtool_is_the_pinned_one() -> None:
+def test_promtool_has_the_pinned_version() -> None:
     major, minor, patch = PROMETHEUS_VERSION.split(".")
-    wanted = f"github.com/prometheus/prometheus v0.{int(major) * 100 + int(minor)}.{patch}\n"
-    assert wanted in (ROOT / "toolchain" / "go" / "promtool" / "go.mod").read_text(encoding="utf-8")
+    expected = f"github.com/prometheus/prometheus v0.{int(major) * 100 + int(minor)}.{patch}\n"
+    assert expected in (ROOT / "toolchain" / "go" / "promtool" / "go.mod").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The container image and the systemd unit, as far as they can be checked without building an image."""
+"""Tests of the container image and the systemd unit, without building an image."""
 
 import json
 import re
@@ -19,15 +19,15 @@ from tests.deploy.conftest import DEPLOY, ROOT
 Golden = Callable[[Path, str], None]
 _CONTAINER = DEPLOY / "container"
 _FILE = (_CONTAINER / "Containerfile").read_text(encoding="utf-8")
-# What only `pulumi up`, Spark and the engine of the runtime need.
-_NOT_THE_AGENT_S = {"pulumi", "pulumi-kafka", "fastavro", "lmdb", "sortedcontainers", "sqlglot"}
+# Packages that only `pulumi up`, Spark and the engine of the runtime need.
+_NOT_FOR_THE_AGENT = {"pulumi", "pulumi-kafka", "fastavro", "lmdb", "sortedcontainers", "sqlglot"}
 _PROGRAM = """
 import sys
 from importlib.metadata import packages_distributions
 
 locked = set(sys.argv[1:])
-there = {name for name, owners in packages_distributions().items() if locked & {o.lower() for o in owners}}
-absent = set(packages_distributions()) - there - {"infra", "spark_jobs", "toolchain", "topology_schemas"}
+present = {name for name, owners in packages_distributions().items() if locked & {o.lower() for o in owners}}
+absent = set(packages_distributions()) - present - {"infra", "spark_jobs", "toolchain", "topology_schemas"}
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
@@ -40,15 +40,15 @@ import spark_jobs.agent.start, infra.spec, infra.compiler, infra.report.compile_
 """
 
 
-def test_the_locks_are_the_part_of_ours_that_the_agent_needs(golden: Golden) -> None:
+def test_the_locks_contain_what_the_agent_needs(golden: Golden) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    wanted = [Requirement(text).name for text in project["project"]["dependencies"]]
-    golden(_CONTAINER / "requirements.txt", _locked(_closure(set(wanted) - _NOT_THE_AGENT_S)))
+    direct = [Requirement(text).name for text in project["project"]["dependencies"]]
+    golden(_CONTAINER / "requirements.txt", _locked(_closure(set(direct) - _NOT_FOR_THE_AGENT)))
     build = [Requirement(text).name for text in project["build-system"]["requires"]]
     golden(_CONTAINER / "build.txt", _locked(_closure(build)))
 
 
-def test_the_agent_imports_nothing_that_is_not_in_the_image() -> None:
+def test_the_agent_imports_only_packages_of_the_image() -> None:
     lock = (_CONTAINER / "requirements.txt").read_text(encoding="utf-8")
     locked = re.findall(r"^([A-Za-z0-9-]+)==", lock, re.MULTILINE)
     spelled = {name.lower().replace("-", separator) for name in locked for separator in "-_"}
@@ -58,7 +58,7 @@ def test_the_agent_imports_nothing_that_is_not_in_the_image() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_image_is_slim_pinned_and_not_run_by_root() -> None:
+def test_the_image_is_slim_pinned_and_not_run_as_root() -> None:
     [base] = re.findall(r"^ARG BASE=(\S+)$", _FILE, re.MULTILINE)
     assert re.fullmatch(r"docker\.io/library/python:3\.11\.\d+-slim-\w+", base)
     last = _FILE.rpartition("\nFROM ")[2]
@@ -67,7 +67,7 @@ def test_the_image_is_slim_pinned_and_not_run_by_root() -> None:
     assert all("--require-hashes" in line or "--no-deps" in line for line in _installs())
 
 
-def test_only_what_is_copied_is_sent_to_the_build() -> None:
+def test_only_copied_files_are_sent_to_the_build() -> None:
     ignore = (_CONTAINER / "Containerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     sent = {line.removeprefix("!") for line in ignore if line.startswith("!")}
     copied = {
@@ -80,7 +80,7 @@ def test_only_what_is_copied_is_sent_to_the_build() -> None:
     assert all((ROOT / source).exists() for source in copied)
 
 
-def test_the_program_takes_the_arguments(accepts: Callable[[Iterable[str]], None]) -> None:
+def test_the_program_accepts_the_arguments(accepts: Callable[[Iterable[str]], None]) -> None:
     [command] = re.findall(r"^CMD (\[.*\])$", _FILE, re.MULTILINE)
     accepts(json.loads(command))
     unit = (DEPLOY / "systemd" / "headwater-agent.service").read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ def test_the_program_takes_the_arguments(accepts: Callable[[Iterable[str]], None
     assert "DynamicUser=yes" in unit
 
 
-def test_compose_builds_this_image_and_shows_it_to_this_machine_only() -> None:
+def test_compose_builds_this_image_and_publishes_ports_only_locally() -> None:
     services = yaml.safe_load((_CONTAINER / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert len(services) == 2
     for service in services.values():
@@ -107,23 +107,23 @@ def _installs() -> list[str]:
 
 
 def _closure(names: Iterable[str]) -> set[str]:
-    """Return the distributions that these need on any platform, themselves included."""
+    """Return `names` and the distributions that they require on any platform."""
     found: set[str] = set()
-    waiting = [canonicalize_name(name) for name in names]
-    while waiting:
-        name = waiting.pop()
+    pending = [canonicalize_name(name) for name in names]
+    while pending:
+        name = pending.pop()
         if name in found:
             continue
         found.add(name)
         for text in requires(name) or ():
             needed = Requirement(text)
             if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                waiting.append(canonicalize_name(needed.name))
+                pending.append(canonicalize_name(needed.name))
     return found
 
 
 def _locked(names: set[str]) -> str:
-    """Return the entries of our lock for `names`; fails when one is not in it."""
+    """Return the entries of the lock for `names`; fail if one is missing."""
     lock = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
     entries: dict[str, str] = {
         canonicalize_name(entry.partition("==")[0]): entry

@@ -1,4 +1,4 @@
-"""The Grafana dashboards: of Grafana's model, over metrics that exist, in PromQL that parses."""
+"""Tests of the Grafana dashboards: valid in Grafana's model, on exported metrics, with valid PromQL."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ _EXPORTERS = {"headwater-agent": "exported", "headwater-runtime": "exported_by_r
 
 @attrs.frozen
 class _Dashboard:
-    """`exported` are the names of the series that the program exports whose dashboard it is."""
+    """A dashboard; `exported` are the names of the series that its program exports."""
 
     json: dict[str, Any]
     exported: frozenset[str]
@@ -31,8 +31,8 @@ class _Dashboard:
 
     @property
     def expressions(self) -> list[str]:
-        asked = [target["expr"] for panel in self.panels for target in panel["targets"]]
-        return asked + [annotation["expr"] for annotation in self.json["annotations"]["list"]]
+        queried = [target["expr"] for panel in self.panels for target in panel["targets"]]
+        return queried + [annotation["expr"] for annotation in self.json["annotations"]["list"]]
 
     @property
     def shown(self) -> frozenset[str]:
@@ -45,18 +45,18 @@ def dashboard(request: pytest.FixtureRequest) -> _Dashboard:
     return _Dashboard(json.loads(text), request.getfixturevalue(_EXPORTERS[request.param]))
 
 
-def test_every_dashboard_is_looked_at() -> None:
+def test_every_dashboard_is_tested() -> None:
     assert {file.stem for file in (DEPLOY / "grafana").iterdir()} == set(_EXPORTERS)
 
 
-def test_grafana_s_model_knows_every_key_and_value(dashboard: _Dashboard) -> None:
-    """Grafana's own SDK reads it and writes the same again: a key that it does not know would be lost."""
+def test_grafana_knows_every_key_and_value(dashboard: _Dashboard) -> None:
+    """Grafana's SDK reads and writes it without a change. Unknown keys would be lost."""
     register_default_plugins()
     read = Dashboard.from_json(dashboard.json)
     assert _missing(dashboard.json, json.loads(JSONEncoder().encode(read))) == []
 
 
-def test_panels_ask_for_metrics_that_are_exported(dashboard: _Dashboard) -> None:
+def test_panels_use_exported_metrics(dashboard: _Dashboard) -> None:
     variables = {"label_values"}
     [query] = [each["query"] for each in dashboard.json["templating"]["list"] if each["type"] == "query"]
     assert len(dashboard.shown) >= 9
@@ -64,7 +64,7 @@ def test_panels_ask_for_metrics_that_are_exported(dashboard: _Dashboard) -> None
     assert metrics_of(query.replace(", application_id", "")) - variables <= dashboard.exported
 
 
-def test_every_metric_of_our_own_is_shown(dashboard: _Dashboard) -> None:
+def test_every_metric_of_headwater_has_a_panel(dashboard: _Dashboard) -> None:
     elsewhere = (
         "process_",
         "python_",
@@ -75,7 +75,7 @@ def test_every_metric_of_our_own_is_shown(dashboard: _Dashboard) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1_200)  # where promtool is built first
+@pytest.mark.timeout(1_200)  # promtool may have to be built first
 def test_queries_are_promql(dashboard: _Dashboard, promtool: Path, tmp_path: Path) -> None:
     interval = {"$__rate_interval": "5m", "$__interval": "1m", "$__range": "1h", "$application": ".*"}
     rules = []
@@ -89,7 +89,7 @@ def test_queries_are_promql(dashboard: _Dashboard, promtool: Path, tmp_path: Pat
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_panels_are_told_apart_explained_and_do_not_overlap(dashboard: _Dashboard) -> None:
+def test_panels_have_ids_and_descriptions_and_do_not_overlap(dashboard: _Dashboard) -> None:
     ids = [panel["id"] for panel in dashboard.json["panels"]]
     assert len(set(ids)) == len(ids)
     assert all(panel["description"] and panel["title"] for panel in dashboard.panels)

@@ -1,4 +1,4 @@
-"""The Kubernetes manifests: valid by Kubernetes' own schemas, and fitting together and to the program."""
+"""Tests of the Kubernetes manifests: valid, consistent with each other and with the program."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -53,15 +53,15 @@ def test_resources_are_valid(version: str) -> None:
 
 
 @pytest.mark.parametrize("folder", ["base", "example", "prometheus-operator"])
-def test_a_kustomization_lists_what_lies_beside_it(folder: str) -> None:
-    lying = {
+def test_a_kustomization_lists_all_files_of_its_folder(folder: str) -> None:
+    files = {
         name for name, document in _resources(folder) if not document["apiVersion"].startswith("kustomize")
     }
     kustomization = yaml.safe_load((_KUBERNETES / folder / "kustomization.yaml").read_text(encoding="utf-8"))
     listed = [*kustomization["resources"], *kustomization.get("components", ())]
     assert all((_KUBERNETES / folder / path).exists() for path in listed)
-    assert {path for path in listed if "/" not in path} == lying
-    # It would put the agents' labels into the selector of the DNS servers, too.
+    assert {path for path in listed if "/" not in path} == files
+    # It would add the agents' labels to the selector of the DNS servers, too.
     assert not any(each.get("includeSelectors") for each in kustomization.get("labels", ()))
 
 
@@ -84,7 +84,7 @@ def test_selectors_select_the_agents() -> None:
     assert {endpoint["port"] for endpoint in monitored["endpoints"]} <= ports
 
 
-def test_the_program_takes_the_arguments(
+def test_the_program_accepts_the_arguments(
     container: Mapping[str, Any], accepts: Callable[[Iterable[str]], None]
 ) -> None:
     accepts(container["args"])
@@ -94,17 +94,17 @@ def test_the_program_takes_the_arguments(
     assert annotations["prometheus.io/port"] == port
 
 
-def test_probes_ask_for_what_is_answered(container: Mapping[str, Any]) -> None:
+def test_probes_use_existing_paths_and_ports(container: Mapping[str, Any]) -> None:
     surface, access = Surface.of("agent-1"), Access("0.0.0.0", 9878)  # noqa: S104 - as in the container
     names = {port["name"] for port in container["ports"]}
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        asked = container[probe]["httpGet"]
-        request = Request("GET", asked["path"], {}, lambda _: b"")
+        http_get = container[probe]["httpGet"]
+        request = Request("GET", http_get["path"], {}, lambda _: b"")
         assert answer(request, surface, access).status == 200
-        assert asked["port"] in names
+        assert http_get["port"] in names
 
 
-def test_the_agent_may_do_as_little_as_it_needs(container: Mapping[str, Any]) -> None:
+def test_the_agent_has_minimal_permissions(container: Mapping[str, Any]) -> None:
     pod = _of_kind("Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -121,14 +121,14 @@ def test_the_agent_may_do_as_little_as_it_needs(container: Mapping[str, Any]) ->
     assert all(rule["from"] for rule in policy["ingress"])
 
 
-def test_secrets_are_named_and_never_written(container: Mapping[str, Any]) -> None:
+def test_secrets_are_referenced_and_never_contained(container: Mapping[str, Any]) -> None:
     assert all("value" not in variable for variable in container["env"])
     assert not [document for _, document in _resources("example") if document["kind"] == "Secret"]
     mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounted["topologies"] in container["args"]
 
 
-def test_the_example_s_documents_are_sound() -> None:
+def test_the_documents_of_the_example_are_valid() -> None:
     kustomization = yaml.safe_load(
         (_KUBERNETES / "example" / "kustomization.yaml").read_text(encoding="utf-8")
     )
@@ -139,7 +139,7 @@ def test_the_example_s_documents_are_sound() -> None:
 
 
 def test_documents_in_a_config_map_volume_are_read_once(tmp_path: Path) -> None:
-    """Kubernetes puts the files in a hidden folder and links to them, so that it can swap all at once."""
+    """Kubernetes puts the files in a hidden folder and links to them, to replace all of them at once."""
     (tmp_path / "..2026_11_21").mkdir()
     content = (_KUBERNETES / "example" / "orders.yaml").read_text(encoding="utf-8")
     (tmp_path / "..2026_11_21" / "orders.yaml").write_text(content, encoding="utf-8")
