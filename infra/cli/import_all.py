@@ -16,7 +16,7 @@ from infra.observe import Connection
 from infra.observe.command_line import named_connection
 from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, recognize
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.printable import printable
 from infra.spec import load_documents
 from infra.spec.files import find

@@ -14,7 +14,7 @@ from infra.model.problems import Location
 from infra.model.survey import GroupFacts, GroupType
 from infra.model.topology import Application, Protocol, StoreDetail
 from infra.planner.adoption import FoundApplication
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.printable import printable
 
 _NOWHERE = Location("")

@@ -11,7 +11,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemsError
 from infra.model.topology import Lifecycle, TopologyDocument
-from infra.planner.policies import declared, judge_application
+from infra.planner.policies import check_application, declared
 from infra.spec.policies import load_policies
 
 
@@ -45,7 +45,7 @@ def violations(
         if own.application.lifecycle is not Lifecycle.RELEASED:
             is_counted = not own.missing_sources
             subject = declared(own if is_counted else other, counts_are_known=is_counted)
-            yield from judge_application(subject, policies)
+            yield from check_application(subject, policies)
 
 
 def with_problems(

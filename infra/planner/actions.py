@@ -64,6 +64,11 @@ class TopicAction:
     """Something the operator must know, such as data that is gone."""
 
     @property
+    def title(self) -> str:
+        """Kind and name of the topic, to begin a sentence with."""
+        return f"{'Internal' if isinstance(self.topic, InternalTopic) else 'Sink'} topic {self.name}"
+
+    @property
     def added_partitions(self) -> int:
         """Partitions that this run adds to a topic that exists."""
         return self.partitions - self.live.partitions if self.live is not None else 0

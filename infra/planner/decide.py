@@ -10,19 +10,18 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
-from infra.planner.acls.action import AclAction
-from infra.planner.acls.decide import acl_actions, acls_after
-from infra.planner.acls.running import revoked_while_running
+from infra.planner.acls.actions import AclAction
+from infra.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from infra.planner.actions import ActionKind, TopicAction
 from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
+from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, RUN_RULES
 from infra.planner.run import Run
 from infra.planner.topic_actions import topic_actions
 from infra.planner.waves import waves
-from infra.planner.wording import counted
 
 
 def plan(

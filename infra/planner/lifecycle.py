@@ -6,9 +6,9 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.planner.actions import ActionKind
+from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
 from infra.planner.topic_actions import untouched
-from infra.planner.wording import counted
 
 
 def release(

@@ -8,7 +8,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.policies import Policy
 from infra.model.problems import Problem, errors
 from infra.model.record import SetupRecord
-from infra.planner.acls.action import AclAction
+from infra.planner.acls.actions import AclAction
 from infra.planner.actions import TopicAction
 
 

@@ -9,7 +9,7 @@ import attrs
 from infra.model.cluster import LiveTopic
 from infra.model.compiled import InternalTopic, TopicKind
 from infra.planner.actions import ConfigChange
-from infra.planner.wording import duration, whole
+from infra.planner.phrases import duration, whole
 
 _KAFKA_DEFAULTS = {
     "cleanup.policy": "delete",

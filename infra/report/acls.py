@@ -11,7 +11,7 @@ import attrs
 from infra.model.acls import ANY_NAME, Pattern, ResourceKind, Right
 from infra.model.problems import Problem
 from infra.planner.acls import Need
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.compile_json import problem_json
 from infra.report.printable import printable
 

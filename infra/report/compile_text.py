@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from infra.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.graph import parallelism
 from infra.report.printable import printable
 

@@ -6,7 +6,7 @@ from enum import Enum
 import attrs
 
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 
 
 class Role(Enum):

@@ -10,7 +10,7 @@ from infra.model.problems import errors
 from infra.model.topology import Sink
 from infra.planner import ActionKind, ApplicationPlan, ConfigChange, Plan, TopicAction
 from infra.planner.acls import AclAction, AclActionKind
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.printable import printable
 
 _COLORS = {

@@ -7,7 +7,7 @@ from itertools import groupby
 from rich.text import Text
 
 from infra.model.problems import Problem, Severity
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.printable import printable
 
 WIDTH = 100

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from infra.model.compiled import CompiledApplication
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.graph import Role, graph
 from infra.report.layout import Layout, layout
 from infra.report.templating import template

@@ -13,7 +13,7 @@ from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Lifecycle, Sink
 from infra.planner import Plan, PlanPolicy
-from infra.planner.policies import declared, judge_application
+from infra.planner.policies import check_application, declared
 from infra.report import problems_text
 from infra.spec.policies import load_policies_text
 from tests.planner.world import World, application, changelog, repartition
@@ -124,7 +124,7 @@ def test_defaults_of_the_brokers_count_in_a_plan() -> None:
 
 
 def offline(text: str, *, counts_are_known: bool = False) -> list[Problem]:
-    return list(judge_application(declared(shop(), counts_are_known=counts_are_known), policies(text)))
+    return list(check_application(declared(shop(), counts_are_known=counts_are_known), policies(text)))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_deletions_of_a_retired_application_are_limited() -> None:
 def test_no_pattern_takes_longer_than_its_names_are_long(pattern: str) -> None:
     compiled = application(id_="a" * 200, topics=[])
     text = f'applicationId: {{pattern: "{pattern}", applications: "{pattern}|.*"}}'
-    assert len(list(judge_application(declared(compiled), policies(text)))) <= 1
+    assert len(list(check_application(declared(compiled), policies(text)))) <= 1
 
 
 def test_a_pattern_that_takes_too_much_memory_is_kept_by_nobody_and_spares_nobody(
@@ -188,7 +188,7 @@ def test_a_pattern_that_takes_too_much_memory_is_kept_by_nobody_and_spares_nobod
         f"applicationId: {{pattern: x, applications: '{pattern}'}}"
     )
     monkeypatch.setattr(regular_languages, "_MOST_EXPRESSIONS", 20)
-    broken = judge_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
+    broken = check_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
     assert len(list(broken)) == 2
 
 
@@ -196,12 +196,12 @@ def test_many_topics_take_little_time() -> None:
     topics = [changelog(f"orders-s{number}-changelog", 4) for number in range(5_000)]
     compiled = application(topics=topics)
     text = 'storeName: {pattern: "orders-s[0-9]+|counts"}\n  - topicPartitions: {max: 4}'
-    assert list(judge_application(declared(compiled), policies(text))) == []
+    assert list(check_application(declared(compiled), policies(text))) == []
 
 
 def test_sub_topologies_are_not_needed() -> None:
     """An application that was only observed has none."""
     parts: tuple[SubTopology, ...] = ()
     observed = attrs.evolve(shop(), subtopologies=parts, is_observed=True)
-    broken = judge_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
+    broken = check_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
     assert [problem.node for problem in broken] == ["Hourly"]

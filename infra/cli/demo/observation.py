@@ -10,7 +10,7 @@ import attrs
 from infra.cli.pulumi_project import Finished
 from infra.model.cluster import LiveTopic
 from infra.planner import ActionKind
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 
 _ERROR = re.compile(r"error\[(\w+)\]")
 ACTIONS = "|".join(
@@ -20,7 +20,7 @@ ACTIONS = "|".join(
         ActionKind.RECREATE,
         ActionKind.ADOPT,
         ActionKind.EXPAND,
-        ActionKind.RECTIFY,
+        ActionKind.RECONFIGURE,
     )
 )
 _PLANNED = re.compile(rf"^ +({ACTIONS}) +\S+ +\d.*?(?:wave (\d+))?$", re.MULTILINE)

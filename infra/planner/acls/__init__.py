@@ -1,10 +1,10 @@
-"""PURE. Who needs which rights on the cluster, and what a run does about the ACLs that grant them.
+"""PURE. Which ACLs an application and Headwater itself need, and what a run does about them.
 
-Belongs here: the least rights of an application (`application`) and of Headwater itself (`headwater`), and
-how they become grants and revocations (`decide`).
+Belongs here: the least privileges of an application (`application`) and of Headwater (`headwater`), and the
+grants and revocations of a run (`decide`).
 """
 
-from infra.planner.acls.action import AclAction, AclActionKind
+from infra.planner.acls.actions import AclAction, AclActionKind
 from infra.planner.acls.application import application_needs, incomplete_needs
 from infra.planner.acls.headwater import Purpose, headwater_needs
 from infra.planner.acls.needs import Need, acls_of, least

@@ -39,7 +39,7 @@ from infra.planner.acls.topics import (
     sink_topics,
     source_topics,
 )
-from infra.planner.wording import listed
+from infra.planner.phrases import listed
 
 
 def application_needs(

@@ -15,7 +15,7 @@ from infra.model.survey import GroupFacts, Survey
 from infra.planner.adoption.candidates import Certainty, candidates, internal_to, is_internal_to, why_not
 from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognized
 from infra.planner.drift.orphans import looks_internal
-from infra.planner.wording import listed
+from infra.planner.phrases import listed
 
 INTERNAL_NAMES = (
     r".+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)",

@@ -1,6 +1,6 @@
-"""PURE. Where the live cluster differs from what is declared, found by the planner's own decisions.
+"""PURE. Differences between what documents declare and what the cluster has, found by the planner's rules.
 
-Belongs here: which differences there are and what they mean. What a run would do about them is for the plan.
+Belongs here: which differences there are and what they mean. What a run does about them is in the plan.
 """
 
 from infra.planner.drift.find import find_drift

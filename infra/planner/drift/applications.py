@@ -1,19 +1,23 @@
-"""An application that got another id: its topics exist, under the names of the old one."""
+"""Findings about an application as a whole: a new id, shifted generated names, missing ACLs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from infra.compiler.renumbering import renumbering_problems
 from infra.model.cluster import ClusterSnapshot
-from infra.model.problems import Severity
+from infra.model.problems import Problem, ProblemCode, Severity
+from infra.planner.acls.actions import AclActionKind
 from infra.planner.drift.findings import Finding, FindingKind
 from infra.planner.drift.orphans import prefix
+from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
-from infra.planner.wording import counted
+
+_MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 
 
 def renamed(part: ApplicationPlan, snapshot: ClusterSnapshot, declared: Collection[str]) -> Finding | None:
-    """Return a finding when no topic of the application exists and all do under another id's names.
+    """Return a finding if no topic of the application exists and all exist under another id's names.
 
-    `declared` are the topics that documents speak of: those are nobody else's left-overs.
+    `declared` are the topics that documents mention: they do not belong to an earlier id.
     """
     compiled = part.compiled
     if compiled is None or part.recorded is not None or not compiled.internal_topics:
@@ -29,19 +33,71 @@ def renamed(part: ApplicationPlan, snapshot: ClusterSnapshot, declared: Collecti
         kind=FindingKind.RENAMED,
         severity=Severity.WARNING,
         application=part.application_id,
-        what=f"No internal topic of {part.application_id} exists; those of {former} are named alike."
+        what=f"No internal topic of {part.application_id} exists, but {former} has topics of the same names."
         if not is_declared
         else f"The internal topics of {part.application_id} still have the names of {former}.",
         expected=f"{counted(len(names), 'topic')} that begin{'s' if len(names) == 1 else ''} with "
         f"{prefix(compiled)}",
         found=f"they begin with {former}-",
         why="Kafka Streams names internal topics after the application id: under a new id the application "
-        "starts without the state and the offsets that it had.",
-        fix=f"If it was renamed by mistake, go back to {former}. If it was meant, "
+        "starts without its former state and offsets.",
+        fix=f"If it was renamed by mistake, use {former} again. If the new id is intended, "
         + ("" if is_declared else f"declare `renamedFrom: {former}` and ")
-        + "run `pulumi up`, which creates the new topics; rebuild the state from the source topics.",
+        + "run `pulumi up`, which creates the new topics. Rebuild the state from the source topics.",
         location=compiled.application.at,
     )
+
+
+def successors(
+    part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem], left: Sequence[str]
+) -> tuple[Problem, ...]:
+    """Return a problem for each topic that got another generated name.
+
+    `expected` of a problem is the old name, `topic` the new one. Without a setup record, undeclared topics on
+    the cluster (`left`) count as those that were set up.
+    """
+    recorded = tuple(problem for problem in problems if problem.code is ProblemCode.RENUMBERED)
+    if part.recorded is not None or part.compiled is None:
+        return recorded
+    live = {topic.name for topic in part.compiled.internal_topics if topic.name in snapshot.topics}
+    return renumbering_problems(dict.fromkeys((*left, *live), ""), part.compiled)
+
+
+def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield the problems of `successors` as findings: one, not a missing topic and an orphaned one."""
+    for problem in moved:
+        yield Finding(
+            kind=FindingKind.RENUMBERED,
+            severity=problem.severity,
+            application=part.application_id,
+            topic=problem.topic,
+            what=problem.summary,
+            expected=problem.expected or "",
+            found=problem.found or "",
+            why=problem.why,
+            fix=problem.fix,
+            location=problem.location,
+        )
+
+
+def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for each declared ACL that does not exist on the cluster."""
+    for action in part.acls:
+        if action.kind in _MISSING:
+            was_held = action.kind is AclActionKind.RESTORE
+            yield Finding(
+                kind=FindingKind.ACL,
+                severity=Severity.WARNING,
+                application=part.application_id,
+                what=f"{action.acl.text}: the ACL is declared and does not exist.",
+                expected=f"{action.acl.text} ({action.reason})",
+                found="revoked since it was granted" if was_held else "none",
+                why="Unless another ACL allows the same, the application is not authorized and stops.",
+                fix="Find out who revoked it. Otherwise run `pulumi up`, which grants it again."
+                if was_held
+                else "Run `pulumi up`, which grants it.",
+                location=part.compiled.application.at if part.compiled else None,
+            )
 
 
 def _former(own: str, names: Sequence[str], left: Collection[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""From compiled applications, one cluster snapshot and the recorded setups to what differs."""
+"""Compare compiled applications and setup records with one snapshot of the cluster."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,11 +10,9 @@ from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.decide import plan
-from infra.planner.drift.acls import lacking_acls
-from infra.planner.drift.applications import renamed
+from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors
 from infra.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind
-from infra.planner.drift.orphans import declared_topics, orphaned, strays
-from infra.planner.drift.renumbering import renumbered, successors
+from infra.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
 from infra.planner.drift.topics import FINDING_CODES, topic_findings
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 
@@ -27,17 +25,21 @@ def find_drift(
     snapshot: ClusterSnapshot,
     records: Mapping[str, SetupRecord] | None = None,
 ) -> Drift:
-    """Compare; finds all differences, raises nothing.
+    """Return all differences between declared and live; raises nothing.
 
-    `records` is application id → recorded setup, None when nobody knows what was set up: what exists then
-    counts as ours, and topics that were lost cannot be told from those that never were. A problem of the plan
-    that is a difference becomes a finding; the other errors are the drift's `problems`.
+    Args:
+        compiled: the applications, compiled with the counts of `snapshot`.
+        snapshot: the cluster.
+        records: application id → setup record. None if no record is known: existing topics then count as
+            ours, and a lost topic cannot be distinguished from one that was never set up.
+
+    A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
     """
     caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
     made = plan(compiled, snapshot, records or {}, PlanPolicy(), caller=caller)
     problems = _by_application(made)
     declared = declared_topics(compiled)
-    left = strays(compiled, snapshot, records or {}, declared)
+    left = undeclared_topics(compiled, snapshot, records or {}, declared)
     return Drift(
         cluster_id=snapshot.cluster_id,
         applications=tuple(
@@ -55,7 +57,7 @@ def find_drift(
             for part in made.applications
             if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
         ),
-        problems=tuple(_untold(made)),
+        problems=tuple(_unreported(made)),
         partitions=snapshot.partitions,
     )
 
@@ -74,13 +76,13 @@ def _findings(
     left: Sequence[str],
     declared: Collection[str],
 ) -> tuple[Finding, ...]:
-    """Of a topic that goes on under another name only that is told, not that one misses and one is left."""
+    """A topic with a new name is one finding, not a missing topic and an orphaned one."""
     another = renamed(part, snapshot, declared)
     moved = () if another else successors(part, snapshot, problems, left)
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
-    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, snapshot), *lacking_acls(part))
+    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, snapshot), *missing_acls(part))
     findings = [
         *([another] if another else ()),
         *renumbered(moved, part),
@@ -91,12 +93,12 @@ def _findings(
     )
 
 
-def _untold(made: Plan) -> Iterator[Problem]:
+def _unreported(made: Plan) -> Iterator[Problem]:
     """Return errors that no finding reports."""
     live = {action.name for action in made.actions if action.live is not None}
     for problem in errors(made.problems):
-        is_told = problem.code in FINDING_CODES and not (
+        is_reported = problem.code in FINDING_CODES and not (
             problem.code is ProblemCode.REPLICATION_FACTOR and problem.topic not in live
         )
-        if not is_told:
+        if not is_reported:
             yield problem

@@ -1,4 +1,4 @@
-"""Findings: each a difference between what is declared and what is live, complete enough to be acted on."""
+"""Findings: differences between what documents declare and what the cluster has."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ from infra.model.problems import Location, Problem, Severity
 
 
 class FindingKind(StrEnum):
-    """The closed vocabulary of differences, in the order of the telling. `docs/drift.md` explains each."""
+    """All kinds of differences, in the order of reports. `docs/drift.md` explains each."""
 
     RENAMED = "renamed"
     RENUMBERED = "renumbered"
@@ -28,9 +28,9 @@ class FindingKind(StrEnum):
 class Finding:
     """One difference.
 
-    `what` is one sentence, `expected` and `found` are short phrases. `why` says what it leads to, `fix` what
-    to do. `topic` is None when it concerns the application as a whole. An ERROR is one that the plan refuses
-    to go on with; a WARNING harms or has harmed data or processing; INFO does neither.
+    `what` is one sentence, `expected` and `found` are short phrases. `why` names the consequences, `fix` what
+    to do. `topic` is None if it concerns the whole application. With an ERROR `pulumi up` stops; a WARNING
+    affects or affected data or processing; INFO does neither.
     """
 
     kind: FindingKind
@@ -59,7 +59,7 @@ class ApplicationDrift:
 
     @property
     def drifted(self) -> frozenset[str]:
-        """Names of topics with a finding, be they declared or not."""
+        """Return the names of topics with a finding, declared or not."""
         return frozenset(finding.topic for finding in self.findings if finding.topic is not None)
 
 
@@ -67,7 +67,7 @@ class ApplicationDrift:
 class Drift:
     """What differs on the cluster `cluster_id`.
 
-    `problems` keep the comparison from being complete. `partitions` are the counts of all live topics.
+    With `problems` the comparison is not complete. `partitions` are the counts of all live topics.
     """
 
     cluster_id: str
@@ -77,7 +77,7 @@ class Drift:
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """All findings, application by application."""
+        """Return all findings, application by application."""
         return (finding for application in self.applications for finding in application.findings)
 
     @property

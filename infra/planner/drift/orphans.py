@@ -11,7 +11,7 @@ from infra.model.problems import Severity, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.drift.findings import Finding, FindingKind
-from infra.planner.drift.wording import partitions
+from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
 
 _SUFFIXES = (
@@ -24,25 +24,25 @@ _FOREIGN_KEY = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONS
 
 
 def looks_internal(name: str) -> bool:
-    """The endings that `StreamsResetter#matchesInternalTopicFormat` takes for internal."""
+    """Return whether the name ends as `StreamsResetter#matchesInternalTopicFormat` requires."""
     return name.endswith(_SUFFIXES) or _FOREIGN_KEY.fullmatch(name) is not None
 
 
 def declared_topics(compiled: Sequence[CompiledApplication]) -> frozenset[str]:
-    """Return every topic that a document speaks of."""
+    """Return every topic that a document mentions."""
     return frozenset(name for each in compiled for name in _names(each))
 
 
-def strays(
+def undeclared_topics(
     compiled: Sequence[CompiledApplication],
     snapshot: ClusterSnapshot,
     records: Mapping[str, SetupRecord],
     declared: Collection[str],
 ) -> Mapping[str, Sequence[str]]:
-    """Application id → live topics that would be internal to it and that nobody declares, sorted.
+    """Return application id → live topics that look internal to it and that no document declares, sorted.
 
-    A topic belongs to the longest id that its name begins with. Applications of which not everything is known
-    have no strays, nor have those that were let go or whose document is gone: theirs stay on purpose.
+    A topic belongs to the longest id that its name begins with. There are none for applications whose topics
+    are not all known, and for released or removed ones: their topics stay on purpose.
     """
     owners = {f"{id_}-": None for id_ in records} | {prefix(each): _owner(each) for each in compiled}
     found: defaultdict[str, list[str]] = defaultdict(list)
@@ -60,7 +60,7 @@ def prefix(compiled: CompiledApplication) -> str:
 
 
 def orphaned(part: ApplicationPlan, left: Sequence[str], snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each stray, and for each topic that was set up and is no longer wanted."""
+    """Yield a finding for each undeclared topic, and for each topic that the topology no longer has."""
     recorded = {action.name for action in part.actions if action.topic is None and action.live is not None}
     for name in sorted({*recorded, *left}):
         was_ours = name in recorded
@@ -73,13 +73,13 @@ def orphaned(part: ApplicationPlan, left: Sequence[str], snapshot: ClusterSnapsh
             if was_ours
             else f"Topic {name} looks internal to {part.application_id}, and no document declares it.",
             expected="no such topic",
-            found=partitions(snapshot.topics[name].partitions),
-            why="It takes up disk space and nothing reads it any more."
+            found=counted(snapshot.topics[name].partitions, "partition"),
+            why="It takes up disk space and nothing reads it."
             if was_ours
-            else "Either it is left over from an earlier topology, or the application that runs is another "
-            "one than the document describes.",
+            else "Either an earlier topology left it behind, or the running application differs from the "
+            "document.",
             fix=("" if was_ours else "If the running application uses it, correct the document. ")
-            + "When nobody needs what it holds, delete it: `kafka-topics.sh --bootstrap-server BROKER "
+            + "If its data is no longer needed, delete it: `kafka-topics.sh --bootstrap-server BROKER "
             f"--delete --topic {name}`.",
             location=part.compiled.application.at if part.compiled else None,
         )

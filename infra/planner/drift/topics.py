@@ -1,4 +1,4 @@
-"""Findings about the topics that a document declares: what the plan's problems and actions say of each."""
+"""Findings about declared topics, from the problems and the actions of the plan."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from infra.model.compiled import InternalTopic
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.actions import ConfigChange, TopicAction
 from infra.planner.drift.findings import Finding, FindingKind
-from infra.planner.drift.wording import partitions, title, value
+from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
 from infra.planner.settings import Settings, misconfigurations
 
@@ -25,21 +25,23 @@ FINDING_CODES = frozenset(_KINDS) | {
     ProblemCode.RENUMBERED,
     ProblemCode.UNSAFE_EXPANSION,
 }
-"""Problems of the plan that are differences between what is declared and what is live."""
+"""Problems of the plan that are differences between declared and live topics."""
 
 
 def topic_findings(
     part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem]
 ) -> Iterator[Finding]:
-    """Yield what differs about each declared topic; `problems` are those of the application."""
-    told: defaultdict[str | None, list[Problem]] = defaultdict(list)
+    """Yield the findings about each declared topic. `problems` are those of the application."""
+    reported: defaultdict[str | None, list[Problem]] = defaultdict(list)
     for problem in problems:
-        told[problem.topic].append(problem)
+        reported[problem.topic].append(problem)
     unsafe = next((p for p in problems if p.code is ProblemCode.UNSAFE_EXPANSION), None)
     for action in part.actions:
         if action.topic is not None:
             topic = _Topic(part, action, snapshot.topic_defaults)
-            known = [finding for problem in told[action.name] for finding in _from_problem(topic, problem)]
+            known = [
+                finding for problem in reported[action.name] for finding in _from_problem(topic, problem)
+            ]
             yield from known
             kinds = {finding.kind for finding in known}
             yield from topic.missing(kinds)
@@ -67,29 +69,29 @@ def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
 
 @attrs.frozen
 class _Topic:
-    """A declared topic with what the plan does about it."""
+    """A declared topic with its action in the plan."""
 
     part: ApplicationPlan
     action: TopicAction
     defaults: Mapping[str, str]
 
-    def missing(self, told: set[FindingKind]) -> Iterator[Finding]:
-        """It never was there, as far as anybody knows."""
-        if self.action.live is None and FindingKind.MISSING not in told:
+    def missing(self, reported: set[FindingKind]) -> Iterator[Finding]:
+        """Yield a finding if the topic does not exist and no record says that it ever did."""
+        if self.action.live is None and FindingKind.MISSING not in reported:
             yield self.finding(
                 FindingKind.MISSING,
                 Severity.WARNING,
-                what=f"{title(self.action)} is declared and does not exist.",
-                expected=partitions(self.action.partitions),
+                what=f"{self.action.title} is declared and does not exist.",
+                expected=counted(self.action.partitions, "partition"),
                 found="none",
-                why="It was not set up yet, or it was deleted. The application waits for it, or makes one by "
-                "itself that nobody looks after.",
-                fix="If the application ran before, find out who deleted it: what it held is lost. Otherwise "
-                "run `pulumi up`, which creates it.",
+                why="It was not set up yet, or it was deleted. The application waits for it, or creates one "
+                "that Headwater does not manage.",
+                fix="If the application was running before, find out who deleted the topic: its data is "
+                "lost. Otherwise run `pulumi up`, which creates it.",
             )
 
     def growing(self, unsafe: Problem | None) -> Iterator[Finding]:
-        """Fewer partitions than declared, and a run adds them unless that moves keys away from state."""
+        """Yield a finding for too few partitions. A run adds them, unless that moves keys away from state."""
         live = self.action.live
         if live is None or not self.action.added_partitions:
             return
@@ -97,48 +99,48 @@ class _Topic:
         yield self.finding(
             FindingKind.UNDER_PARTITIONED,
             Severity.ERROR if refused else Severity.WARNING,
-            what=f"{title(self.action)} has fewer partitions than its sources or its document ask for.",
-            expected=partitions(self.action.partitions),
-            found=partitions(live.partitions),
+            what=f"{self.action.title} has fewer partitions than its sources or its document require.",
+            expected=counted(self.action.partitions, "partition"),
+            found=counted(live.partitions, "partition"),
             why=refused.why
             if refused
-            else "Until it has them, the application processes with less parallelism than its sources "
-            "allow, or stops at its next rebalance.",
+            else "Until then the application has less parallelism than its sources allow, or it stops at its "
+            "next rebalance.",
             fix=refused.fix
             if refused
             else "Run `pulumi up`, which adds the partitions, downstream topics first.",
         )
 
     def configured(self) -> Iterator[Finding]:
-        """Settings that differ without endangering data; the others are problems of the plan."""
+        """Yield a finding for each setting that differs without endangering data; the rest are problems."""
         dangerous: set[str] = set()
         if isinstance(self.action.topic, InternalTopic) and self.action.live is not None:
             settings = Settings(self.action.live, self.defaults)
             dangerous = {fault.change.key for fault in misconfigurations(self.action.topic, settings)}
-        for changes, fix in ((self.action.changes, _PUT_RIGHT), (self.action.drift, _STAYS)):
+        for changes, fix in ((self.action.changes, _RECONFIGURED), (self.action.drift, _STAYS)):
             for change in changes:
                 if change.key not in dangerous:
                     yield self._setting(change, fix)
 
-    def replicated(self, told: set[FindingKind]) -> Iterator[Finding]:
-        """Another replication factor than the document asks for; -1, the broker's default, asks for none."""
-        live, wanted = self.action.live, getattr(self.action.topic, "replication_factor", None)
-        if live is None or not wanted or wanted < 1 or wanted == live.replication_factor:
+    def replicated(self, reported: set[FindingKind]) -> Iterator[Finding]:
+        """Yield a finding for another replication factor than declared; -1 leaves it to the broker."""
+        live, declared = self.action.live, getattr(self.action.topic, "replication_factor", None)
+        if live is None or not declared or declared < 1 or declared == live.replication_factor:
             return
-        if FindingKind.REPLICATION_FACTOR in told:
+        if FindingKind.REPLICATION_FACTOR in reported:
             return
-        is_short = live.replication_factor < wanted
+        is_short = live.replication_factor < declared
         yield self.finding(
             FindingKind.REPLICATION_FACTOR,
             Severity.WARNING if is_short else Severity.INFO,
-            what=f"{title(self.action)} has {'fewer' if is_short else 'more'} replicas than declared.",
-            expected=f"replication factor {wanted}",
+            what=f"{self.action.title} has {'fewer' if is_short else 'more'} replicas than declared.",
+            expected=f"replication factor {declared}",
             found=f"replication factor {live.replication_factor}",
-            why="Its data survives the loss of fewer brokers than was asked for."
+            why="Its data survives the loss of fewer brokers than declared."
             if is_short
-            else "It takes more disk space and traffic than was asked for.",
-            fix="Reassign its partitions (`kafka-reassign-partitions.sh`), or correct the declared factor: "
-            "neither Headwater nor Pulumi moves replicas.",
+            else "It takes more disk space and network traffic than declared.",
+            fix="Reassign its partitions (`kafka-reassign-partitions.sh`), or correct the declared factor. "
+            "Neither Headwater nor Pulumi moves replicas.",
         )
 
     def _setting(self, change: ConfigChange, fix: str) -> Finding:
@@ -147,10 +149,10 @@ class _Topic:
             FindingKind.CONFIG,
             Severity.INFO,
             what=f"Setting {change.key} of topic {self.action.name} "
-            + ("differs from what is declared." if is_declared else "was set and is not declared."),
-            expected=f"{change.key} {value(change.wanted)}",
-            found=f"{change.key} {value(change.live)}",
-            why="It endangers no data by itself, but nobody who reads the document knows of it.",
+            + ("differs from the declared value." if is_declared else "was set and is not declared."),
+            expected=f"{change.key} {_value(change.wanted)}",
+            found=f"{change.key} {_value(change.live)}",
+            why="It does not endanger data, but the document does not show it.",
             fix=fix if is_declared else _UNDECLARED,
         )
 
@@ -182,12 +184,16 @@ class _Topic:
         )
 
 
-_PUT_RIGHT = "Run `pulumi up`, which puts it right, or declare the value that it has."
+_RECONFIGURED = "Run `pulumi up`, which sets the declared value, or declare the live value."
 _STAYS = (
-    "Set the declared value with `kafka-configs.sh`, declare the value that it has, or let `pulumi up` put "
-    "it right with `internal.topics.setup: automatic`."
+    "Set the declared value with `kafka-configs.sh`, declare the live value, or set "
+    "`internal.topics.setup: automatic` and run `pulumi up`, which sets the declared value."
 )
 _UNDECLARED = (
     "Declare it (`topic.` configs of the application, or the store's overrides), or remove it with "
     "`kafka-configs.sh`. Until then it stays as it is."
 )
+
+
+def _value(text: str | None) -> str:
+    return "not set" if text is None else text

@@ -1,9 +1,9 @@
-"""PURE. Policies judged: one file a rule, each knows its own kind of policy and no other.
+"""PURE. Checks of policies, one file per kind of policy; none knows another.
 
-`judge_application` looks at one application, declared or planned; `judge_run` at what a whole run does.
+`check_application` checks one application, as declared or as planned; `check_run` checks a whole run.
 """
 
-from infra.planner.policies.judging import judge_application, judge_run
+from infra.planner.policies.checks import check_application, check_run
 from infra.planner.policies.subject import declared, planned
 
-__all__ = ["declared", "judge_application", "judge_run", "planned"]
+__all__ = ["check_application", "check_run", "declared", "planned"]

@@ -1,32 +1,32 @@
-"""A run does not do more than it is allowed to do at once."""
+"""Limits for what one run changes."""
 
 from collections.abc import Iterator, Mapping
 
 from infra.model.policies import BlastRadius, Effect, Policy
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.actions import ActionKind
+from infra.planner.phrases import counted
 from infra.planner.policies.patterns import chooses
 from infra.planner.run import Run
-from infra.planner.wording import counted
 
 _NOUNS = {
     Effect.CREATED_TOPICS: "new topic",
     Effect.ADDED_PARTITIONS: "new partition",
-    Effect.RECREATED_TOPICS: "topic made anew after a loss",
+    Effect.RECREATED_TOPICS: "topic re-created after a loss",
     Effect.DELETED_TOPICS: "deleted topic",
 }
 _WHY = {
-    Effect.RECREATED_TOPICS: "What the topics held is lost; so many at once are more often another cluster, "
-    "or an outage that is still going on.",
-    Effect.DELETED_TOPICS: "What they hold is gone for good; so many are more often the wrong documents.",
+    Effect.RECREATED_TOPICS: "The data of the topics is lost. Usually so many at once mean that this is "
+    "another cluster, or that an outage is not over.",
+    Effect.DELETED_TOPICS: "Their data is lost permanently. Usually so many at once mean wrong documents.",
 }
-_TOO_MUCH = (
-    "So many at once are more often a mistake in a document than meant, and load the cluster's controller."
+_TOO_MANY = (
+    "Usually so many at once are a mistake in a document. They also put load on the cluster's controller."
 )
 
 
 def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Problem]:
-    """A typing error in a count, or a wrong set of documents, stops here."""
+    """Stop typing errors in counts, and wrong sets of documents."""
     effects = _effects(policy, run)
     for effect, limit in rule.limits.items():
         number = effects[effect]
@@ -34,11 +34,11 @@ def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Proble
             noun = _NOUNS[effect]
             yield Problem(
                 code=ProblemCode.BLAST_RADIUS,
-                summary=f"This run would make {_many(number, noun)}, more than are allowed at once.",
+                summary=f"This run would result in {_many(number, noun)}, more than allowed for one run.",
                 expected=f"at most {_many(limit, noun)}",
                 found=_many(number, noun),
-                why=policy.message or _WHY.get(effect, _TOO_MUCH),
-                fix=f"Check the plan. If it is meant, raise `{_setting(policy, effect)}` for this run, or "
+                why=policy.message or _WHY.get(effect, _TOO_MANY),
+                fix=f"Check the plan. If it is intended, raise `{_setting(policy, effect)}` for this run, or "
                 "change the applications one after another.",
                 location=policy.at,
                 severity=policy.severity,
@@ -72,7 +72,7 @@ def _is_chosen(policy: Policy, application_id: str | None) -> bool:
 
 
 def _many(number: int, noun: str) -> str:
-    """The noun comes first in its phrase: `2 topics made anew after a loss`."""
+    """Put the noun first in its phrase: `2 topics re-created after a loss`."""
     if noun.startswith("topic "):
         return f"{counted(number, 'topic')}{noun.removeprefix('topic')}"
     return counted(number, noun)

@@ -1,4 +1,4 @@
-"""No internal topic has a name that Kafka Streams made up."""
+"""No internal topic may have a generated name."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from infra.planner.policies.violation import violation
 
 
 def named_resources(rule: NamedResources, policy: Policy, subject: Subject) -> Iterator[Problem]:
-    """KIP-1111 as a policy: it covers foreign-key joins and table aggregations, too."""
+    """Yield violations. KIP-1111 as a policy, for foreign-key joins and table aggregations as well."""
     del rule
     for topic in subject.topics:
         if topic.is_generated:
@@ -20,7 +20,7 @@ def named_resources(rule: NamedResources, policy: Policy, subject: Subject) -> I
                 topic=topic,
                 expected="a name of your own",
                 found=topic.own_name,
-                why="The next change of the topology can shift its number: the topic goes on under another "
-                "name, empty, or gets another operator's data.",
+                why="The next change of the topology can shift its number. The operator then uses a topic of "
+                "another name: an empty one, or one with another operator's data.",
                 fix="Name the operator or the store before the application is first set up.",
             )

@@ -1,11 +1,11 @@
-"""Names that people choose follow a pattern."""
+"""Patterns for names that users choose."""
 
 from collections.abc import Iterator
 
 from infra.model.policies import Named, Naming, Policy, TopicClass
 from infra.model.problems import Problem
 from infra.planner.policies.patterns import matches
-from infra.planner.policies.subject import JudgedTopic, Subject
+from infra.planner.policies.subject import PolicyTopic, Subject
 from infra.planner.policies.violation import violation
 
 _NOUNS = {
@@ -19,17 +19,17 @@ _CLASSES = {
     Named.REPARTITION: TopicClass.REPARTITION,
     Named.MANAGED_TOPIC: TopicClass.MANAGED,
 }
-_COSTS = {
-    Named.APPLICATION: "Rename the application before it is first set up; later its topics, offsets and "
+_FIXES = {
+    Named.APPLICATION: "Rename the application before it is first set up. Later, its topics, offsets and "
     "state stay behind under the old id (`renamedFrom`).",
-    Named.STORE: "Rename the store before it is first set up; later its changelog stays behind.",
-    Named.REPARTITION: "Rename the operator; drain the old topic, for nobody reads it any more.",
-    Named.MANAGED_TOPIC: "Rename the topic; its readers must follow.",
+    Named.STORE: "Rename the store before it is first set up. Later, its changelog topic stays behind.",
+    Named.REPARTITION: "Rename the operator. Drain the old topic first: no operator reads it afterwards.",
+    Named.MANAGED_TOPIC: "Rename the topic, also for its readers.",
 }
 
 
 def naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
-    """Yield a violation for each name; those that Kafka Streams generated are for `namedResources`."""
+    """Yield a violation for each name. `namedResources` checks names that Kafka Streams generated."""
     for name, topic in dict(_names(rule.of, subject)).items():
         if not matches(rule.pattern, name):
             yield violation(
@@ -40,12 +40,12 @@ def naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
                 node=name,
                 expected=rule.pattern,
                 found=name,
-                why="Names by which teams, quotas and ACLs are told apart follow a pattern here.",
-                fix=_COSTS[rule.of],
+                why="Teams, quotas and ACLs are distinguished by names that follow a pattern.",
+                fix=_FIXES[rule.of],
             )
 
 
-def _names(of: Named, subject: Subject) -> Iterator[tuple[str, JudgedTopic | None]]:
+def _names(of: Named, subject: Subject) -> Iterator[tuple[str, PolicyTopic | None]]:
     if of is Named.APPLICATION:
         yield subject.application.id, None
         return

@@ -7,16 +7,16 @@ from infra.model.policies import Policy
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether the whole name matches; not if finding out would take too much memory."""
-    return _verdict(pattern, name) is True
+    """Return whether the whole name matches; False if the check would take too much memory."""
+    return _match(pattern, name) is True
 
 
 def chooses(policy: Policy, application_id: str) -> bool:
-    """Whether the policy is for the application; in doubt it is."""
-    return policy.applications is None or _verdict(policy.applications, application_id) is not False
+    """Return whether the policy applies to the application; True in doubt."""
+    return policy.applications is None or _match(policy.applications, application_id) is not False
 
 
-def _verdict(pattern: str, name: str) -> bool | None:
+def _match(pattern: str, name: str) -> bool | None:
     try:
         return _compiled(pattern).matches(name)
     except UntranslatablePatternError:

@@ -1,17 +1,16 @@
-"""Every partition has enough replicas, and not too many."""
+"""Limits for the replication factor."""
 
 from collections.abc import Iterator
 
 from infra.model.policies import Policy, ReplicationFactor, TopicClass
 from infra.model.problems import Problem
-from infra.planner.policies.bounds import bounds_text
+from infra.planner.phrases import counted
 from infra.planner.policies.subject import Subject
-from infra.planner.policies.violation import violation
-from infra.planner.wording import counted
+from infra.planner.policies.violation import bounds_text, violation
 
 
 def replication_factor(rule: ReplicationFactor, policy: Policy, subject: Subject) -> Iterator[Problem]:
-    """A factor that is left to the broker is judged in a plan, where it is known."""
+    """Yield violations. A factor that is left to the broker is checked in a plan, where it is known."""
     for topic in subject.topics:
         factor = topic.replication_factor
         if topic.topic_class in rule.classes and factor is not None and not rule.bounds.holds(factor):
@@ -23,8 +22,8 @@ def replication_factor(rule: ReplicationFactor, policy: Policy, subject: Subject
                 topic=topic,
                 expected=f"{bounds_text(rule.bounds)} replicas",
                 found=f"{factor}",
-                why="With too few replicas a broken broker loses data or stops the application; each one "
-                "more is paid for in disk and network.",
-                fix=("Set its `replicationFactor`" if is_managed else "Set the config `replication.factor`")
-                + "; that of a topic which exists changes by `kafka-reassign-partitions.sh` only.",
+                why="With too few replicas, the failure of a broker loses data or stops processing. Each "
+                "additional one costs disk space and network traffic.",
+                fix=("Set its `replicationFactor`." if is_managed else "Set the config `replication.factor`.")
+                + " For an existing topic, also run `kafka-reassign-partitions.sh`.",
             )

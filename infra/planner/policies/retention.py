@@ -1,36 +1,35 @@
-"""Topics keep records neither too short nor too long."""
+"""Limits for how long topics keep records."""
 
 import math
 from collections.abc import Iterator
 
 from infra.model.policies import Bounds, Policy, Retention, TopicClass
 from infra.model.problems import Problem
-from infra.planner.policies.bounds import bounds_text
-from infra.planner.policies.subject import JudgedTopic, Subject
-from infra.planner.policies.violation import violation
-from infra.planner.wording import duration, whole
+from infra.planner.phrases import duration, whole
+from infra.planner.policies.subject import PolicyTopic, Subject
+from infra.planner.policies.violation import bounds_text, violation
 
 
 def retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Problem]:
-    """Judge topics whose cleanup policy deletes; a value that only the broker knows counts in a plan."""
+    """Yield violations of topics whose cleanup policy deletes. A plan also checks the broker's defaults."""
     for topic in subject.topics:
         kept = _kept(topic)
         if topic.topic_class in rule.classes and kept is not None and not rule.bounds.holds(kept):
             yield violation(
                 policy,
                 subject,
-                f"{topic.title} keeps its records {_how_long(rule.bounds, kept)}.",
+                f"{topic.title} keeps its records {_too_long_or_short(rule.bounds, kept)}.",
                 topic=topic,
                 expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: duration(str(ms)))}",
                 found=f"retention.ms {duration(topic.effective('retention.ms') or '')}",
-                why="What is kept too short is gone when somebody must process it again; what is kept too "
-                "long costs disk, and data that had to be deleted stays.",
+                why="Records that are deleted too early cannot be processed again. Records that are kept too "
+                "long cost disk space, and data that must be deleted stays.",
                 fix=_FIXES[topic.topic_class],
             )
 
 
-def _kept(topic: JudgedTopic) -> float | None:
-    """Milliseconds, infinity for ever; None when nothing is deleted by age, or only the broker knows."""
+def _kept(topic: PolicyTopic) -> float | None:
+    """Return milliseconds, infinity for no limit; None if age deletes nothing, or only the broker knows."""
     if "delete" not in (topic.effective("cleanup.policy") or "delete").split(","):
         return None
     number = whole(topic.effective("retention.ms") or "")
@@ -39,13 +38,13 @@ def _kept(topic: JudgedTopic) -> float | None:
     return math.inf if number < 0 else number
 
 
-def _how_long(bounds: Bounds, kept: float) -> str:
+def _too_long_or_short(bounds: Bounds, kept: float) -> str:
     return "too long" if bounds.most is not None and kept > bounds.most else "too short"
 
 
 _PURGED = (
-    "Kafka Streams deletes what it has read itself, so -1 is meant: leave this kind out of the policy's "
-    "`kinds`, or set `topic.retention.ms` and accept that unread records may go."
+    "Kafka Streams itself deletes the records that it has read, so -1 is correct. Remove this kind from the "
+    "policy's `kinds`, or set `topic.retention.ms` and accept that unread records may be deleted."
 )
 _FIXES = {
     TopicClass.REPARTITION: _PURGED,

@@ -1,4 +1,4 @@
-"""What policies look at: one application's topics, as declared or as they are after a run."""
+"""What policies check: one application's topics, as declared or as they are after a run."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,11 +15,11 @@ from infra.planner.actions import TopicAction
 
 
 @attrs.frozen(kw_only=True)
-class JudgedTopic:
-    """A topic. None stands for what is not known: counts and `defaults` without a cluster.
+class PolicyTopic:
+    """A topic. None = not known: counts and `defaults` without a cluster.
 
-    `own_name` is what a person chose, or Kafka Streams generated: a store's or an operator's name, a managed
-    topic's whole name.
+    `own_name` is the name that a user chose or Kafka Streams generated: of a store or an operator, or the
+    whole name of a managed topic.
     """
 
     name: str
@@ -33,26 +33,26 @@ class JudgedTopic:
     at: Location | None = None
 
     def effective(self, key: str) -> str | None:
-        """The value that holds, be it the topic's own or the broker's; None if nobody knows it here."""
+        """Return the topic's own value, else the broker's; None if it is not known."""
         return self.config.get(key, (self.defaults or {}).get(key))
 
     @property
     def title(self) -> str:
-        """To begin a sentence with."""
+        """Kind and name of the topic, to begin a sentence with."""
         return f"{'Sink' if self.topic_class is TopicClass.MANAGED else 'Internal'} topic {self.name}"
 
 
 @attrs.frozen
 class Subject:
-    """An application, its topics, and the stores that have no changelog and that somebody named."""
+    """An application, its topics, and the named stores without a changelog topic."""
 
     application: Application
-    topics: tuple[JudgedTopic, ...]
+    topics: tuple[PolicyTopic, ...]
     unlogged_stores: tuple[str, ...] = ()
 
 
 def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
-    """The application as its document declares it, no cluster being known."""
+    """Return the application as its document declares it, without a cluster."""
     topics = tuple(_topics(compiled))
     if not counts_are_known:
         topics = tuple(attrs.evolve(topic, partitions=None) for topic in topics)
@@ -62,12 +62,12 @@ def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) ->
 def planned(
     compiled: CompiledApplication, actions: Mapping[str, TopicAction], snapshot: ClusterSnapshot
 ) -> Subject:
-    """The application as a run leaves it. `actions` is topic name → what the run does with it."""
+    """Return the application as a run leaves it. `actions` is topic name → action of the run."""
     after = tuple(_after(topic, actions.get(topic.name), snapshot) for topic in _topics(compiled))
     return Subject(compiled.application, after, _unlogged(compiled))
 
 
-def _topics(compiled: CompiledApplication) -> Iterator[JudgedTopic]:
+def _topics(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
     prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
     for topic in compiled.internal_topics:
         own_name = topic.node
@@ -83,9 +83,9 @@ def _topics(compiled: CompiledApplication) -> Iterator[JudgedTopic]:
         yield _declared(sink, sink.topic, sink.topic)
 
 
-def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> JudgedTopic:
+def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTopic:
     factor = topic.replication_factor or -1
-    return JudgedTopic(
+    return PolicyTopic(
         name=name,
         own_name=own_name,
         topic_class=TopicClass.MANAGED,
@@ -95,7 +95,7 @@ def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> JudgedTo
     )
 
 
-def _after(topic: JudgedTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> JudgedTopic:
+def _after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> PolicyTopic:
     defaults = dict(snapshot.topic_defaults)
     if snapshot.default_min_insync_replicas is not None:
         defaults.setdefault("min.insync.replicas", str(snapshot.default_min_insync_replicas))

@@ -1,10 +1,10 @@
-"""How a broken policy is told."""
+"""The problem of a policy that an application does not follow, and phrases for its texts."""
 
-import attrs
+from collections.abc import Callable
 
-from infra.model.policies import Policy
+from infra.model.policies import Bounds, Policy
 from infra.model.problems import Location, Problem, ProblemCode
-from infra.planner.policies.subject import JudgedTopic, Subject
+from infra.planner.policies.subject import PolicyTopic, Subject
 
 
 def violation(
@@ -12,21 +12,21 @@ def violation(
     subject: Subject,
     summary: str,
     *,
-    topic: JudgedTopic | None = None,
+    topic: PolicyTopic | None = None,
     node: str | None = None,
     expected: str,
     found: str,
     why: str,
     fix: str,
 ) -> Problem:
-    """Return the problem, at the topic's operator or the application; `why` gives way to the policy's own."""
+    """Return the problem, at the topic's operator or the application. The policy's message replaces `why`."""
     return Problem(
         code=ProblemCode.POLICY_VIOLATED,
         summary=summary,
         application=subject.application.id,
         topic=topic.name if topic else None,
         node=node or (topic.own_name if topic else None),
-        expected=f"{expected} ({source(policy)})",
+        expected=f"{expected} (policy {policy.key}, {_file_and_line(policy.at)})",
         found=found,
         why=policy.message or why,
         fix=fix,
@@ -35,11 +35,16 @@ def violation(
     )
 
 
-def source(policy: Policy) -> str:
-    """Say which policy it is and where it stands."""
-    where = attrs.evolve(policy.at, column=0)
-    return f"policy {policy.key}, {_place(where)}"
+def bounds_text(bounds: Bounds, shown: Callable[[int], str] = str) -> str:
+    """Return `2 to 3`, `at least 2`, `at most 3`."""
+    if bounds.least is not None and bounds.most is not None:
+        if bounds.least == bounds.most:
+            return shown(bounds.least)
+        return f"{shown(bounds.least)} to {shown(bounds.most)}"
+    if bounds.least is not None:
+        return f"at least {shown(bounds.least)}"
+    return f"at most {shown(bounds.most or 0)}"
 
 
-def _place(at: Location) -> str:
+def _file_and_line(at: Location) -> str:
     return f"{at.file}:{at.line}" if at.line else at.file

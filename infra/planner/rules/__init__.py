@@ -1,14 +1,14 @@
-"""The refusal rules, one a file. Each looks at a application and returns problems; none knows of another.
+"""The rules of the planner, one per file. Each yields problems; none knows another.
 
-`APPLICATION_RULES` look at one active application, `RUN_RULES` at the whole run. Their order is the order of
-the texts.
+`APPLICATION_RULES` check one active application, `RUN_RULES` the whole run. Problems are reported in their
+order.
 """
 
 from collections.abc import Callable, Iterable
 
 from infra.model.problems import Problem
 from infra.planner.application import ActiveApplication
-from infra.planner.policies import judge_run
+from infra.planner.policies import check_run
 from infra.planner.rules.acls_incomplete import acls_incomplete
 from infra.planner.rules.already_set_up import already_set_up
 from infra.planner.rules.application_removed import application_removed
@@ -55,6 +55,6 @@ RUN_RULES: tuple[RunRule, ...] = (
     application_removed,
     group_active,
     twice_managed,
-    judge_run,
+    check_run,
     no_authorizer,
 )

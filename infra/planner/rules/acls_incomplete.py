@@ -1,4 +1,4 @@
-"""What an application may need beyond what its topology tells."""
+"""ACLs that an application may need and that its topology does not show."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from infra.planner.application import ActiveApplication
 
 
 def acls_incomplete(application: ActiveApplication) -> Iterator[Problem]:
-    """Told only where ACLs are declared: otherwise they are somebody else's business."""
+    """Yield warnings, only for applications that declare `acls`."""
     declared = application.compiled.application.acls
     if declared is not None:
         yield from incomplete_needs(application.compiled, declared)

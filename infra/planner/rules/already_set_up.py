@@ -1,16 +1,16 @@
-"""Internal topics exist that Headwater did not set up, and set-up is manual."""
+"""With manual setup: internal topics exist that Headwater did not set up."""
 
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.application import ActiveApplication
-from infra.planner.wording import counted, listed
+from infra.planner.phrases import counted, listed
 
 
 def already_set_up(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698, `InternalTopicsAlreadySetupException`: `init()` finds all internal topics.
 
-    Holds as well for a topic that joins an application that was set up and turns out to exist.
+    The same holds for a single topic that a changed topology adds and that exists already.
     """
     if not application.caller.knows_setup or not application.is_manual or application.setup.adopt:
         return
@@ -23,10 +23,10 @@ def already_set_up(application: ActiveApplication) -> Iterator[Problem]:
     yield application.problem(
         ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP,
         f"Internal topics of {application.id} exist although Headwater did not set them up.",
-        expected="none of them exists before it is set up",
+        expected="no internal topic exists before Headwater sets it up",
         found=f"{counted(len(foreign), 'topic')}: {listed(state.name for state in foreign)}",
-        why="They may hold the state of a running application, or be left from an earlier one. Set-up is "
-        "manual, so somebody must say which.",
-        fix="To take them over as they are, set `setup.adopt: true`. If they are left-overs, stop the "
-        "application and delete them first.",
+        why="They may hold the state of a running application, or an earlier application left them behind. "
+        "With `internal.topics.setup: manual` a user must decide.",
+        fix="To manage them as they are, set `setup.adopt: true`. If they are no longer needed, stop the "
+        "application and delete them.",
     )

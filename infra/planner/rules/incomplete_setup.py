@@ -1,4 +1,4 @@
-"""Some of the internal topics of an application that was never set up exist, and set-up is manual."""
+"""With manual setup: an application was never set up, and only some of its internal topics exist."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from infra.planner.application import ActiveApplication
 
 
 def incomplete_setup(application: ActiveApplication) -> Iterator[Problem]:
-    """KIP-698, `MissingInternalTopicsException` unless `setupInternalTopicsIfIncomplete`."""
+    """KIP-698: `MissingInternalTopicsException` unless `setupInternalTopicsIfIncomplete`."""
     if not application.is_manual or application.setup.if_incomplete or not application.is_decided:
         return
     missing = [state for state in application.internal if state.live is None]
@@ -17,12 +17,11 @@ def incomplete_setup(application: ActiveApplication) -> Iterator[Problem]:
     for state in missing:
         yield application.problem(
             ProblemCode.MISSING_INTERNAL_TOPICS,
-            f"Internal topic {state.name} is missing while {total - len(missing)} of {total} exist.",
+            f"Internal topic {state.name} is missing: only {total - len(missing)} of {total} exist.",
             topic=state,
             expected=f"a topic with {state.partitions} partitions",
             found="none",
-            why="An application whose set-up is incomplete was either interrupted while it was set up, or "
-            "has lost topics and their data.",
-            fix="If nothing was lost, set `setup.ifIncomplete: true`: the missing topics are created, the "
-            "others taken over. Otherwise restore the topic first.",
+            why="Either its setup was interrupted, or topics and their data were lost.",
+            fix="If no data was lost, set `setup.ifIncomplete: true`: Headwater then creates the missing "
+            "topics and manages the others. Otherwise restore the topic first.",
         )

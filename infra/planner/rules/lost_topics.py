@@ -1,16 +1,17 @@
-"""An internal topic that was set up is gone."""
+"""A topic that was set up no longer exists."""
 
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.application import ActiveApplication, TopicState
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 
 
 def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
-    """KIP-698: only a recorded set-up tells a first start from data loss. `automatic` creates anew, loudly.
+    """KIP-698: only a setup record distinguishes a first start from data loss.
 
-    A managed sink topic is created anew in both modes: the application can go on without what it held.
+    With `automatic` setup the topic is re-created, with a warning. A managed sink topic is re-created in both
+    modes, because the application can continue without its data.
     """
     for state in application.topics:
         if state.is_lost:
@@ -26,20 +27,20 @@ def _problem(application: ActiveApplication, state: TopicState, *, is_error: boo
         found="none",
         why=_LOST
         if state.is_internal
-        else "Its records are lost unless its readers have processed them all.",
+        else "Its records are lost, unless its readers processed all of them.",
         fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
         severity=Severity.ERROR if is_error else Severity.WARNING,
     )
 
 
 _LOST = (
-    "State or unprocessed records may be lost. An empty topic in its place would hide that from everybody."
+    "State or unprocessed records may be lost. An empty topic would hide the loss."
 )
 _RESTORE = (
-    "Restore the topic from a backup. To go on without its data, stop the application and set "
-    "`setup.reinitialize: true` for one run."
+    "Restore the topic from a backup. To continue without its data, stop the application and set "
+    "`setup.reinitialize: true` for one `pulumi up`."
 )
 _CHECK = (
-    "Check what is lost. Where it matters, restore the topic or rebuild its content by reprocessing the "
-    "source topics."
+    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source "
+    "topics."
 )

@@ -9,7 +9,7 @@ from infra.planner.settings import Misconfiguration, Settings, misconfigurations
 
 
 def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
-    """KIP-698, `MisconfiguredInternalTopicException`. `automatic` puts it right and says so."""
+    """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
     for state in application.internal:
         if isinstance(state.declared, InternalTopic) and state.live is not None:
             settings = Settings(state.live, application.snapshot.topic_defaults)
@@ -28,7 +28,7 @@ def _problem(application: ActiveApplication, state: TopicState, fault: Misconfig
         found=f"{key} {fault.found}",
         why=fault.why,
         fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`, or set "
-        "`internal.topics.setup: automatic` and run again. If it is meant, declare it in the document."
+        "`internal.topics.setup: automatic` and run again. If the value is intended, declare it in the document."
         if application.is_manual
         else f"{application.caller.reconciler} resets it. Check whether data is already lost, and who "
         "changed the setting.",

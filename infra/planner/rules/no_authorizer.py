@@ -1,27 +1,27 @@
-"""ACLs are declared for a cluster that has nothing to check them."""
+"""ACLs are declared for a cluster without an authorizer."""
 
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode, Severity
+from infra.planner.phrases import listed
 from infra.planner.run import Run
-from infra.planner.wording import listed
 
 
 def no_authorizer(run: Run) -> Iterator[Problem]:
-    """A warning: the same documents serve a development cluster that lets everybody do everything."""
+    """Yield a warning only: the same documents may be used for a development cluster without ACLs."""
     declared = {s.id: acls.at for s in run.active if (acls := s.compiled.application.acls) is not None}
     live = run.snapshot.acls
     if not declared or live is None or live.has_authorizer:
         return
     yield Problem(
         code=ProblemCode.NO_AUTHORIZER,
-        summary="The brokers have no authorizer: the declared ACLs are not set up.",
+        summary="The brokers have no authorizer: the declared ACLs are not created.",
         expected="brokers that check ACLs",
         found=f"an empty authorizer.class.name; ACLs are declared for {listed(declared)}",
-        why="Everybody who reaches this cluster may read, write and delete everything.",
-        fix="On a cluster for development this may be meant. Otherwise set `authorizer.class.name` on all "
-        "brokers and controllers (KRaft: org.apache.kafka.metadata.authorizer.StandardAuthorizer), with "
-        "`super.users` for those who administer it, and run again.",
+        why="Every client that can connect to this cluster may read, write and delete everything.",
+        fix="On a development cluster this may be intended. Otherwise set `authorizer.class.name` on all "
+        "brokers and controllers (KRaft: org.apache.kafka.metadata.authorizer.StandardAuthorizer), set "
+        "`super.users` to the administrators, and run `pulumi up` again.",
         location=next(iter(declared.values())),
         severity=Severity.WARNING,
     )

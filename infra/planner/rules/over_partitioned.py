@@ -1,14 +1,14 @@
-"""A topic has more partitions than it may have."""
+"""A topic has more partitions than expected."""
 
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication, CountedTopic
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 
 
 def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-878: an error in every mode, never answered by a replacement."""
+    """KIP-878: an error in both setup modes. Headwater never replaces the topic."""
     for state in application.topics:
         if state.live_partitions is not None and state.live_partitions > state.partitions:
             yield _problem(application, state, state.live_partitions)
@@ -22,16 +22,16 @@ def _problem(application: CountedApplication, state: CountedTopic, have: int) ->
         expected=counted(state.partitions, "partition"),
         found=counted(have, "partition"),
         why=_IRREVERSIBLE + (_REFUSED if state.is_internal else ""),
-        fix=f"Let the source topics, or the explicit count, have {have} partitions so that the counts agree "
-        f"again. If the data may go, stop the application, delete {state.name} and set `setup.reinitialize: "
-        "true` for one run."
+        fix=f"Expand the source topics, or set the explicit count, to {have} partitions. If the data is not "
+        f"needed, stop the application, delete {state.name} and set `setup.reinitialize: true` for one "
+        "`pulumi up`."
         if state.is_internal
-        else f"Declare {have} partitions for it, or let its writers' sources grow to {have}.",
+        else f"Declare {have} partitions for it, or expand the sources of its writers to {have}.",
     )
 
 
-_IRREVERSIBLE = "Kafka cannot take partitions away, and a replacement would lose the data."
-_REFUSED = " The application refuses to start on an internal topic with another count than it expects."
+_IRREVERSIBLE = "Kafka cannot remove partitions, and replacing the topic would lose its data."
+_REFUSED = " The application does not start if an internal topic has another count than expected."
 
 
 def _cause(application: CountedApplication, state: CountedTopic, have: int) -> str:

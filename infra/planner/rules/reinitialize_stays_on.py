@@ -1,4 +1,4 @@
-"""`setup.reinitialize` is still set although there is nothing to re-initialize."""
+"""`setup.reinitialize` is set, but no topic is lost."""
 
 from collections.abc import Iterator
 
@@ -7,17 +7,17 @@ from infra.planner.application import ActiveApplication
 
 
 def reinitialize_stays_on(application: ActiveApplication) -> Iterator[Problem]:
-    """Left on it would let the next loss of a topic pass without an error."""
+    """Yield a warning: left on, it would hide the next loss of a topic."""
     if not application.setup.reinitialize or application.record is None:
         return
     if not application.has_losses:
         yield application.problem(
             ProblemCode.CONFIG_HAS_NO_EFFECT,
-            f"{application.id} has `setup.reinitialize: true` and no lost topic to re-initialize.",
-            expected="`setup.reinitialize` only for the one run that needs it",
+            f"{application.id} has `setup.reinitialize: true`, but no topic is lost.",
+            expected="`setup.reinitialize` only for the `pulumi up` that needs it",
             found="no lost topic",
-            why="Left on, it lets the next loss of an internal topic pass: the topic would be created anew, "
-            "empty.",
+            why="The next time that an internal topic is lost, it would be re-created, empty, without an "
+            "error.",
             fix="Remove `setup.reinitialize` from the document.",
             severity=Severity.WARNING,
         )

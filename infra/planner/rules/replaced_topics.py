@@ -1,4 +1,4 @@
-"""An internal topic was deleted and created anew behind the back of the record."""
+"""An internal topic was deleted and re-created since it was set up."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from infra.planner.application import ActiveApplication, TopicState
 
 
 def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
-    """The name is the same, the topic id is not. One with records in it may have been restored: a warning."""
+    """Yield problems for topics with another id than recorded. One with records may have been restored."""
     for state in application.internal:
         if state.is_replaced:
             # While the application is running nobody restores a topic: new records are its own.
@@ -26,8 +26,7 @@ def _problem(application: ActiveApplication, state: TopicState, severity: Severi
         topic=state,
         expected=f"topic id {recorded}",
         found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
-        why="What the topic held is lost unless it was restored: state, or records that were not processed "
-        "yet.",
+        why="Unless it was restored, its data is lost: state, or records that were not processed yet.",
         fix=_fix(application, severity),
         severity=severity,
     )

@@ -1,24 +1,24 @@
-"""A topic asks for more replicas than there are brokers, or has fewer than writing needs."""
+"""A topic has more replicas than there are brokers, or fewer than writes require."""
 
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.application import ActiveApplication, TopicState
+from infra.planner.phrases import counted, whole
 from infra.planner.topic_actions import replication_factor
-from infra.planner.wording import counted, whole
 
 
 def replication(application: ActiveApplication) -> Iterator[Problem]:
-    """The broker refuses the first at creation; with the second every write fails (acks=all)."""
+    """The controller refuses to create the former. Every write with acks=all to the latter fails."""
     for state in application.topics:
         factor = (
             state.live.replication_factor if state.live else replication_factor(state, application.snapshot)
         )
         if state.live is None and factor > application.snapshot.brokers:
             yield _too_few_brokers(application, state, factor)
-        needed = _min_insync(application, state)
-        if 0 < factor < needed:
-            yield _never_in_sync(application, state, factor, needed)
+        required = _min_insync(application, state)
+        if 0 < factor < required:
+            yield _never_in_sync(application, state, factor, required)
 
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
@@ -32,24 +32,25 @@ def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: 
     brokers = application.snapshot.brokers
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} is to have {counted(factor, 'replica')} on {counted(brokers, 'broker')}.",
+        f"Topic {state.name} requires {counted(factor, 'replica')}, but there {'is' if brokers == 1 else 'are'} "
+        f"only {counted(brokers, 'broker')}.",
         topic=state,
         expected=f"a replication factor of at most {brokers}",
         found=f"{factor}",
-        why="Kafka puts every replica of a partition on a broker of its own and refuses to create the topic.",
+        why="Kafka puts each replica of a partition on another broker. It refuses to create the topic.",
         fix=f"Set `replication.factor` to {brokers} or less, or add brokers.",
     )
 
 
-def _never_in_sync(application: ActiveApplication, state: TopicState, factor: int, needed: int) -> Problem:
+def _never_in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> Problem:
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} {'has' if state.live else 'is to have'} {counted(factor, 'replica')} while "
-        f"writing needs {needed} in sync.",
+        f"Topic {state.name} {'has' if state.live else 'would have'} {counted(factor, 'replica')}, but "
+        f"writes require {required} in sync.",
         topic=state,
-        expected=f"a replication factor of at least {needed} (min.insync.replicas)",
+        expected=f"a replication factor of at least {required} (min.insync.replicas)",
         found=f"{factor}",
         why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
-        fix=f"Raise `replication.factor` to {needed} or more, or lower `topic.min.insync.replicas`.",
+        fix=f"Raise `replication.factor` to {required} or more, or lower `topic.min.insync.replicas`.",
         severity=Severity.WARNING if state.live else Severity.ERROR,
     )

@@ -1,15 +1,15 @@
-"""Internal topics have fewer partitions than their sources now ask for, and autoscaling is off."""
+"""Without autoscaling: internal topics have fewer partitions than their source topics now require."""
 
 from collections.abc import Iterator
 
 from infra.model.compiled import InternalTopic
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication, CountedTopic
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 
 
 def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-878 with the feature off: INCOMPLETE_SOURCE_TOPIC_METADATA, the application stops."""
+    """KIP-878 without autoscaling: INCOMPLETE_SOURCE_TOPIC_METADATA stops the application."""
     if application.config.autoscaling:
         return
     for state in application.internal:
@@ -22,12 +22,12 @@ def _problem(application: CountedApplication, state: CountedTopic, have: int) ->
     return application.problem(
         ProblemCode.SOURCE_TOPICS_EXPANDED,
         f"{state.title} has fewer partitions than "
-        + ("the count in the document asks for." if is_pinned else "its source topics ask for."),
+        + ("the document declares." if is_pinned else "its source topics require."),
         topic=state,
         expected=counted(state.partitions, "partition"),
         found=counted(have, "partition"),
-        why="The application stops at its next rebalance: Kafka Streams finds the count of an existing "
-        "internal topic wrong and does not add partitions itself.",
-        fix="Set `partition.autoscaling.enabled: true` in the application's config to add the partitions. "
-        + (f"Or declare {have} again." if is_pinned else "The source topics cannot be shrunk again."),
+        why="The application stops at its next rebalance: Kafka Streams checks the count of an existing "
+        "internal topic and does not add partitions.",
+        fix="To add the partitions, set `partition.autoscaling.enabled: true` in the application's config. "
+        + (f"Or declare {have} again." if is_pinned else "Kafka cannot remove partitions of source topics."),
     )

@@ -1,4 +1,4 @@
-"""Loading and reading took longer than planning may take."""
+"""Planning took longer than `setup.timeout` allows."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,14 @@ from infra.planner.application import ActiveApplication
 
 
 def timeout(application: ActiveApplication) -> Iterator[Problem]:
-    """KIP-698, `init(timeout)`: TimeoutException."""
+    """KIP-698: `init(timeout)` throws TimeoutException."""
     limit = application.setup.timeout_ms
     if application.elapsed_ms > limit:
         yield application.problem(
             ProblemCode.TIMEOUT,
-            f"Planning {application.id} took longer than it may.",
+            f"Planning {application.id} took longer than `setup.timeout`.",
             expected=f"at most {limit:,} ms",
             found=f"{application.elapsed_ms:,} ms",
-            why="What was read from the cluster may be out of date by now, so nothing is changed on its "
-            "ground.",
-            fix="Look for a slow or overloaded broker, or raise `setup.timeout`.",
+            why="The data from the cluster may be outdated, so nothing is changed.",
+            fix="Check for a slow or overloaded broker, or raise `setup.timeout`.",
         )

@@ -1,15 +1,15 @@
-"""Two applications claim the same topic."""
+"""Two applications manage the same topic."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
 from infra.model.problems import Problem, ProblemCode
+from infra.planner.phrases import listed
 from infra.planner.run import Run
-from infra.planner.wording import listed
 
 
 def twice_managed(run: Run) -> Iterator[Problem]:
-    """Each would undo what the other does to it."""
+    """Yield a problem for each topic: each application would undo the changes of the other."""
     owners: defaultdict[str, list[str]] = defaultdict(list)
     for application in run.active:
         for state in application.topics:
@@ -22,7 +22,7 @@ def twice_managed(run: Run) -> Iterator[Problem]:
                 topic=topic,
                 expected="one application that manages it",
                 found=listed(applications),
-                why="Each application would set its own partition count and settings, and undo the other's.",
-                fix="Declare the topic in the document of one of them; the others may write to it all the "
-                "same.",
+                why="Each application would set its own partition count and settings, and undo those of the "
+                "other.",
+                fix="Declare the topic in the document of one of them only. The others may still write to it.",
             )

@@ -7,9 +7,9 @@ from infra.planner.run import Run
 
 
 def wrong_cluster(run: Run) -> Iterator[Problem]:
-    """On another cluster every recorded topic would look lost.
+    """Yield a problem: on another cluster every recorded topic would seem to be lost.
 
-    What the stack says goes before what the records say: so a planned move is declared.
+    The stack's `clusterId` has priority over the setup records, so that a move can be declared.
     """
     found = run.snapshot.cluster_id
     recorded = sorted({record.cluster_id for record in run.records.values() if record.cluster_id})
@@ -20,8 +20,8 @@ def wrong_cluster(run: Run) -> Iterator[Problem]:
             summary="The brokers belong to another cluster than this stack.",
             expected=f"cluster id {expected}",
             found=f"cluster id {found}",
-            why="The recorded set-up describes the other cluster: topics would be created, or missed, in the "
-            "wrong place.",
+            why="The setup records describe the other cluster: topics would be created, or reported as lost, "
+            "on the wrong cluster.",
             fix="Correct the bootstrap servers, or select the stack of this cluster. If the cluster was "
-            "replaced on purpose, set its id as `clusterId` of the stack.",
+            "replaced on purpose, set `headwater:clusterId` of the stack to its id.",
         )

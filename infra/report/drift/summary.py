@@ -7,7 +7,7 @@ import attrs
 
 from infra.model.problems import Severity
 from infra.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 
 SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
 _HEADLINES = {

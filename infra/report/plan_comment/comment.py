@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from infra.planner import ActionKind
-from infra.planner.wording import counted
+from infra.planner.phrases import counted
 from infra.report.drift.markdown import group_markdown
 from infra.report.drift.summary import groups, severity_counts
 from infra.report.markdown import block, code, inline_html, prose

@@ -1,4 +1,4 @@
-"""Which rule judges which policy."""
+"""Check applications and runs against policies."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -29,9 +29,9 @@ from infra.planner.policies.topic_config import topic_config
 from infra.planner.policies.topic_partitions import topic_partitions
 from infra.planner.run import Run
 
-Judge = Callable[[Any, Policy, Subject], Iterable[Problem]]
+Check = Callable[[Any, Policy, Subject], Iterable[Problem]]
 
-JUDGES: Mapping[type, Judge] = {
+CHECKS: Mapping[type, Check] = {
     Naming: naming,
     TopicPartitions: topic_partitions,
     ApplicationPartitions: application_partitions,
@@ -43,16 +43,16 @@ JUDGES: Mapping[type, Judge] = {
 }
 
 
-def judge_application(subject: Subject, policies: Iterable[Policy]) -> Iterator[Problem]:
-    """Yield what one application breaks, policy by policy."""
+def check_application(subject: Subject, policies: Iterable[Policy]) -> Iterator[Problem]:
+    """Yield a problem for each policy that the application does not follow, policy by policy."""
     for policy in policies:
-        judge = JUDGES.get(type(policy.rule))
-        if judge is not None and chooses(policy, subject.application.id):
-            yield from judge(policy.rule, policy, subject)
+        check = CHECKS.get(type(policy.rule))
+        if check is not None and chooses(policy, subject.application.id):
+            yield from check(policy.rule, policy, subject)
 
 
-def judge_run(run: Run) -> Iterator[Problem]:
-    """Yield what the run as a whole breaks, then what its active applications do, as the run leaves them."""
+def check_run(run: Run) -> Iterator[Problem]:
+    """Yield the problems of the whole run, then those of its active applications as the run leaves them."""
     for policy in run.policy.policies:
         if isinstance(policy.rule, BlastRadius):
             yield from blast_radius(policy.rule, policy, run)
@@ -61,4 +61,4 @@ def judge_run(run: Run) -> Iterator[Problem]:
     actions = {action.name: action for action in run.actions}
     for application in run.active:
         subject = planned(application.compiled, actions, run.snapshot)
-        yield from judge_application(subject, run.policy.policies)
+        yield from check_application(subject, run.policy.policies)
