@@ -206,7 +206,7 @@ def _pulumi_reconfigures(action: TopicAction, in_state: TopicInState | None) -> 
         return bool(action.changes)
     agrees = in_state.partitions == action.partitions and _has_same_replicas(action, in_state)
     may_write = agrees or _pulumi_expands(action, in_state)
-    return may_write and all(in_state.config.get(change.key) != change.wanted for change in action.changes)
+    return may_write and all(in_state.config.get(change.key) != change.declared for change in action.changes)
 
 
 def _has_same_replicas(action: TopicAction, in_state: TopicInState) -> bool:
@@ -232,11 +232,11 @@ def _repairs(action: TopicAction, in_state: TopicInState | None) -> Iterable[Rep
     changes = () if is_written else action.changes
     if expands or changes:
         expansion = [f"partitions {action.live.partitions} -> {action.partitions}"] if expands else []
-        settings = [f"{c.key} {_value_text(c.live)} -> {_value_text(c.wanted)}" for c in changes]
+        settings = [f"{c.key} {_value_text(c.live)} -> {_value_text(c.declared)}" for c in changes]
         yield Repair(
             name=action.name,
             partitions=action.partitions if expands else None,
-            config={change.key: change.wanted for change in changes},
+            config={change.key: change.declared for change in changes},
             text=", ".join((*expansion, *settings)),
         )
 

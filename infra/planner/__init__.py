@@ -1,7 +1,7 @@
-"""PURE. Compiled applications, a cluster snapshot and recorded setups become a plan.
+"""PURE. Make a plan, or problems, from compiled applications, a snapshot of the cluster and setup records.
 
-Belongs here: what a run may do and what it must refuse, one file per refusal rule (`rules`). Reads and prints
-nothing.
+Belongs here: what a run does, and when it must refuse, one file per rule (`rules`). Nothing is read or
+printed.
 """
 
 from infra.planner.actions import ActionKind, ConfigChange, TopicAction

@@ -1,4 +1,4 @@
-"""What is to be done with one topic."""
+"""The part of a topic in a plan."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -11,18 +11,19 @@ from infra.model.topology import Sink
 
 
 class ActionKind(Enum):
-    """What happens to a topic. Of several things that happen the first that applies names the action.
+    """What happens to a topic. If several apply, the first one names the action.
 
-    RECREATE and CREATE make the topic, ADOPT takes over one that exists, EXPAND adds partitions, RECTIFY
-    changes settings, KEEP changes nothing. RETIRE keeps it one last time, unprotected; DELETE is the step
-    after. RELEASE lets go: it stays.
+    RECREATE and CREATE create the topic, ADOPT puts an existing one under management, EXPAND adds partitions,
+    RECONFIGURE changes settings, KEEP changes nothing. RETIRE prepares the deletion of an internal topic: it
+    stays, without protection. DELETE deletes it in the run after that. RELEASE ends its management; the topic
+    stays.
     """
 
     RECREATE = "recreate"
     CREATE = "create"
     ADOPT = "adopt"
     EXPAND = "expand"
-    RECTIFY = "rectify"
+    RECONFIGURE = "reconfigure"
     KEEP = "keep"
     RETIRE = "retire"
     DELETE = "delete"
@@ -31,21 +32,21 @@ class ActionKind(Enum):
 
 @attrs.frozen
 class ConfigChange:
-    """A topic setting that differs: `live` as it is, `wanted` as declared; None = not set on the topic."""
+    """A topic setting that differs: its `live` and its `declared` value; None = not set on the topic."""
 
     key: str
     live: str | None
-    wanted: str | None
+    declared: str | None
 
 
 @attrs.frozen(kw_only=True)
 class TopicAction:
-    """One topic's part of a plan. All that a topic resource needs is here.
+    """One topic's part of a plan, with everything that a topic resource needs.
 
-    `partitions` and `config` are what the topic has after the run: `config` is complete, settings made by
-    others included, because the provider resets those it is not told of. `topic` is None for a recorded topic
-    that the topology no longer has. `wave` orders additions of partitions: wave 0 first (downstream), then 1
-    and so on.
+    `partitions` and `config` are the values after the run. `config` is complete, with settings that other
+    clients made, because the provider resets settings that it does not get. `topic` is None for a recorded
+    topic that the topology no longer has. `wave` orders expansions: wave 0 first (downstream), then 1 and so
+    on.
     """
 
     kind: ActionKind
@@ -59,9 +60,9 @@ class TopicAction:
     changes: tuple[ConfigChange, ...] = ()
     """Settings that this run changes."""
     drift: tuple[ConfigChange, ...] = ()
-    """Settings that differ and stay as they are."""
+    """Settings that differ and are not changed."""
     note: str = ""
-    """Something the operator must know, such as data that is gone."""
+    """What an operator must know, such as lost data."""
 
     @property
     def title(self) -> str:
@@ -70,10 +71,10 @@ class TopicAction:
 
     @property
     def added_partitions(self) -> int:
-        """Partitions that this run adds to a topic that exists."""
+        """Return how many partitions this run adds to an existing topic."""
         return self.partitions - self.live.partitions if self.live is not None else 0
 
     @property
     def is_change(self) -> bool:
-        """Whether this does anything at all."""
+        """Whether the cluster or the stack differs afterwards."""
         return self.kind not in (ActionKind.KEEP, ActionKind.RETIRE)

@@ -1,4 +1,4 @@
-"""From compiled applications, one cluster snapshot and the recorded setups to a plan."""
+"""Make the plan of a run from compiled applications, a snapshot of the cluster and setup records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -73,7 +73,7 @@ def plan(
 
 
 def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ...]]:
-    """Each application's actions, additions of partitions numbered across all applications."""
+    """Return the actions of each application, with wave numbers across all applications."""
     actions = [topic_actions(application) for application in active]
     growing = {action.name for part in actions for action in part if action.added_partitions}
     numbers = waves((application.compiled for application in active), growing)
@@ -109,10 +109,10 @@ def _with_acls(part: ApplicationPlan, actions: tuple[AclAction, ...]) -> Applica
 
 def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
     if application.record is None:
-        yield f"first set-up ({application.config.setup_mode.value})"
+        yield f"first setup ({application.config.setup_mode.value})"
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
-        yield f"{counted(adopted, 'topic')} that Headwater did not create: taken over"
+        yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted"
 
 
 def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:

@@ -1,4 +1,4 @@
-"""The end of an application: let go of, or deleted in two steps, as its record lists its topics."""
+"""The end of an application: it is released, or retired and then deleted, with its recorded topics."""
 
 import attrs
 
@@ -14,9 +14,9 @@ from infra.planner.topic_actions import untouched
 def release(
     record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
 ) -> ApplicationPlan:
-    """Forget the application; all its topics stay."""
+    """Return the plan that stops managing the application. All its topics stay."""
     actions = tuple(untouched(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _topics(record))
-    note = f"released: {counted(len(actions), 'topic')} stay and are no longer looked after"
+    note = f"released: {counted(len(actions), 'topic')} stay and are no longer managed"
     return ApplicationPlan(
         record.application_id, compiled, actions, record=None, recorded=record, notes=(note,)
     )
@@ -25,7 +25,7 @@ def release(
 def retire(
     record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
 ) -> ApplicationPlan:
-    """Announce the deletion: internal topics lose their protection, sinks are released."""
+    """Return the plan that prepares deletion: internal topics lose protection, sinks are released."""
     actions = tuple(
         untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
         if topic.is_sink
@@ -44,7 +44,7 @@ def retire(
 
 
 def delete(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
-    """Delete the internal topics of an application that was retired before."""
+    """Return the plan that deletes the internal topics of a retired application."""
     actions = tuple(
         untouched(
             topic, snapshot, ActionKind.RELEASE if topic.is_sink else ActionKind.DELETE, "it was retired"

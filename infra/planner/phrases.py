@@ -1,4 +1,4 @@
-"""Words that several texts share."""
+"""Phrases that several texts share."""
 
 import re
 from collections.abc import Iterable
@@ -13,22 +13,22 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return all the names, sorted."""
+    """Return all names, sorted and separated by commas."""
     return ", ".join(sorted(names))
 
 
 def whole(text: str) -> int | None:
-    """Return a whole number as Java reads it, None for what is none."""
+    """Return a whole number as Java parses it; None for another text."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def duration(milliseconds: str) -> str:
-    """Return a setting's milliseconds with their meaning, `90000000 (25 hours)`; -1 means for ever."""
+    """Return milliseconds with their meaning, `90000000 (25 hours)`; -1 means no limit."""
     number = whole(milliseconds)
     if number is None:
         return milliseconds
     if number < 0:
-        return f"{milliseconds} (for ever)"
+        return f"{milliseconds} (no limit)"
     for size, noun in _UNITS:
         if number >= size and number % size == 0:
             return f"{milliseconds} ({counted(number // size, noun)})"

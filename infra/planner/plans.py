@@ -1,4 +1,4 @@
-"""A plan: the value that apply, texts and reports read alike; a preview shows this very value."""
+"""The plan: the one value that Pulumi applies and that previews, texts and reports show."""
 
 from collections.abc import Iterator
 
@@ -27,9 +27,8 @@ class PlanPolicy:
 class ApplicationPlan:
     """One application's part: `actions` sorted by wave, then name.
 
-    `compiled` is None for an application whose document is gone. `recorded` is the setup found, `record` what
-    to write after the run (topic ids of new topics still empty); None = nothing. `notes` are sentences for
-    the operator.
+    `compiled` is None if the document was removed. `recorded` is the setup record before the run, `record`
+    the one after it (without the ids of new topics); None = no record. `notes` are for the operator.
     """
 
     application_id: str
@@ -42,7 +41,7 @@ class ApplicationPlan:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the cluster or the record differs after the run."""
+        """Whether the run changes the cluster or the record."""
         return (
             self.record != self.recorded
             or any(action.is_change for action in self.actions)
@@ -52,7 +51,7 @@ class ApplicationPlan:
 
 @attrs.frozen
 class Plan:
-    """What a run does to the cluster `cluster_id`, and every problem found; with an error it does nothing."""
+    """What a run does to the cluster `cluster_id`, and all problems. With an error it does nothing."""
 
     applications: tuple[ApplicationPlan, ...]
     problems: tuple[Problem, ...]
@@ -60,7 +59,7 @@ class Plan:
 
     @property
     def is_applicable(self) -> bool:
-        """Whether the actions may be applied: no error at all."""
+        """Whether the actions may be applied: there is no error."""
         return not errors(self.problems)
 
     @property
@@ -69,5 +68,5 @@ class Plan:
 
     @property
     def actions(self) -> Iterator[TopicAction]:
-        """All actions, application by application."""
+        """Return all actions, application by application."""
         return (action for application in self.applications for action in application.actions)

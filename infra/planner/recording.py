@@ -1,4 +1,4 @@
-"""What to remember of an active application after a run."""
+"""The setup record of an active application after a run."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from infra.planner.application import ActiveApplication
 
 
 def record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
-    """Return the record to write. Ids of topics that the run creates are empty until they are looked up."""
+    """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
     before = application.record or application.predecessor
     return SetupRecord(
         application_id=application.id,
@@ -32,7 +32,7 @@ def record_after(application: ActiveApplication, actions: Iterable[TopicAction])
 
 
 def _processors(application: ActiveApplication) -> int:
-    """One processor for each task of the widest sub-topology; 0 = not known yet."""
+    """Return one processor for each task of the largest sub-topology; 0 = not known yet."""
     if application.compiled.is_observed:
         return 0
     return (

@@ -1,4 +1,4 @@
-"""What the rules for a whole run look at."""
+"""The input of rules that check a whole run."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -16,7 +16,7 @@ from infra.planner.plans import PlanPolicy
 
 @attrs.frozen
 class Run:
-    """All applications of a run, each kind in order of ids; `actions` are those of the active ones."""
+    """All applications of a run, in order of ids. `actions` are those of the active ones."""
 
     compiled: tuple[CompiledApplication, ...]
     active: tuple[ActiveApplication, ...]
@@ -27,23 +27,23 @@ class Run:
 
     @cached_property
     def released(self) -> tuple[SetupRecord, ...]:
-        """Records to let go of: documents that say so, and ids that were given up for another one."""
+        """Records of applications that are released, or that have a new id."""
         former = self._former_ids - {compiled.application.id for compiled in self.compiled}
         return self._recorded(former | self._ids(Lifecycle.RELEASED))
 
     @cached_property
     def retired(self) -> tuple[SetupRecord, ...]:
-        """Records in the first or the second step to deletion."""
+        """Records of retired applications, in the first or second step of deletion."""
         return (*self.retiring, *self.deleted)
 
     @cached_property
     def retiring(self) -> tuple[SetupRecord, ...]:
-        """First step: the document says `retired`."""
+        """First step of deletion: the document says `retired`."""
         return self._recorded(self._ids(Lifecycle.RETIRED))
 
     @cached_property
     def deleted(self) -> tuple[SetupRecord, ...]:
-        """Second step: the document is gone after the first."""
+        """Second step of deletion: the document was removed after the first."""
         return tuple(record for record in self.removed if record.retired)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a run does with each topic of an active application. Whether it may is for the rules."""
+"""What a run does with each topic of an active application. The rules decide whether it may."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,16 @@ from infra.model.compiled import InternalTopic
 from infra.model.record import RecordedTopic
 from infra.planner.actions import ActionKind, ConfigChange, TopicAction
 from infra.planner.application import ActiveApplication, TopicState
-from infra.planner.settings import Settings, differences, foreign, misconfigurations
+from infra.planner.settings import Settings, differences, misconfigurations, undeclared
 
 
 def topic_actions(application: ActiveApplication) -> tuple[TopicAction, ...]:
-    """Return an action for each topic that is wanted, and each that was set up and no longer is."""
-    wanted = [
-        _create(application, state) if state.live is None else _look_after(application, state)
+    """Return an action for each declared topic, and for each recorded one that is no longer declared."""
+    declared = [
+        _create(application, state) if state.live is None else _reconcile(application, state)
         for state in application.topics
     ]
-    return (*wanted, *_left_behind(application))
+    return (*declared, *_undeclared_topics(application))
 
 
 def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
@@ -27,11 +27,11 @@ def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
         partitions=state.partitions,
         config=state.declared.config,
         replication_factor=replication_factor(state, application.snapshot),
-        note="it was set up before and is gone: what it held is lost" if state.is_lost else "",
+        note="it was set up and no longer exists: its data is lost" if state.is_lost else "",
     )
 
 
-def _look_after(application: ActiveApplication, state: TopicState) -> TopicAction:
+def _reconcile(application: ActiveApplication, state: TopicState) -> TopicAction:
     live = state.live
     if live is None:
         raise ValueError(state.name)
@@ -56,18 +56,18 @@ def _kind(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:
         return ActionKind.ADOPT
     if grows:
         return ActionKind.EXPAND
-    return ActionKind.RECTIFY if changes else ActionKind.KEEP
+    return ActionKind.RECONFIGURE if changes else ActionKind.KEEP
 
 
 def _config_changes(
     application: ActiveApplication, state: TopicState, settings: Settings
 ) -> tuple[tuple[ConfigChange, ...], tuple[ConfigChange, ...]]:
-    """Return what is changed and what stays different: `automatic` puts right, `manual` shows."""
-    wanted = state.declared
-    wrong = misconfigurations(wanted, settings) if isinstance(wanted, InternalTopic) else ()
-    changes = {change.key: change for change in differences(wanted.config, settings)}
+    """Return changes and remaining differences. `automatic` setup changes settings, `manual` does not."""
+    declared = state.declared
+    wrong = misconfigurations(declared, settings) if isinstance(declared, InternalTopic) else ()
+    changes = {change.key: change for change in differences(declared.config, settings)}
     changes |= {fault.change.key: fault.change for fault in wrong}
-    others = {change.key: change for change in foreign(wanted.config, settings.live)}
+    others = {change.key: change for change in undeclared(declared.config, settings.live)}
     if application.is_manual:
         return (), _sorted(others | changes)
     return _sorted(changes), _sorted({key: change for key, change in others.items() if key not in changes})
@@ -80,28 +80,28 @@ def _sorted(changes: Mapping[str, ConfigChange]) -> tuple[ConfigChange, ...]:
 def _changed(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Mapping[str, str]:
     changed = dict(config)
     for change in changes:
-        if change.wanted is None:
+        if change.declared is None:
             changed.pop(change.key, None)
         else:
-            changed[change.key] = change.wanted
+            changed[change.key] = change.declared
     return changed
 
 
-def _left_behind(application: ActiveApplication) -> list[TopicAction]:
-    """Topics that were set up and that the topology no longer has: they stay as long as they exist."""
+def _undeclared_topics(application: ActiveApplication) -> list[TopicAction]:
+    """Return actions for topics that were set up and that the topology no longer has: they stay."""
     if application.record is None or not application.is_decided:
         return []
-    wanted = {state.name for state in application.topics}
-    gone = (topic for topic in application.record.topics.values() if topic.name not in wanted)
+    declared = {state.name for state in application.topics}
+    gone = (topic for topic in application.record.topics.values() if topic.name not in declared)
     return [untouched(topic, application.snapshot, ActionKind.KEEP, _ORPHANED) for topic in gone]
 
 
 _ORPHANED = "the topology no longer has it; it stays until you delete it"
-_FORGOTTEN = "gone from the cluster: forgotten"
+_FORGOTTEN = "no longer on the cluster: removed from the record"
 
 
 def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKind, note: str) -> TopicAction:
-    """Return an action that leaves a recorded topic as it is; when it no longer exists, it is released."""
+    """Return an action that does not change a recorded topic. If it no longer exists, it is released."""
     live = snapshot.topics.get(recorded.name)
     if live is None:
         kind, note = ActionKind.RELEASE, _FORGOTTEN
@@ -117,7 +117,7 @@ def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKi
 
 
 def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
-    """Return the factor of a new topic: -1 (the broker's default) is resolved when that is known."""
+    """Return the factor of a new topic. -1 is replaced by the broker's default, if that is known."""
     factor = state.declared.replication_factor
     if factor is None or factor < 1:
         return snapshot.default_replication_factor or -1

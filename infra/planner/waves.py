@@ -1,8 +1,8 @@
-"""In which order partitions are added: downstream topics first, working upstream.
+"""The order of expansions: downstream topics first.
 
-A topic lies upstream of what its readers write: repartition and managed sink topics of the sub-topology that
-reads it, and that sub-topology's changelogs. Whoever writes to the new partitions of a topic then finds
-everything behind them in place.
+Downstream of a topic are the topics that its readers write: repartition topics, managed sink topics and
+changelog topics of the sub-topology that reads it. When records arrive in new partitions of a topic, all
+topics downstream then have their new partitions already (KIP-878).
 """
 
 from collections import defaultdict
@@ -12,7 +12,10 @@ from infra.model.compiled import CompiledApplication
 
 
 def waves(compiled: Iterable[CompiledApplication], growing: Collection[str]) -> Mapping[str, int]:
-    """Return wave numbers for the topics that grow: 0 is first. Spans applications that feed each other."""
+    """Return topic → wave number for the topics that are expanded: 0 is first.
+
+    Waves span applications that feed each other.
+    """
     depths = _depths(_downstream(compiled))
     used = sorted({depths.get(name, 0) for name in growing})
     numbers = {depth: number for number, depth in enumerate(used)}
@@ -20,27 +23,27 @@ def waves(compiled: Iterable[CompiledApplication], growing: Collection[str]) -> 
 
 
 def _downstream(compiled: Iterable[CompiledApplication]) -> Mapping[str, frozenset[str]]:
-    """Topic → the topics directly behind it."""
-    behind: defaultdict[str, set[str]] = defaultdict(set)
+    """Return topic → the topics directly downstream."""
+    downstream: defaultdict[str, set[str]] = defaultdict(set)
     for application in compiled:
         for part in application.subtopologies:
             written = {*part.sinks, *part.changelog_topics}
             for source in part.sources:
-                behind[source] |= written - {source}
+                downstream[source] |= written - {source}
             for topic in written:
-                behind[topic] |= set()
-    return {name: frozenset(topics) for name, topics in behind.items()}
+                downstream[topic] |= set()
+    return {name: frozenset(topics) for name, topics in downstream.items()}
 
 
-def _depths(behind: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
-    """Topic → length of the longest way down from it.
+def _depths(downstream: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
+    """Return topic → length of the longest path downstream.
 
-    A cycle (a foreign-key join has one: its responses return to where the subscriptions come from) is cut
-    behind the topic that lies farthest from the sources.
+    A cycle (in a foreign-key join the responses return to the sub-topology that sends the subscriptions) is
+    cut after the topic that is farthest from the sources.
     """
-    waiting = {name: len(topics) for name, topics in behind.items()}
+    waiting = {name: len(topics) for name, topics in downstream.items()}
     before: defaultdict[str, list[str]] = defaultdict(list)
-    for name, topics in behind.items():
+    for name, topics in downstream.items():
         for topic in topics:
             before[topic].append(name)
     depths: dict[str, int] = {}
@@ -48,7 +51,7 @@ def _depths(behind: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
     depth = 0
     while waiting:
         if not layer:
-            layer = [_cut(waiting, behind, before)]
+            layer = [_cut(waiting, downstream, before)]
         for name in layer:
             depths[name] = depth
             del waiting[name]
@@ -64,26 +67,26 @@ def _depths(behind: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
 
 
 def _cut(
-    waiting: Collection[str], behind: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
+    waiting: Collection[str], downstream: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
 ) -> str:
-    """Walk down until a topic comes again; every waiting topic has a waiting one behind it."""
-    distances = _distances(behind, before)
+    """Return where to cut. Every waiting topic has a waiting one downstream, so a path ends in a cycle."""
+    distances = _distances(downstream, before)
     walked: list[str] = []
     name = min(waiting)
     while name not in walked:
         walked.append(name)
-        name = min(topic for topic in behind[name] if topic in waiting)
+        name = min(topic for topic in downstream[name] if topic in waiting)
     return max(walked[walked.index(name) :], key=lambda topic: (distances.get(topic, 0), topic))
 
 
 def _distances(
-    behind: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
+    downstream: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
 ) -> Mapping[str, int]:
-    """Topic → how far it lies behind the topics that nobody writes."""
-    layer = [name for name in behind if not before.get(name)]
+    """Return topic → distance from the topics that no application writes."""
+    layer = [name for name in downstream if not before.get(name)]
     distances: dict[str, int] = {}
     while layer:
         depth = max(distances.values(), default=-1) + 1
         distances |= dict.fromkeys(layer, depth)
-        layer = sorted({topic for name in layer for topic in behind[name]} - distances.keys())
+        layer = sorted({topic for name in layer for topic in downstream[name]} - distances.keys())
     return distances

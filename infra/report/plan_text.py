@@ -18,7 +18,7 @@ _COLORS = {
     ActionKind.RECREATE: "bold red",
     ActionKind.ADOPT: "cyan",
     ActionKind.EXPAND: "blue",
-    ActionKind.RECTIFY: "yellow",
+    ActionKind.RECONFIGURE: "yellow",
     ActionKind.RETIRE: "red",
     ActionKind.DELETE: "bold red",
     ActionKind.RELEASE: "magenta",
@@ -127,14 +127,14 @@ def _partitions(action: TopicAction) -> str:
 
 
 def _change(change: ConfigChange) -> str:
-    return printable(f"{change.key}: {_value(change.live)} → {_value(change.wanted)}")
+    return printable(f"{change.key}: {_value(change.live)} → {_value(change.declared)}")
 
 
 def _difference(change: ConfigChange) -> str:
-    if change.wanted is None:
+    if change.declared is None:
         return printable(f"{change.key}={change.live} is set on the topic but not declared; it is kept")
     return printable(
-        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.wanted}; it is kept"
+        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.declared}; it is kept"
     )
 
 

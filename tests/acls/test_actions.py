@@ -177,12 +177,12 @@ def test_the_plan_says_each_change() -> None:
     world = Guarded()
     text = plan_text(world.up(declaring(stages=2)))
     assert "10 ACLs to grant" in text
-    assert "  grant     ACL User:orders Read Topic orders-in  source" in text.splitlines()
+    assert "  grant        ACL User:orders Read Topic orders-in  source" in text.splitlines()
     world.allowed.discard(SOURCE)
     lines = plan_text(world.plan(declaring())).splitlines()
     assert "1 ACL to restore, 3 ACLs to revoke" in lines[0]
-    assert "  revoke    ACL User:orders Delete Topic orders-step2-repartition" in lines
-    assert "  keep      6 ACLs" in lines
+    assert "  revoke       ACL User:orders Delete Topic orders-step2-repartition" in lines
+    assert "  keep         6 ACLs" in lines
 
 
 def test_every_format_tells_of_lacking_acls() -> None:

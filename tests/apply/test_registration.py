@@ -70,14 +70,14 @@ def test_expansion_that_the_state_has_already_is_a_repair() -> None:
 
 @pytest.mark.parametrize("held", [None, TopicInState(4, WRONG)])
 def test_pulumi_changes_a_setting_if_the_state_shows_the_change(held: TopicInState | None) -> None:
-    registration = decided(action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,)), held)
+    registration = decided(action(ActionKind.RECONFIGURE, live=live(4, WRONG), changes=(CHANGE,)), held)
     assert registration.topics[0].ignored == ("partitions", "replicationFactor")
     assert registration.repairs == ()
 
 
 def test_setting_that_the_state_has_already_is_a_repair() -> None:
-    rectify = action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,))
-    registration = decided(rectify, TopicInState(4, RIGHT))
+    reconfigure = action(ActionKind.RECONFIGURE, live=live(4, WRONG), changes=(CHANGE,))
+    registration = decided(reconfigure, TopicInState(4, RIGHT))
     assert registration.topics[0].ignored == ALL
     [repair] = registration.repairs
     assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})
@@ -89,7 +89,7 @@ def test_setting_that_the_state_has_already_is_a_repair() -> None:
 )
 def test_setting_is_a_repair_if_the_state_differs_otherwise(held: TopicInState) -> None:
     """The provider would wait until the cluster is equal to the state."""
-    registration = decided(action(ActionKind.RECTIFY, live=live(4, WRONG), changes=(CHANGE,)), held)
+    registration = decided(action(ActionKind.RECONFIGURE, live=live(4, WRONG), changes=(CHANGE,)), held)
     assert registration.topics[0].ignored == ALL
     assert [repair.config for repair in registration.repairs] == [{"cleanup.policy": "compact"}]
 
@@ -122,8 +122,8 @@ def test_settings_of_a_topic_expanded_since_the_plan_are_a_repair() -> None:
 
 def test_repair_can_reset_a_setting() -> None:
     change = ConfigChange("retention.bytes", "1000", None)
-    rectify = action(ActionKind.RECTIFY, live=live(4), changes=(change,))
-    [repair] = decided(rectify, TopicInState(4, RIGHT)).repairs
+    reconfigure = action(ActionKind.RECONFIGURE, live=live(4), changes=(change,))
+    [repair] = decided(reconfigure, TopicInState(4, RIGHT)).repairs
     assert repair.config == {"retention.bytes": None}
     assert repair.text == "retention.bytes 1000 -> unset"
 

@@ -95,7 +95,7 @@ def test_pull_request_comment_shows_policy_violations() -> None:
     }
     comment = plan_comment(read_preview(json.dumps(preview)))
     assert "🔴 Kafka topics: refused, 1 error; nothing will be changed" in comment
-    assert "error[BlastRadius] This run would make 2 new topics" in comment
+    assert "error[BlastRadius] This run would result in 2 new topics" in comment
     assert "policies.yaml:3" in comment
 
 
@@ -113,7 +113,7 @@ def test_plan_checks_policies_on_broker_defaults(
     arguments = ("plan", document, "--bootstrap-server", kafka.bootstrap_servers)
     done = headwater(*arguments, "--policies", policies)
     assert done.returncode == ExitCode.REFUSED
-    assert "error[BlastRadius] This run would make 3 new topics" in done.stderr
+    assert "error[BlastRadius] This run would result in 3 new topics" in done.stderr
     assert f"error[PolicyViolated] Internal topic {id_}-Counts-changelog has 1 replica" in done.stderr
     assert "nothing is changed" in done.stdout
     assert headwater(*arguments).returncode == ExitCode.DONE

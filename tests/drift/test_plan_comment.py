@@ -72,9 +72,9 @@ def test_no_changes() -> None:
 
 
 def test_what_pulumi_does_not_see_is_in_the_summary() -> None:
-    plan = "Plan for 1 application: 1 to recreate, 2 to rectify, 0 unchanged.\n\nshop\n  recreate  a\n"
+    plan = "Plan for 1 application: 1 to recreate, 2 to reconfigure, 0 unchanged.\n\nshop\n  recreate  a\n"
     text = plan_comment(read_preview(_document([_step("shop", "a")], ("info", plan))))
-    assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to rectify" in text.splitlines()[1]
+    assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to reconfigure" in text.splitlines()[1]
 
 
 def test_without_the_plan_in_words_there_is_a_table() -> None:

@@ -39,7 +39,7 @@ class Replay:
         self.topics[name] = LiveTopic(name, f"id-{name}", partitions, 1, kept)
 
     def errors(self, *, manual: bool = False) -> tuple[Problem, ...]:
-        """With `manual` set-up nothing is rectified and everything wrong is told."""
+        """With `manual` set-up nothing is reconfigured and everything wrong is told."""
         snapshot = ClusterSnapshot("cluster", 1, dict(self.topics), described=frozenset(self.topics))
         application = self.document.application
         if manual:

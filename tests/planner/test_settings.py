@@ -88,7 +88,7 @@ def test_a_broker_default_may_hold_what_is_wanted() -> None:
     live = LiveTopic("a-repartition", "id", 1, 1, config)
     assert not differences(REPARTITION, Settings(live, {"segment.bytes": "52428800"}))
     (change,) = differences(REPARTITION, Settings(live, {"segment.bytes": "1073741824"}))
-    assert (change.key, change.live, change.wanted) == ("segment.bytes", None, "52428800")
+    assert (change.key, change.live, change.declared) == ("segment.bytes", None, "52428800")
 
 
 def test_a_broker_default_that_loses_data_is_named() -> None:

@@ -265,7 +265,7 @@ def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> No
     world.configure(CHANGELOG, cleanup_policy="delete", retention_bytes="1000")
     plan = world.up(application())
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC] * 2
-    assert kinds(plan)[CHANGELOG] is ActionKind.RECTIFY
+    assert kinds(plan)[CHANGELOG] is ActionKind.RECONFIGURE
     assert world.topics[CHANGELOG].config == {
         "cleanup.policy": "compact",
         "message.timestamp.type": "CreateTime",
@@ -280,19 +280,19 @@ def test_a_config_that_differs_elsewhere_is_shown_when_set_up_manually() -> None
     assert not plan.problems
     assert not plan.has_changes
     action = next(action for action in plan.actions if action.name == REPARTITION)
-    assert [(change.key, change.live, change.wanted) for change in action.drift] == [
+    assert [(change.key, change.live, change.declared) for change in action.drift] == [
         ("min.insync.replicas", "2", None),
         ("segment.bytes", "1000000", "52428800"),
     ]
     assert action.config == world.topics[REPARTITION].config
 
 
-def test_a_config_that_differs_elsewhere_is_rectified_when_set_up_automatically() -> None:
+def test_a_config_that_differs_elsewhere_is_reconfigured_when_set_up_automatically() -> None:
     world = World.set_up(application())
     world.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
     plan = world.up(application())
     action = next(action for action in plan.actions if action.name == REPARTITION)
-    assert action.kind is ActionKind.RECTIFY
+    assert action.kind is ActionKind.RECONFIGURE
     assert [change.key for change in action.changes] == ["segment.bytes"]
     assert [change.key for change in action.drift] == ["min.insync.replicas"]
     assert world.topics[REPARTITION].config["min.insync.replicas"] == "2"

@@ -156,10 +156,10 @@ def lost(world: World, *names: str) -> World:
     return world
 
 
-def test_topics_made_anew_after_a_loss_are_limited() -> None:
+def test_recreated_topics_are_limited() -> None:
     world = lost(World.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog")
     (problem,) = errors(planned("blastRadius: {recreatedTopics: 1}", world).problems)
-    assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "2 topics made anew after a loss")
+    assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "2 topics re-created after a loss")
 
 
 def test_deletions_of_a_retired_application_are_limited() -> None:

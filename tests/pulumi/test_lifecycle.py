@@ -17,7 +17,7 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(world: World) ->
     world.declare(MANUAL)
     preview = world.stack.preview()
     assert preview.succeeded, str(preview)
-    assert "first set-up (manual)" in preview.text
+    assert "first setup (manual)" in preview.text
     world.settles_at(None, None)
     world.up()
     world.settles_at(4, 4)

@@ -64,7 +64,7 @@ def test_a_topic_that_another_client_recreated_is_reported_and_reconfigured(worl
     world.is_clean()
 
 
-def test_a_setting_changed_by_hand_is_rectified_every_time(world: World) -> None:
+def test_a_setting_changed_by_hand_is_reconfigured_every_time(world: World) -> None:
     world.set_up()
     right = world.cluster.config(world.changelog)
     for _ in range(2):

@@ -144,13 +144,13 @@ class _Topic:
         )
 
     def _setting(self, change: ConfigChange, fix: str) -> Finding:
-        is_declared = change.wanted is not None
+        is_declared = change.declared is not None
         return self.finding(
             FindingKind.CONFIG,
             Severity.INFO,
             what=f"Setting {change.key} of topic {self.action.name} "
             + ("differs from the declared value." if is_declared else "was set and is not declared."),
-            expected=f"{change.key} {_value(change.wanted)}",
+            expected=f"{change.key} {_value(change.declared)}",
             found=f"{change.key} {_value(change.live)}",
             why="It does not endanger data, but the document does not show it.",
             fix=fix if is_declared else _UNDECLARED,

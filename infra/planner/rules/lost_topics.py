@@ -25,22 +25,17 @@ def _problem(application: ActiveApplication, state: TopicState, *, is_error: boo
         topic=state,
         expected=f"the topic that was set up, {counted(state.partitions, 'partition')}",
         found="none",
-        why=_LOST
-        if state.is_internal
-        else "Its records are lost, unless its readers processed all of them.",
+        why=_LOST if state.is_internal else "Its records are lost, unless its readers processed all of them.",
         fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
         severity=Severity.ERROR if is_error else Severity.WARNING,
     )
 
 
-_LOST = (
-    "State or unprocessed records may be lost. An empty topic would hide the loss."
-)
+_LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."
 _RESTORE = (
     "Restore the topic from a backup. To continue without its data, stop the application and set "
     "`setup.reinitialize: true` for one `pulumi up`."
 )
 _CHECK = (
-    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source "
-    "topics."
+    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source topics."
 )

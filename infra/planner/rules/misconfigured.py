@@ -18,8 +18,8 @@ def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
 
 
 def _problem(application: ActiveApplication, state: TopicState, fault: Misconfiguration) -> Problem:
-    key, wanted = fault.change.key, fault.change.wanted
-    option = f"--delete-config {key}" if wanted is None else f"--add-config {key}={_quoted(wanted)}"
+    key, declared = fault.change.key, fault.change.declared
+    option = f"--delete-config {key}" if declared is None else f"--add-config {key}={_quoted(declared)}"
     return application.problem(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
         f"Setting {key} of internal topic {state.name} endangers its data.",
@@ -28,7 +28,8 @@ def _problem(application: ActiveApplication, state: TopicState, fault: Misconfig
         found=f"{key} {fault.found}",
         why=fault.why,
         fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`, or set "
-        "`internal.topics.setup: automatic` and run again. If the value is intended, declare it in the document."
+        "`internal.topics.setup: automatic` and run again. If the value is intended, declare it in the "
+        "document."
         if application.is_manual
         else f"{application.caller.reconciler} resets it. Check whether data is already lost, and who "
         "changed the setting.",

@@ -32,8 +32,8 @@ def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: 
     brokers = application.snapshot.brokers
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} requires {counted(factor, 'replica')}, but there {'is' if brokers == 1 else 'are'} "
-        f"only {counted(brokers, 'broker')}.",
+        f"Topic {state.name} requires {counted(factor, 'replica')}, but the cluster has only "
+        f"{counted(brokers, 'broker')}.",
         topic=state,
         expected=f"a replication factor of at most {brokers}",
         found=f"{factor}",

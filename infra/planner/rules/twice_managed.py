@@ -24,5 +24,5 @@ def twice_managed(run: Run) -> Iterator[Problem]:
                 found=listed(applications),
                 why="Each application would set its own partition count and settings, and undo those of the "
                 "other.",
-                fix="Declare the topic in the document of one of them only. The others may still write to it.",
+                fix="Declare the topic in the document of one of them. The others may still write to it.",
             )

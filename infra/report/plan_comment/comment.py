@@ -67,7 +67,7 @@ def _drop_sections(head: str, texts: Sequence[str], limit: int) -> str:
 def _headline(preview: Preview) -> str:
     others = (
         (preview.recreated, "⚠️ {} of them re-created after a loss"),
-        (preview.rectified, f"{{}} to {ActionKind.RECTIFY.value}"),
+        (preview.reconfigured, f"{{}} to {ActionKind.RECONFIGURE.value}"),
     )
     acls = ((preview.granted_acls, "{} to grant"), (preview.revoked_acls, "{} to revoke"))
     counts = [_counts(preview.steps), *(text.format(number) for number, text in others if number)]

@@ -39,7 +39,7 @@ class Step:
 class Preview:
     """`stack` is `project/stack`. `texts` is application id → the text of its plan.
 
-    `recreated` and `rectified` are read from Headwater's messages, because Pulumi does not know them.
+    `recreated` and `reconfigured` are read from Headwater's messages, because Pulumi does not know them.
     """
 
     stack: str
@@ -48,7 +48,7 @@ class Preview:
     warnings: tuple[str, ...]
     texts: Mapping[str, str]
     recreated: int = 0
-    rectified: int = 0
+    reconfigured: int = 0
     granted_acls: int = 0
     revoked_acls: int = 0
 
@@ -83,7 +83,7 @@ def read_preview(text: str) -> Preview:
                 if severity not in _SEVERITIES and (found := _PLAN_HEAD.match(message))
             },
             recreated=_number_to(heads, ActionKind.RECREATE.value),
-            rectified=_number_to(heads, ActionKind.RECTIFY.value),
+            reconfigured=_number_to(heads, ActionKind.RECONFIGURE.value),
             granted_acls=_acls(steps, _GRANTING),
             revoked_acls=_acls(steps, _REVOKING),
         )

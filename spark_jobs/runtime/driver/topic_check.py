@@ -81,7 +81,7 @@ def own_change(action: TopicAction) -> InternalTopicChange | None:
     The agent adds partitions to existing topics, because it knows the right moment.
     """
     create = action.kind in _CREATES
-    settings = {change.key: change.wanted for change in action.changes}
+    settings = {change.key: change.declared for change in action.changes}
     if not create and not (settings and isinstance(action.topic, InternalTopic)):
         return None
     return InternalTopicChange(
