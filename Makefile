@@ -31,7 +31,7 @@ toolchain: $(STAMP) ## fetch or build the Pulumi CLI, its plugins and the Kafka 
 	@$(BIN)/python -m toolchain all
 
 .PHONY: demo
-demo: toolchain ## the whole story on a real Kafka broker
+demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test

@@ -1,19 +1,17 @@
 """`headwater acls`: show the ACLs that applications or Headwater require."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from infra.cli import cluster
-from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from infra.cli.cluster import read_counts
+from infra.cli.console import exit_for, json_text, print_problems, write
 from infra.cli.options import cluster_options, output_option
 from infra.compiler import compile_documents
 from infra.model.acls import ANY_NAME, AclDeclaration
 from infra.model.compiled import CompiledApplication
-from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
-from infra.model.topology import TopologyDocument
-from infra.observe.command_line import named_connection
+from infra.model.problems import Problem, ProblemCode, errors
 from infra.planner.acls import Purpose, application_needs, headwater_needs, incomplete_needs
 from infra.report.acls import Grants, acls_commands, acls_json, acls_text
 from infra.spec import Documents, load_documents
@@ -72,10 +70,7 @@ def acls(
     if not files and not for_headwater:
         raise click.UsageError("FILES or --self is required.")
     loaded = load_documents(files) if files else Documents()
-    try:
-        counts = _counts(loaded.documents, bootstrap_server, command_config)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    counts = read_counts(loaded.documents, bootstrap_server, command_config)
     compiled = compile_documents(loaded.documents, counts)
     if for_headwater:
         grants = [_headwater_grants(Purpose(purpose), compiled, principals)]
@@ -90,13 +85,6 @@ def acls(
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))
-
-
-def _counts(
-    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
-) -> Mapping[str, int]:
-    connection = named_connection(bootstrap_server, command_config)
-    return cluster.read(documents, {}, connection).partitions if connection else {}
 
 
 def _application_grants(compiled: CompiledApplication, principals: Sequence[str]) -> Grants:

@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from infra.cli import cluster
+from infra.cli.cluster import read_counts
 from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
 from infra.cli.options import Count, cluster_options, files_argument, output_option
 from infra.compiler import compile_documents
 from infra.model.problems import ProblemsError
-from infra.observe.command_line import named_connection
 from infra.spec import load_documents
 from infra.spec.files import find, read
 from infra.spec.yaml_text import read_yaml
@@ -47,12 +46,7 @@ def manifest_(
     if exit_for(loaded.problems):
         print_problems(loaded.problems)
         context.exit(exit_for(loaded.problems))
-    try:
-        connection = named_connection(bootstrap_server, command_config)
-        live = cluster.read(loaded.documents, {}, connection).partitions if connection else {}
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
-    counts = {**live, **dict(given)}
+    counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
     compiled = compile_documents(loaded.documents, counts)
     problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
     print_problems(problems)

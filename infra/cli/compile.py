@@ -6,16 +6,13 @@ from pathlib import Path
 
 import click
 
-from infra.cli import cluster
-from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from infra.cli.cluster import read_counts
+from infra.cli.console import exit_for, json_text, print_problems, write
 from infra.cli.options import Count, cluster_options, files_argument, output_option, policies_option
 from infra.cli.policies import read_policies, violations, with_problems
 from infra.compiler import compile_documents
 from infra.model.callers import OFFLINE, PLAN
 from infra.model.compiled import CompiledApplication
-from infra.model.problems import ProblemsError
-from infra.model.topology import TopologyDocument
-from infra.observe.command_line import named_connection
 from infra.spec import load_documents
 
 _FORMATS = ("text", "json", "dot", "mermaid", "svg")
@@ -60,10 +57,7 @@ def compile_(
     """
     policies = read_policies(policy_files)
     loaded = load_documents(files)
-    try:
-        counts = _counts(loaded.documents, bootstrap_server, command_config) | dict(given)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
     is_offline = bootstrap_server is None and command_config is None
     compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else PLAN)
     compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
@@ -79,13 +73,6 @@ def compile_(
     print_problems(problems)
     _note_unused(given, compiled)
     context.exit(exit_for(problems))
-
-
-def _counts(
-    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
-) -> dict[str, int]:
-    connection = named_connection(bootstrap_server, command_config)
-    return dict(cluster.read(documents, {}, connection).partitions) if connection else {}
 
 
 def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:

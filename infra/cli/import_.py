@@ -9,7 +9,7 @@ import attrs
 import click
 from click.core import ParameterSource
 
-from infra.cli import cluster
+from infra.cli.cluster import read_snapshot
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.import_all import ImportRequest, import_all
@@ -228,7 +228,7 @@ def _complete(
         return imported, loaded.problems
     counts: Mapping[str, int] = {}
     if connection is not None:
-        snapshot = cluster.read(loaded.documents, {}, connection, protocol_is_known=False)
+        snapshot = read_snapshot(loaded.documents, connection, protocol_is_known=False)
         imported = _with_cluster_details(imported, loaded.documents[0], snapshot)
         loaded, counts = load_text(imported.document(), file), snapshot.partitions
     compiled = compile_documents(loaded.documents, counts)

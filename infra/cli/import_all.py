@@ -12,8 +12,7 @@ from infra.cli.console import write
 from infra.cli.imported_documents import file_names, observed_document
 from infra.model.problems import ProblemsError, errors
 from infra.model.survey import Survey
-from infra.observe import Connection
-from infra.observe.command_line import named_connection
+from infra.observe.command_line import connection
 from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, recognize
 from infra.planner.phrases import counted
@@ -56,10 +55,8 @@ def import_all(request: ImportRequest) -> bool:
         ProblemsError: The cluster or the documents in the folder cannot be read.
         click.ClickException: The folder or a file cannot be written.
     """
-    connection = named_connection(request.bootstrap_server, request.command_config)
-    seen = survey(
-        connection or Connection.from_environment(os.environ), INTERNAL_NAMES, request.application_ids
-    )
+    connected = connection(request.bootstrap_server, request.command_config)
+    seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
     documents = {
         application.id: observed_document(application, seen.cluster_id, request.config)
