@@ -7,7 +7,7 @@ from typing import Any
 
 from spark_jobs.runtime.engine.records import ValueAndTimestamp, Windowed
 from spark_jobs.runtime.engine.serdes import Plain, plain_serde
-from spark_jobs.runtime.engine.serdes.windowed import session_windowed, time_windowed
+from spark_jobs.runtime.engine.serdes.plain import session_windowed, time_windowed
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
 from tests.oracle.recorded import Case, Json

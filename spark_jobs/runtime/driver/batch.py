@@ -12,7 +12,7 @@ from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
 from spark_jobs.runtime.driver.native import evaluate_program
 from spark_jobs.runtime.driver.query_specs import QuerySpec
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.gc_pause import paused_gc

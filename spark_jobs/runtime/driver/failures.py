@@ -6,7 +6,7 @@ from itertools import dropwhile, takewhile
 import attrs
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 
 _TRACEBACK = "Traceback (most recent call last):\n"

@@ -25,12 +25,12 @@ def evaluate_program(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
     if not (isinstance(first, SourceNode) and first.reads and isinstance(last, SinkNode) and last.writes):
         raise AssertionError(program.name)
     read, written = first.reads.format, last.writes.format
-    settle = program.defaults.settle
+    resolve = program.defaults.resolve
     rows = rows.withColumns(
         {
             "timestamp": sql.col("time"),
-            "key": read_column("key", settle(read.key, "key")),
-            "value": read_column("value", settle(read.value, "value")),
+            "key": read_column("key", resolve(read.key, "key")),
+            "value": read_column("value", resolve(read.value, "value")),
         }
     )
     for node in nodes:
@@ -38,8 +38,8 @@ def evaluate_program(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
             rows = _evaluate(rows, node.behavior)
     rows = rows.withColumns(
         {
-            "key": written_column(sql.col("key"), settle(written.key, "key")),
-            "value": written_column(sql.col("value"), settle(written.value, "value")),
+            "key": written_column(sql.col("key"), resolve(written.key, "key")),
+            "value": written_column(sql.col("value"), resolve(written.value, "value")),
         }
     )
     return rows.select(*COLUMNS)

@@ -1,6 +1,6 @@
 """Handling of records that fail: the application's exception handlers and its dead letter queue."""
 
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import Headers, InputRecord
 from spark_jobs.runtime.engine.serdes import RegistryUnavailableError

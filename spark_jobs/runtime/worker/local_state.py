@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from spark_jobs.runtime.engine.stores.backend import BatchedState
-from spark_jobs.runtime.engine.stores.memory import MemoryBackend
+from spark_jobs.runtime.engine.stores.backend import BatchedState, MemoryBackend
 from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import attrs
 
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.task_batch import OpenTask

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.observe import Connection
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.messages import BatchRequest

@@ -10,7 +10,7 @@ from spark_jobs.runtime.driver.failures import (
     query_failed,
     spark_not_started,
 )
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 
 _WORKER = """An exception was thrown from the Python worker:

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from infra.observe import Connection
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.worker import clients, transaction
 from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer

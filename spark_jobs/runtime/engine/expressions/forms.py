@@ -5,20 +5,19 @@ from functools import cmp_to_key
 
 from sqlglot import exp
 
-from spark_jobs.runtime.engine.expressions.emitting import Emitting
 from spark_jobs.runtime.engine.expressions.faults import EvaluationError
 from spark_jobs.runtime.engine.expressions.functions.arrays import array_sort, entries_to_map
 from spark_jobs.runtime.engine.expressions.operations import equal, no_fit, truth
-from spark_jobs.runtime.engine.expressions.source import constant, null_test
+from spark_jobs.runtime.engine.expressions.source import CodeGenerator, constant, null_test
 from spark_jobs.runtime.engine.records import Value, Windowed
 
-Form = Callable[[Emitting, exp.Anonymous], str]
+Form = Callable[[CodeGenerator, exp.Anonymous], str]
 
 
 # objects
 
 
-def _struct(generator: Emitting, node: exp.Anonymous) -> str:
+def _struct(generator: CodeGenerator, node: exp.Anonymous) -> str:
     """Fields are named by `as`, by the last part of a path, or `col1`, `col2`, …; `x.*` spreads an object."""
     parts: list[str] = []
     for position, each in enumerate(node.expressions, start=1):
@@ -63,7 +62,7 @@ def _name(node: exp.Expr, position: int) -> str:
     return f"col{position}"
 
 
-def _named_struct(generator: Emitting, node: exp.Anonymous) -> str:
+def _named_struct(generator: CodeGenerator, node: exp.Anonymous) -> str:
     arguments = node.expressions
     names = arguments[::2]
     if len(arguments) % 2 or not all(isinstance(each, exp.Literal) and each.is_string for each in names):
@@ -76,7 +75,7 @@ def _named_struct(generator: Emitting, node: exp.Anonymous) -> str:
 # choices
 
 
-def _coalesce(generator: Emitting, node: exp.Anonymous) -> str:
+def _coalesce(generator: CodeGenerator, node: exp.Anonymous) -> str:
     if not node.expressions:
         return generator.fault(node, "`coalesce` of nothing", "one value or more")
     result = generator.source.assign(generator.value(node.expressions[0]))
@@ -84,7 +83,7 @@ def _coalesce(generator: Emitting, node: exp.Anonymous) -> str:
     return result
 
 
-def _otherwise(generator: Emitting, result: str, rest: list[exp.Expr]) -> None:
+def _otherwise(generator: CodeGenerator, result: str, rest: list[exp.Expr]) -> None:
     if rest:
         with generator.source.block(f"if {result} is None:"):
             generator.source.line(f"{result} = {generator.value(rest[0])}")
@@ -96,7 +95,7 @@ def _arguments(*counts: int) -> Callable[[Form], Form]:
     allowed = " or ".join(map(str, counts))
 
     def wrap(form: Form) -> Form:
-        def checked(generator: Emitting, node: exp.Anonymous) -> str:
+        def checked(generator: CodeGenerator, node: exp.Anonymous) -> str:
             if len(node.expressions) not in counts:
                 found = f"`{node.this}` is called with {len(node.expressions)} argument(s)"
                 return generator.fault(node, found, f"{allowed} argument(s)")
@@ -110,14 +109,14 @@ def _arguments(*counts: int) -> Callable[[Form], Form]:
 _two_arguments = _arguments(2)
 
 
-def _nullif(generator: Emitting, node: exp.Anonymous) -> str:
+def _nullif(generator: CodeGenerator, node: exp.Anonymous) -> str:
     left, right = map(generator.value, node.expressions)
     same = generator.call(equal, left, right)
     return generator.source.assign(f"None if {same} is True else {left}")
 
 
 @_arguments(3)
-def _nvl2(generator: Emitting, node: exp.Anonymous) -> str:
+def _nvl2(generator: CodeGenerator, node: exp.Anonymous) -> str:
     tested = generator.value(node.expressions[0])
     result = generator.source.assign("None")
     with generator.source.block(f"if {null_test(tested, negated=True)}:"):
@@ -129,7 +128,7 @@ def _nvl2(generator: Emitting, node: exp.Anonymous) -> str:
 
 def _null_test(*, negated: bool) -> Form:
     @_arguments(1)
-    def emit(generator: Emitting, node: exp.Anonymous) -> str:
+    def emit(generator: CodeGenerator, node: exp.Anonymous) -> str:
         return generator.source.assign(null_test(generator.value(node.expressions[0]), negated=negated))
 
     return emit
@@ -225,7 +224,7 @@ def _array(value: Value, what: str) -> list[Value]:
 def _higher_order(by_count: Mapping[int, Callable[..., Value]]) -> Form:
     """`name(array, lambda)`, by the number of the lambda's parameters."""
 
-    def emit(generator: Emitting, node: exp.Anonymous) -> str:
+    def emit(generator: CodeGenerator, node: exp.Anonymous) -> str:
         members = generator.value(node.expressions[0])
         function = generator.function_of(node.expressions[1], by_count.keys())
         chosen = by_count.get(len(node.expressions[1].expressions))
@@ -236,7 +235,9 @@ def _higher_order(by_count: Mapping[int, Callable[..., Value]]) -> Form:
     return _two_arguments(emit)
 
 
-def _nullable(generator: Emitting, function: Callable[..., Value], tested: list[str], *others: str) -> str:
+def _nullable(
+    generator: CodeGenerator, function: Callable[..., Value], tested: list[str], *others: str
+) -> str:
     """Null if one of `tested` is."""
     called = generator.source.object(function, "g")
     test = " or ".join(map(null_test, tested))
@@ -244,7 +245,7 @@ def _nullable(generator: Emitting, function: Callable[..., Value], tested: list[
 
 
 @_arguments(3, 4)
-def _aggregate(generator: Emitting, node: exp.Anonymous) -> str:
+def _aggregate(generator: CodeGenerator, node: exp.Anonymous) -> str:
     first, second, merging, *finishing = node.expressions
     members, start = generator.value(first), generator.value(second)
     merge = generator.function_of(merging, {2})
@@ -255,13 +256,13 @@ def _aggregate(generator: Emitting, node: exp.Anonymous) -> str:
 
 
 @_arguments(3)
-def _zip_with(generator: Emitting, node: exp.Anonymous) -> str:
+def _zip_with(generator: CodeGenerator, node: exp.Anonymous) -> str:
     members = [generator.value(each) for each in node.expressions[:2]]
     function = generator.function_of(node.expressions[2], {2})
     return _nullable(generator, zipped, members, function)
 
 
-def _array_sort(generator: Emitting, node: exp.Anonymous) -> str:
+def _array_sort(generator: CodeGenerator, node: exp.Anonymous) -> str:
 
     if len(node.expressions) == 1:
         return generator.call(array_sort, generator.value(node.expressions[0]), strict=True)

@@ -1,4 +1,4 @@
-"""One operator for each behavior of `infra.model.behaviors`. `FACTORIES` says which."""
+"""The operators: what nodes do with records, one factory per behavior of `infra.model.behaviors`."""
 
 from collections.abc import Mapping
 
@@ -20,4 +20,4 @@ FACTORIES: Mapping[type, OperatorFactory] = {
     **processors.FACTORIES,
     **joins.FACTORIES,
 }
-"""Behavior's class → how its operator is built. Each module of a family has a table of its own."""
+"""Class of a behavior → factory of its operator."""

@@ -1,4 +1,4 @@
-"""The functions of an aggregation, as streams' and tables' operators call them."""
+"""The functions of an aggregation, for operators of streams and of tables."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from spark_jobs.runtime.engine.records import Value
 class Functions:
     """`init()`, `add(key, value, total)`, `remove(key, value, total)`, `merge(key, left, right)`.
 
-    A reduction's `init` gives None, and its `add` takes the value itself where the total is None.
+    The `init` of a reduction returns None, and its `add` returns the value if the total is None.
     """
 
     init: Callable[[], Value]
@@ -23,7 +23,7 @@ class Functions:
 
 
 def functions_of(aggregation: Aggregation, context: OperatorContext) -> Functions:
-    """Raises NotRunnableError where the document does not say how to aggregate."""
+    """Return the functions. Raises NotRunnableError if the document has no expressions for them."""
     match aggregation.kind:
         case AggregationKind.COUNT:
             return _COUNT
@@ -67,7 +67,7 @@ def _aggregate(aggregation: Aggregation, context: OperatorContext) -> Functions:
 def _optional(
     text: str | None, context: OperatorContext, what: str, *parameters: str
 ) -> Callable[..., Value]:
-    """A function that only some operators call."""
+    """Return a function that raises when called without an expression: only some operators call it."""
     if text is not None:
         return context.expression(text, *parameters)
 

@@ -1,9 +1,9 @@
-"""A table's own store: read, written, and what it makes the node forward.
+"""The store of a table: reads, writes, and the changes to forward.
 
 Follows `KeyValueStoreWrapper`, `TimestampedTupleForwarder` and `TimestampedCacheFlushListener`.
-Without a record cache each update is forwarded as it is made. With one the store takes the update, and when
-the batch ends each key is forwarded once: its latest value, and as old value the one before the batch. A key
-that came and went within the batch is not forwarded at all.
+Without a record cache, each update is forwarded at once. With a cache, each key is forwarded once when the
+batch ends: the latest value, and as old value the one before the batch. A key that is created and deleted
+within the batch is not forwarded.
 """
 
 from collections.abc import Callable
@@ -24,22 +24,22 @@ from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
 
 
 class TableStore(Protocol):
-    """What a table's operator does with its store."""
+    """The store of a table, as its operator uses it."""
 
     def get(self, key: Value) -> tuple[Value, int] | None:
-        """The current (value, timestamp)."""
+        """Return the current (value, timestamp); None = no row."""
         ...
 
     def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
-        """Puts `new` (None = deletes) with timestamp `time` and forwards the change, now or later.
+        """Put `new` (None = delete) with timestamp `time`, and forward the change, now or at the batch's end.
 
-        `old` goes on if the node sends old values; `at` = (timestamp, headers) of the record worked on.
+        `old` is forwarded if the node sends old values; `at` = (timestamp, headers) of the current record.
         """
         ...
 
 
 def table_store(name: str, context: OperatorContext, *, sends_old: bool) -> TableStore:
-    """The store of a table that is keyed by plain keys, timestamped or versioned."""
+    """Return the store of a table without windows, timestamped or versioned."""
     typed = context.task.typed_store(name)
     if isinstance(typed, VersionedBytes):
         return _VersionedTable(typed, context, sends_old=sends_old)
@@ -50,13 +50,13 @@ Decode = Callable[[bytes], Value]
 
 
 class Forwarding:
-    """Puts into a timestamped store of any key and forwards, unless a cache does so when the batch ends.
+    """Puts values into a store and forwards changes: at once, or when the cache is flushed.
 
     Args:
-        below: The store's bytes.
-        decode_key: The key that is forwarded, of the bytes that it is stored under.
-        decode: A value of its bytes.
-        timestamped: Values are led by their timestamp.
+        below: The bytes of the store.
+        decode_key: Key in the store → key to forward.
+        decode: Bytes of a value → value.
+        timestamped: Values start with their timestamp.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class Forwarding:
             below.listen(self._flushed)
 
     def forward(self, key: Value, new: Value, old: Value, time: int, headers: Headers) -> None:
-        """Does nothing where a cache forwards."""
+        """Forward a change, unless the cache forwards it later."""
         if not self.cached:
             self._forward(key, (new, old if self._sends_old else None, True), time, headers)
 
@@ -135,7 +135,7 @@ class _TimestampedTable:
 
 
 class _VersionedTable:
-    """Never cached; an update that is older than the history goes nowhere."""
+    """Never cached. An update older than the history is not forwarded."""
 
     def __init__(self, typed: VersionedBytes, context: OperatorContext, *, sends_old: bool) -> None:
         self._typed = typed

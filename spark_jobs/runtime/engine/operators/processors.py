@@ -1,4 +1,4 @@
-"""Users' classes as operators (`spark_jobs.processors`)."""
+"""Users' processor classes as operators (`spark_jobs.processors`)."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,7 +14,7 @@ from spark_jobs.runtime.engine.records import NO_RECORD, Headers, Value
 
 
 class TaskProcessorContext:
-    """`spark_jobs.processors.ProcessorContext` of one node."""
+    """The `spark_jobs.processors.ProcessorContext` of one node."""
 
     def __init__(self, context: OperatorContext, *, fixed_key: bool = False, forwards: bool = True) -> None:
         self._context = context
@@ -23,7 +23,7 @@ class TaskProcessorContext:
         self._fixed_key = fixed_key
         self._forwards = forwards
         self.key: Value = None
-        """Of the record being worked on, which `processValues` must keep."""
+        """The key of the current record, which `processValues` must not change."""
 
     @property
     def application_id(self) -> str:
@@ -62,7 +62,7 @@ class TaskProcessorContext:
         callback: Callable[[int], None],
     ) -> Cancellable:
         if interval_ms < 1:
-            raise ValueError("an interval has at least 1 ms")
+            raise ValueError("the interval must be at least 1 ms")
 
         def punctuate(timestamp: int) -> None:
             current = self._current
@@ -102,16 +102,16 @@ def run_processor(behavior: RunProcessor, context: OperatorContext) -> Process:
 
 
 def run_global(class_name: str, context: OperatorContext) -> Process:
-    """The processor that fills a global store; it has no children."""
+    """Build the processor that writes a global store; it has no children."""
     return run_processor(RunProcessor(class_name), context)
 
 
 Transform = Callable[[Value, Value, int, Headers], Value]
-"""(key, value, timestamp, headers) → value; what the transformer puts is logged with the latter two."""
+"""(key, value, timestamp, headers) → value; writes to stores are logged with timestamp and headers."""
 
 
 def value_transformer(class_name: str | None, context: OperatorContext) -> Transform:
-    """An instance of its own."""
+    """Return the function of a new transformer instance."""
     own = TaskProcessorContext(context, forwards=False)
     transform: Callable[[Value, Value], Value] = _started(class_name, context, own).transform
     current = context.task.current
@@ -126,9 +126,9 @@ def value_transformer(class_name: str | None, context: OperatorContext) -> Trans
 
 
 def _started(class_name: str | None, context: OperatorContext, own: TaskProcessorContext) -> Value:
-    """An instance that is initialized when the whole task is built, and closed with it."""
+    """Return an instance that is initialized before the first batch, and closed with the task."""
     if class_name is None:
-        raise NotRunnableError(f"{context.node.name} names no class: the document does not say what it does")
+        raise NotRunnableError(f"{context.node.name} has no class: the document does not contain it")
     instance = context.task.program.load(class_name)()
     context.task.on_open(context.node.name, lambda: instance.init(own))
     context.task.on_close(instance.close)

@@ -17,7 +17,7 @@ _START_AT = -8
 
 
 def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
-    """Null keys are dropped. Sessions that a record joins are deleted and merged into one, oldest first."""
+    """Drop null keys. Merge the sessions that a record connects into one, oldest first, and delete them."""
     gap, grace = window.gap_ms, window.grace_ms
     functions = functions_of(behavior.aggregation, context)
     init, add, merge = functions.init, functions.add, functions.merge
@@ -35,10 +35,10 @@ def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context:
             emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace - gap
-        joined = list(store.find_sessions(key, timestamp - gap, timestamp + gap))
+        connected = list(store.find_sessions(key, timestamp - gap, timestamp + gap))
         start = end = timestamp
         total = init()
-        for session, part in joined:
+        for session, part in connected:
             total = merge(key, total, part)
             start, end = min(start, session.start), max(end, session.end)
         if end < close_time:
@@ -46,7 +46,7 @@ def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context:
         else:
             at = (timestamp, headers)
             if (start, end) != (timestamp, timestamp):
-                for session, part in joined:
+                for session, part in connected:
                     change(session, None, part, at)
             change(Windowed(key, start, end), add(key, value, total), None, at)
         if emission is not None:
@@ -59,12 +59,12 @@ Changes = Callable[[Windowed, Value, Value, tuple[int, Headers]], None]
 
 
 def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
-    """(session, new, old, (timestamp, headers)): puts and forwards; such results carry no headers."""
+    """Return a function of (session, new, old, (timestamp, headers)); it forwards without headers."""
     current = context.task.current
     forwarding = Forwarding(
         store.below,
         context,
-        lambda place: _session_of(place, store),
+        lambda entry_key: _session_of(entry_key, store),
         store.value_serde.deserialize,
         sends_old=behavior.sends_old,
         timestamped=False,
@@ -79,10 +79,10 @@ def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorCo
     return change
 
 
-def _session_of(place: bytes, store: SessionBytes) -> Windowed:
-    end = int.from_bytes(place[_END_AT:_START_AT], "big")
-    start = int.from_bytes(place[_START_AT:], "big")
-    return Windowed(store.key_serde.deserialize(place[SEGMENT:_END_AT]), start, end)
+def _session_of(entry_key: bytes, store: SessionBytes) -> Windowed:
+    end = int.from_bytes(entry_key[_END_AT:_START_AT], "big")
+    start = int.from_bytes(entry_key[_START_AT:], "big")
+    return Windowed(store.key_serde.deserialize(entry_key[SEGMENT:_END_AT]), start, end)
 
 
 def _emission(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> EmissionOnClose:

@@ -1,7 +1,8 @@
 """Aggregations in sliding windows (`KStreamSlidingWindowAggregate`).
 
-A record makes, where they are not there and not empty: the window that ends with it, the one that begins
-right after it, and the one that begins right after the record before it. Both ends are inclusive.
+A record creates up to three windows, unless they exist or would be empty: the window that ends at the record
+(left), the window that starts 1 ms after it (right), and the window that starts 1 ms after the previous
+record. Both ends of a window are inclusive.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from spark_jobs.runtime.engine.records import Headers, Value, Windowed
 
 
 def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context: OperatorContext) -> Process:
-    """Null keys and values are dropped, and records whose last window is closed."""
+    """Drop null keys and values, and records whose last window is closed."""
     difference, grace = window.difference_ms, window.grace_ms
     functions = functions_of(behavior.aggregation, context)
     results = WindowResults(behavior, difference, context)
@@ -38,9 +39,9 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
             return
         arrival = _Arrival(results, functions, key, value, timestamp, headers, close_time, drop, name)
         if timestamp < difference:
-            arrival.early()
+            arrival.add_early()
             return
-        arrival.slide()
+        arrival.add()
         if emission is not None:
             emission.check(close_time, headers)
 
@@ -49,7 +50,7 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
 
 @attrs.define
 class _Arrival:
-    """One record among the windows of its key."""
+    """One record, to be added to the windows of its key."""
 
     _results: WindowResults
     _functions: Functions
@@ -65,45 +66,45 @@ class _Arrival:
     def __attrs_post_init__(self) -> None:
         self._plain = self._results.serialize_key(self._key)
 
-    def slide(self) -> None:
-        """The usual case, from the newest window back to the one before the record."""
+    def add(self) -> None:
+        """Add a record with a timestamp of at least the difference, from the newest window to the oldest."""
         time, difference = self._time, self._results.size
         known = set()
         left = right = None
-        left_is_there = right_is_there = False
+        left_exists = right_exists = False
         previous = None
         first = max(0, time - 2 * difference)
         for start, total in list(self._results.store.backward_fetch_range(self._key, first, time + 1)):
             known.add(start)
             end, latest = start + difference, total[1]
             if start == time + 1:
-                right_is_there = True
+                right_exists = True
             elif end > time:
                 right = right or total
                 self._add(start, total)
             elif end == time:
-                left_is_there = True
+                left_exists = True
                 self._add(start, total)
                 if latest >= time:
-                    return  # a record of this very time made all windows before
+                    return  # an earlier record with this timestamp created all windows
                 previous = latest
             else:
                 left, previous = total, latest
                 break
         if previous is not None and previous + 1 not in known and previous + 1 + difference >= time:
-            self._add_new(previous + 1)
-        if not left_is_there:
+            self._create(previous + 1)
+        if not left_exists:
             follows = left is not None and previous is not None and time - difference <= previous
             self._add(time - difference, (left[0], time) if left is not None and follows else self._empty())
-        if not right_is_there:
-            self._open_right(right)
+        if not right_exists:
+            self._create_right(right)
 
-    def early(self) -> None:
-        """A record within the first difference of time: its left window is the one that begins at 0."""
+    def add_early(self) -> None:
+        """Add a record with a timestamp below the difference: its left window starts at 0."""
         time = self._time
         known = set()
         combined = right = None
-        right_is_there = False
+        right_exists = False
         previous = None
         for start, total in list(self._results.store.fetch_range(self._key, 0, time + 1)):
             known.add(start)
@@ -115,23 +116,23 @@ class _Arrival:
                 right = total
                 self._add(start, total)
             else:
-                right_is_there = True
+                right_exists = True
         if right is None and combined is not None and combined[1] > time:
             right = combined
-        if not right_is_there:
-            self._open_right(right)
+        if not right_exists:
+            self._create_right(right)
         if previous is not None and previous + 1 not in known:
-            self._add_new(previous + 1)
+            self._create(previous + 1)
         self._add(0, self._empty() if combined is None else combined)
 
     def _empty(self) -> tuple[Value, int]:
         return self._functions.init(), self._time
 
-    def _add_new(self, start: int) -> None:
+    def _create(self, start: int) -> None:
         self._add(start, self._empty())
 
     def _add(self, start: int, total: tuple[Value, int]) -> None:
-        """Puts the record into a window, unless that is closed."""
+        """Add the record to a window, unless the window is closed."""
         window = Windowed(self._key, start, start + self._results.size)
         if window.end < self._close_time:
             self._drop(self._name, "window is closed")
@@ -141,8 +142,8 @@ class _Arrival:
         time = self._time if old is None else max(time, self._time)
         self._results.update(window, self._plain, (new, old), time, (self._time, self._headers))
 
-    def _open_right(self, right: tuple[Value, int] | None) -> None:
-        """The window right after the record, with what is in there already."""
+    def _create_right(self, right: tuple[Value, int] | None) -> None:
+        """Create the right window with the total of the records after this one, if there are any."""
         if right is None or right[1] <= self._time:
             return
         window = Windowed(self._key, self._time + 1, self._time + 1 + self._results.size)

@@ -1,21 +1,21 @@
-"""`suppress`: holds a table's changes back (`KTableSuppressProcessorSupplier`)."""
+"""`suppress`: buffers the changes of a table (`KTableSuppressProcessorSupplier`)."""
 
 from collections.abc import Callable, Mapping
 
 from infra.model.behaviors import TableSuppress
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.records import Headers, Value
-from spark_jobs.runtime.engine.stores.suppress_buffer import SuppressBytes
+from spark_jobs.runtime.engine.stores.buffers import SuppressBytes
 
 
 class BufferFullError(Exception):
-    """A suppression's buffer may hold no more and shall not emit early: the application stops."""
+    """The buffer is full and must not emit early (`shutDownWhenFull`): the application stops."""
 
 
 def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
-    """Emits the oldest changes whose time has come; where the buffer is over its limit, earlier or never.
+    """Emit the oldest changes that are due; if the buffer exceeds its limit, emit early or stop.
 
-    Until windows close the time of a change is its window's end, and deletions of windows are not emitted.
+    With `untilWindowCloses`, the time of a change is its window's end, and deletions are not emitted.
     """
     buffer = context.store(behavior.store, SuppressBytes)
     observed = context.clock()
@@ -36,7 +36,7 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
         while over is not None and over():
             if behavior.shut_down_when_full:
                 raise BufferFullError(
-                    f"{name} holds {buffer.records} records, {buffer.size} bytes; "
+                    f"{name} buffers {buffer.records} records, {buffer.size} bytes; "
                     f"allowed: {behavior.max_records or 'any'} records, {behavior.max_bytes or 'any'} bytes"
                 )
             emit()
@@ -63,7 +63,7 @@ def _emission(buffer: SuppressBytes, drops_deletions: bool, context: OperatorCon
             current.record = (topic, partition, offset, timestamp, None, None, headers)
             forward(key, (new, old, True), timestamp, headers)
             current.record = before
-        # only now: whoever looks into this table meanwhile sees what was known before
+        # after forwarding: until then, readers of the table get the prior value
         buffer.drop_oldest()
 
     return emit

@@ -1,4 +1,4 @@
-"""Operators of tables: they get changes (new, old, is latest) and forward changes."""
+"""Operators of tables: they receive and forward changes (new, old, is latest)."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,21 +19,21 @@ from spark_jobs.runtime.engine.operators.processors import run_global, value_tra
 from spark_jobs.runtime.engine.records import Headers, Value
 
 Compute = Callable[[Value, Value, int, Headers], Value]
-"""(key, value, timestamp, headers) → value of the derived table; None = not in it."""
+"""(key, value, timestamp, headers) → value of the derived table; None = no row"""
 
 
 def table_source(behavior: TableSource, context: OperatorContext) -> Process:
-    """`KTableSource`: records become changes; null keys are dropped."""
+    """`KTableSource`: turn records into changes; drop null keys."""
     forward, task, name = context.forward, context.task, context.node.name
     if behavior.store is None:
 
-        def pass_on(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        def forward_change(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
             if key is None:
                 task.drop(name, "null key")
             else:
                 forward(key, (value, None, True), timestamp, headers)
 
-        return pass_on
+        return forward_change
 
     store = table_store(behavior.store, context, sends_old=behavior.sends_old)
 
@@ -49,14 +49,14 @@ def table_source(behavior: TableSource, context: OperatorContext) -> Process:
 
 
 def global_table_source(behavior: GlobalTableSource, context: OperatorContext) -> Process:
-    """Fills the store of a global table; that of `addGlobalStore` is filled by the user's class."""
+    """Write the store of a global table; for `addGlobalStore` a user's class writes it."""
     if behavior.processor_class is not None:
         return run_global(behavior.processor_class, context)
     return table_source(TableSource(behavior.store), context)
 
 
 def table_filter(behavior: TableFilter, context: OperatorContext) -> Process:
-    """`KTableFilter`: what does not pass is deleted downstream, but not what was never there."""
+    """`KTableFilter`: forward a deletion for a row that no longer matches, unless it did not match before."""
     where = context.expression(behavior.where, "key", "value")
     wanted = not behavior.negate
 
@@ -91,7 +91,7 @@ def table_map_values(behavior: TableMapValues, context: OperatorContext) -> Proc
 
 
 def table_transform_values(behavior: TableTransformValues, context: OperatorContext) -> Process:
-    """`KTableTransformValues`: the transformer is asked for deletions, too."""
+    """`KTableTransformValues`: the transformer is called for deletions, too."""
     return _derived(value_transformer(behavior.processor_class, context), behavior, context)
 
 
@@ -99,7 +99,7 @@ Derived = TableFilter | TableMapValues | TableTransformValues
 
 
 def _derived(compute: Compute, behavior: Derived, context: OperatorContext) -> Process:
-    """Forwards what `compute` makes of each change, through the node's store if it has one."""
+    """Forward the computed change, through the store of the node if it has one."""
     forward, sends_old = context.forward, behavior.sends_old
     store = _own_store(behavior, context)
     if store is not None:
@@ -127,7 +127,7 @@ def _own_store(behavior: Derived, context: OperatorContext) -> TableStore | None
 
 
 def repartition_map(behavior: TableRepartitionMap, context: OperatorContext) -> Process:
-    """`KTableRepartitionMap`: old before new, both in one where the key stays the same (KIP-904)."""
+    """`KTableRepartitionMap`: forward old, then new; both in one record if the key is the same (KIP-904)."""
     new_key = context.expression(behavior.key, "key", "value")
     new_value = context.expression(behavior.value or "value", "key", "value")
     forward, versioned, name = context.forward, behavior.versioned, context.node.name
@@ -135,8 +135,8 @@ def repartition_map(behavior: TableRepartitionMap, context: OperatorContext) -> 
     def pair(key: Value, value: Value) -> tuple[Value, Value] | None:
         if value is None:
             return None
-        chosen, mapped = new_key(key, value), new_value(key, value)
-        return None if chosen is None or mapped is None else (chosen, mapped)
+        group_key, mapped = new_key(key, value), new_value(key, value)
+        return None if group_key is None or mapped is None else (group_key, mapped)
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -156,7 +156,7 @@ def repartition_map(behavior: TableRepartitionMap, context: OperatorContext) -> 
 
 
 def table_aggregate(behavior: TableAggregate, context: OperatorContext) -> Process:
-    """`KTableAggregate`, `KTableReduce`: the old value is taken out, then the new one put in."""
+    """`KTableAggregate`, `KTableReduce`: remove the old value, then add the new one."""
     functions = functions_of(behavior.aggregation, context)
     store = table_store(behavior.store, context, sends_old=behavior.sends_old)
     init, add, remove = functions.init, functions.add, functions.remove

@@ -1,4 +1,4 @@
-"""How a table's current value is looked up (`KTableValueGetter`)."""
+"""Reads of the current value of a table (`KTableValueGetter`)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,8 +17,8 @@ from infra.model.nodes import ProcessorNode
 from spark_jobs.runtime.engine.operators.interface import NotRunnableError, OperatorContext, ValueGetter
 from spark_jobs.runtime.engine.operators.processors import value_transformer
 from spark_jobs.runtime.engine.records import NO_RECORD, Value
+from spark_jobs.runtime.engine.stores.buffers import SuppressBytes
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
-from spark_jobs.runtime.engine.stores.suppress_buffer import SuppressBytes
 from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
 from spark_jobs.runtime.engine.stores.windows import WindowBytes
 
@@ -27,7 +27,7 @@ AsOfGetter = Callable[[Value, int], tuple[Value, int] | None]
 
 
 def value_getter(view: TableView, context: OperatorContext) -> ValueGetter:
-    """The look-up of a view; windowed tables are asked by `Windowed` keys."""
+    """Return the getter of a view; the keys of windowed tables are `Windowed`."""
     match view:
         case StoreView():
             return _of_store(context.task.typed_store(view.store))
@@ -41,7 +41,7 @@ def value_getter(view: TableView, context: OperatorContext) -> ValueGetter:
 
 
 def as_of_getter(view: TableView, context: OperatorContext) -> AsOfGetter | None:
-    """The look-up into a versioned store, through what computes from one row; None where there is none."""
+    """Return the getter of a view of a versioned store; None if the view has no versioned store."""
     match view:
         case StoreView():
             typed = context.task.typed_store(view.store)
@@ -102,7 +102,7 @@ def _map(view: MappedView, context: OperatorContext) -> Compute:
 
 
 def _joined(view: JoinedView, context: OperatorContext) -> ValueGetter:
-    """`KTableKTable…JoinValueGetter`: the timestamp is the later one."""
+    """`KTableKTable…JoinValueGetter`: the timestamp is the larger one."""
     left, right = value_getter(view.left, context), value_getter(view.right, context)
     joiner = context.expression(view.value, "left", "right", "key")
 
@@ -120,10 +120,10 @@ def _joined(view: JoinedView, context: OperatorContext) -> ValueGetter:
 
 
 def _transform(view: TransformedView, context: OperatorContext) -> Compute:
-    """The transformer knows no input record here."""
+    """Return the transformer's function; it has no input record when a row is read."""
     node = next(node for node in context.task.program.nodes if node.name == view.node)
     if not isinstance(node, ProcessorNode) or not isinstance(node.behavior, TableTransformValues):
-        raise NotRunnableError(f"{view.node} is no transformValues")
+        raise NotRunnableError(f"{view.node} is not a transformValues")
     transform = value_transformer(node.behavior.processor_class, context)
     current = context.task.current
 
@@ -142,7 +142,7 @@ _COMPUTED: Mapping[type, Callable[[Any, OperatorContext], Compute]] = {
     MappedView: _map,
     TransformedView: _transform,
 }
-"""Views of one table, by what they make of its row."""
+"""Class of a view of one table → function that computes a row from the parent's row"""
 
 
 def _suppressed(view: SuppressedView, context: OperatorContext) -> ValueGetter:

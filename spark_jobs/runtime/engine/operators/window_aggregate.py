@@ -12,7 +12,7 @@ from spark_jobs.runtime.engine.records import Headers, Value, Windowed
 _FOREVER = 2**63 - 1
 
 WindowStarts = Callable[[int], range]
-"""A timestamp → the starts of the windows that it falls into, in order."""
+"""Timestamp → starts of the windows that contain it, in order"""
 
 
 def window_aggregate(
@@ -20,7 +20,7 @@ def window_aggregate(
     window: TumblingWindow | HoppingWindow | UnlimitedWindow,
     context: OperatorContext,
 ) -> Process:
-    """Null keys are dropped, null values are not. A window is closed at its end and grace of stream time."""
+    """Drop null keys, not null values. A window closes when stream time passes its end plus grace."""
     size, grace, starts = _shape(window)
     functions = functions_of(behavior.aggregation, context)
     init, add = functions.init, functions.add
@@ -59,7 +59,7 @@ def window_aggregate(
 
 
 def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[int, int, WindowStarts]:
-    """Size, grace, and the windows that a timestamp falls into."""
+    """Return size, grace, and the function that returns the windows of a timestamp."""
     match window:
         case TumblingWindow(size, grace):
             return size, grace, lambda time: range(time - time % size, time + 1, size)

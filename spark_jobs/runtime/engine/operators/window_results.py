@@ -1,4 +1,4 @@
-"""What time-windowed aggregations share: reads and writes of the store, and emission on close.
+"""Shared by aggregations with windows: reads and writes of the store, and emission on close.
 
 Follows `AbstractKStreamTimeWindowAggregateProcessor`.
 """
@@ -18,7 +18,7 @@ _SEQUENCE_AT = -4
 
 
 class WindowResults:
-    """The store of a windowed aggregation by key and start, and its node's changes."""
+    """Reads and updates the windows of an aggregation, and forwards the changes."""
 
     def __init__(self, behavior: StreamAggregate, size_ms: int, context: OperatorContext) -> None:
         self.store = context.store(behavior.store, TimestampedWindowBytes)
@@ -38,7 +38,7 @@ class WindowResults:
         )
 
     def get(self, key: bytes, start: int) -> tuple[Value, int] | None:
-        """(total, timestamp) of a window."""
+        """Return (total, timestamp) of a window; None = no such window."""
         stored = self.store.fetch_bytes(key, start)
         if stored is None:
             return None
@@ -52,7 +52,7 @@ class WindowResults:
         time: int,
         at: tuple[int, Headers],
     ) -> None:
-        """`change` is (new, old), `key` the bytes of the window's key."""
+        """Put a total. `change` is (new, old), `key` the serialized key of the window."""
         new, old = change
         stored = None if new is None else with_timestamp(self._serialize(new), time)
         now, headers = at
@@ -60,31 +60,31 @@ class WindowResults:
         if not self._on_close:
             self._forwarding.forward(window, new, old, time, headers)
 
-    def _windowed_of(self, place: bytes) -> Windowed:
-        start = int.from_bytes(place[_START_AT:_SEQUENCE_AT], "big")
-        key = self.store.key_serde.deserialize(place[SEGMENT:_START_AT])
+    def _windowed_of(self, entry_key: bytes) -> Windowed:
+        start = int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big")
+        key = self.store.key_serde.deserialize(entry_key[SEGMENT:_START_AT])
         return Windowed(key, start, start + self.size)
 
 
 Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]
-"""(close time, that of the last emission or -1) → windows closed since with value and timestamp.
+"""(close time, close time of the last emission or -1) → windows closed since, with value and timestamp.
 
-None = there can be none; then this does not count as an emission.
+None = there can be none; this does not count as an emission.
 """
 
 
 class EmissionOnClose:
-    """Emits windows once, when stream time has passed their end and grace.
+    """Emits each window once, when stream time passes its end plus grace.
 
-    Kafka Streams looks for them at most once an interval of wall-clock time, during which they may expire
-    (`__emit.interval.ms.kstreams.windowed.aggregation__`). A batch has one instant of wall-clock time, so
-    here what was put off is emitted when the batch ends, and before it would expire.
+    Kafka Streams searches closed windows at most once per interval of wall-clock time
+    (`__emit.interval.ms.kstreams.windowed.aggregation__`), in which windows may expire. The wall-clock time
+    is constant within a batch, so a deferred emission is done when the batch ends, or before windows expire.
 
     Args:
-        context: The node's.
+        context: The context of the node.
         store: The name of the store.
-        kept_ms: How far stream time may go beyond the last emission before closed windows expire.
-        closed: Finds the windows.
+        kept_ms: How far stream time may pass the last emission before closed windows expire.
+        closed: Finds the closed windows.
     """
 
     def __init__(self, context: OperatorContext, store: str, kept_ms: int, closed: Closed) -> None:
@@ -95,29 +95,29 @@ class EmissionOnClose:
         self._kept = kept_ms
         self._closed = closed
         self._forward = context.forward
-        self._put_off: tuple[int, Headers] | None = None
-        context.task.on_batch_end(self._catch_up)
+        self._deferred: tuple[int, Headers] | None = None
+        context.task.on_batch_end(self._emit_deferred)
 
     def advance(self, timestamp: int) -> None:
-        """To be called before stream time moves on to `timestamp` and the store with it."""
-        if self._put_off is not None and timestamp - self._kept >= self._last.now:
-            self._catch_up()
+        """Emit deferred windows if stream time `timestamp` would expire them. Call it before any write."""
+        if self._deferred is not None and timestamp - self._kept >= self._last.now:
+            self._emit_deferred()
 
     def check(self, close_time: int, headers: Headers) -> None:
-        """Emits what closed, if it is time to look."""
+        """Emit the closed windows, or defer the emission until the interval has passed."""
         now = self._wall_clock()
         if now < self._next.now:
-            self._put_off = close_time, headers
+            self._deferred = close_time, headers
             return
         self._next.now = now + self._interval
         self._emit(close_time, headers)
 
-    def _catch_up(self) -> None:
-        if self._put_off is not None:
-            self._emit(*self._put_off)
+    def _emit_deferred(self) -> None:
+        if self._deferred is not None:
+            self._emit(*self._deferred)
 
     def _emit(self, close_time: int, headers: Headers) -> None:
-        self._put_off = None
+        self._deferred = None
         last = self._last.now
         closed = self._closed(close_time, last) if last == -1 or last < close_time else None
         if closed is not None:

@@ -1,1 +1,1 @@
-"""PURE. Which partition a record goes to: Kafka's default, static partitioners (KIP-878), linear hashing."""
+"""Which partition a record goes to: Kafka's default, static partitioners (KIP-878), linear hashing."""

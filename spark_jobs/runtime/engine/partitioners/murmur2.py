@@ -1,4 +1,4 @@
-"""PURE. Kafka's hash of a serialized key (`org.apache.kafka.common.utils.Utils#murmur2`)."""
+"""Kafka's hash of a serialized key (`org.apache.kafka.common.utils.Utils#murmur2`)."""
 
 from functools import lru_cache
 
@@ -30,5 +30,5 @@ def positive_hash(key: bytes) -> int:
 
 
 def default_partition(key: bytes, num_partitions: int) -> int:
-    """Return where Kafka's default partitioner puts `key` (`BuiltInPartitioner#partitionForKey`)."""
+    """Return the partition of `key` by Kafka's default partitioner (`BuiltInPartitioner#partitionForKey`)."""
     return positive_hash(key) % num_partitions

@@ -1,4 +1,4 @@
-"""What keeps an application from running, told before anything starts."""
+"""Find the problems that prevent an application from running, before it starts."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -7,10 +7,15 @@ from infra.model.nodes import Node, NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.expressions import ExpressionError, Fault, compile_expression
-from spark_jobs.runtime.engine.partitioners.choice import CLASS, built_in
-from spark_jobs.runtime.engine.program.arriving import Arriving, arriving
+from spark_jobs.runtime.engine.partitioners.static import CLASS, built_in
 from spark_jobs.runtime.engine.program.expressions import Asked, class_of, expressions_of
-from spark_jobs.runtime.engine.program.formats import Defaults, UsedFormat, used_formats
+from spark_jobs.runtime.engine.program.formats import (
+    Defaults,
+    NodeFormats,
+    UsedFormat,
+    formats_by_node,
+    used_formats,
+)
 from spark_jobs.runtime.engine.program.settings import setting_problems
 from spark_jobs.runtime.engine.serdes import plain_serde, schema_key
 
@@ -22,20 +27,23 @@ _PLAIN = {
     "boolean": "BOOLEAN",
     "bytes": "BINARY",
 }
-"""Formats whose values have no parts, and the type of these."""
+"""Formats of single values → type in Spark SQL"""
 _PLANS_ONLY = "The topology plans without it, but a record that arrives there would have nowhere to go."
 
 
 def problems_of(
     document: TopologyDocument, nodes: NodeTopology, schemas: Mapping[str, str] | None = None
 ) -> tuple[Problem, ...]:
-    """All of them; `headwater run` refuses to start with any. `schemas`: schema file → its text."""
+    """Return all problems; `headwater run` does not start if there is any.
+
+    `schemas`: texts of schemas by `serdes.schema_key`.
+    """
     application = document.application
     if document.described is not None or document.observed is not None:
         return (_only_described(document),)
     found = list(setting_problems(application))
     defaults = Defaults.of(application.config)
-    formats = arriving(nodes, defaults)
+    formats = formats_by_node(nodes, defaults)
     for node in nodes.nodes:
         for asked in expressions_of(node):
             found += _expression(node, asked, formats[node.name])
@@ -49,7 +57,7 @@ def problems_of(
     return tuple(problem.located(application=application.id) for problem in dict.fromkeys(found))
 
 
-def _expression(node: Node, asked: Asked, formats: Arriving) -> Iterator[Problem]:
+def _expression(node: Node, asked: Asked, formats: NodeFormats) -> Iterator[Problem]:
     if asked.text is None:
         yield _missing(node, f"`{asked.option}`", "a Spark SQL expression", f"Give `{asked.option}`.")
         return
@@ -60,8 +68,8 @@ def _expression(node: Node, asked: Asked, formats: Arriving) -> Iterator[Problem
             yield _unsupported(node, asked, fault)
 
 
-def _types(names: Collection[str], formats: Arriving) -> dict[str, str]:
-    """Of parameters that hold neither fields nor items."""
+def _types(names: Collection[str], formats: NodeFormats) -> dict[str, str]:
+    """Return the types of parameters that are single values."""
     known = {"key": formats.key, "value": formats.value}
     return {name: _PLAIN[it] for name, it in known.items() if name in names and it in _PLAIN}
 

@@ -7,7 +7,7 @@ from typing import Any
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.problems import Location
 from infra.model.topology import Application
-from spark_jobs.runtime.engine.partitioners.choice import CLASS
+from spark_jobs.runtime.engine.partitioners.static import CLASS
 from spark_jobs.runtime.engine.program.expressions import class_of
 
 

@@ -7,10 +7,13 @@ import attrs
 
 from infra.model.behaviors import SinkSettings
 from infra.model.topology import Application
-from spark_jobs.runtime.engine.partitioners.checked import static_partition
-from spark_jobs.runtime.engine.partitioners.choice import CLASS, built_in
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.partitioners.protocol import StaticStreamPartitioner
+from spark_jobs.runtime.engine.partitioners.static import (
+    CLASS,
+    StaticStreamPartitioner,
+    built_in,
+    static_partition,
+)
 from spark_jobs.runtime.engine.program_interface import Partition
 from spark_jobs.runtime.engine.records import Value, Windowed
 

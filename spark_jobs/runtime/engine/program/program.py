@@ -85,8 +85,8 @@ class SubtopologyProgram:
         return self.changelogs.get(store)
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
-        settled = self.defaults.settle(wanted, role)
-        return serde_of(settled, self.schemas, self.schema_of)
+        resolved = self.defaults.resolve(wanted, role)
+        return serde_of(resolved, self.schemas, self.schema_of)
 
     def expression(
         self, text: str, parameters: tuple[str, ...], current: CurrentRecord

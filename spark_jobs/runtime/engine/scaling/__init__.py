@@ -1,1 +1,1 @@
-"""PURE. Who owns which input: partitions and processors by linear hashing, hand-overs as cuts (KIP-287)."""
+"""Ownership of input partitions by processors (KIP-287)."""

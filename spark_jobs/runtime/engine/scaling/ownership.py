@@ -1,23 +1,56 @@
-"""PURE. Which processor owns a record: a function of (topic, partition, offset), kept as a log of epochs.
+"""Ownership of records: (topic, partition, offset) → processor, stored as a log of epochs (KIP-287).
 
-KIP-287: partitions are spread over processors by linear hashing over the *initial* number of processors,
-and there are never more processors than partitions. Adding a processor appends an epoch; each partition that
-moves has a cut, the first offset that the new processor owns. Nothing is ever taken out of the log, so every
-record has one owner for all time and produces output once.
+Partitions are assigned to processors by linear hashing on the *initial* number of processors, and there are
+never more processors than partitions. Each added processor appends an epoch. Each partition that moves has a
+cut: the first offset that the new processor owns. Epochs are never removed, so a record always has the same
+owner, and produces output once.
+
+Linear hashing: an added bucket takes keys from one bucket only; no other key moves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
-from spark_jobs.runtime.engine.scaling.linear_hashing import bucket
+from spark_jobs.runtime.engine.records import TopicPartition
 
-TopicPartition = tuple[str, int]
+
+def bucket(number: int, initial: int, count: int) -> int:
+    """Return the bucket of `number` (0 or more) in a table that has grown from `initial` to `count` buckets.
+
+    A table grows by splitting one bucket after the other: round k splits the first `initial * 2**k` buckets
+    in order. It never has fewer than `initial` buckets.
+
+    Raises:
+        ValueError: `initial` is less than 1, or `count` less than `initial`.
+    """
+    if not 1 <= initial <= count:
+        raise ValueError(f"a table of initially {initial} buckets cannot have {count}")
+    span = initial
+    while span * 2 <= count:
+        span *= 2
+    found = number % (span * 2)
+    return found if found < count else found % span
+
+
+def split_by(new: int, initial: int) -> int:
+    """Return the bucket from which the added bucket `new` takes keys."""
+    if new < initial:
+        raise ValueError(f"bucket {new} is one of the first {initial}")
+    return bucket(new, initial, new)
+
+
+def ancestors(number: int, initial: int) -> Iterator[int]:
+    """Yield `number` and the earlier buckets of its keys, back to one of the first `initial` buckets."""
+    yield number
+    while number >= initial:
+        number = split_by(number, initial)
+        yield number
 
 
 @attrs.frozen
 class Epoch:
-    """From here on there are `processors`; `cuts` has the partitions that existed and moved."""
+    """The number of processors from here on, and the cuts of the existing partitions that moved."""
 
     processors: int
     cuts: Mapping[TopicPartition, int] = attrs.field(factory=dict)
@@ -25,7 +58,7 @@ class Epoch:
 
 @attrs.frozen
 class Ownership:
-    """`initial` processors at first, one more by each of `epochs`, in order."""
+    """`initial` processors, and one more per epoch."""
 
     initial: int = 1
     epochs: tuple[Epoch, ...] = ()
@@ -35,40 +68,43 @@ class Ownership:
         return self.epochs[-1].processors if self.epochs else self.initial
 
     def owner(self, topic: str, partition: int, offset: int) -> int:
-        """Return the processor, 0 up to `processors` - 1, that the record belongs to."""
-        owner = place = bucket(partition, self.initial, self.initial)
+        """Return the processor that owns a record, from 0 to `processors` - 1."""
+        owner = assigned = bucket(partition, self.initial, self.initial)
         for epoch in self.epochs:
-            before, place = place, bucket(partition, self.initial, epoch.processors)
+            before, assigned = assigned, bucket(partition, self.initial, epoch.processors)
             # a partition that moved without a cut did not exist yet: the new owner has all of it
-            if place != before and offset >= epoch.cuts.get((topic, partition), 0):
-                owner = place
+            if assigned != before and offset >= epoch.cuts.get((topic, partition), 0):
+                owner = assigned
         return owner
 
     def moving(self, partitions: int) -> frozenset[int]:
-        """Return the partitions (of `partitions` in all) that one more processor would take over: S1."""
-        self._check_room(partitions)
+        """Return the partitions (of `partitions` in total) that an added processor would own."""
+        self._check_count(partitions)
         new = self.processors
         return frozenset(
             each for each in range(partitions) if bucket(each, self.initial, self.processors + 1) == new
         )
 
     def with_processor(self, partitions: int, cuts: Mapping[TopicPartition, int]) -> "Ownership":
-        """Return the log with one more processor, which takes over the moving partitions at `cuts`.
+        """Return the log with an added processor that owns the moving partitions from `cuts` on.
 
-        `partitions` is the number of input partitions now. Raises ValueError if there would be more
-        processors than partitions, or if a cut is missing or of a partition that does not move.
+        `partitions` is the current number of input partitions.
+
+        Raises:
+            ValueError: There would be more processors than partitions, a cut is missing, or a cut is of a
+                partition that does not move.
         """
         moving = self.moving(partitions)
-        strangers = sorted({partition for _, partition in cuts} - moving)
-        if strangers:
-            raise ValueError(f"partitions {strangers} do not move to processor {self.processors}")
+        unmoved = sorted({partition for _, partition in cuts} - moving)
+        if unmoved:
+            raise ValueError(f"partitions {unmoved} do not move to processor {self.processors}")
         topics = {topic for topic, _ in cuts}
         missing = sorted((topic, each) for topic in topics for each in moving if (topic, each) not in cuts)
         if missing or not topics:
             raise ValueError(f"no cut for {missing or sorted(moving)}")
         return attrs.evolve(self, epochs=(*self.epochs, Epoch(self.processors + 1, dict(cuts))))
 
-    def _check_room(self, partitions: int) -> None:
+    def _check_count(self, partitions: int) -> None:
         if self.processors + 1 > partitions:
             raise ValueError(
                 f"{self.processors + 1} processors need as many partitions; there are {partitions}: "

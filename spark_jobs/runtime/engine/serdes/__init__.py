@@ -6,25 +6,18 @@
 | long, integer, short | 8, 4, 2 bytes, big endian | `int` |
 | double, float | 8, 4 bytes, IEEE 754, big endian | `float` |
 | boolean | 1 byte, 0 or 1 | `bool` |
-| bytes | as they are | `bytes` |
+| bytes | unchanged | `bytes` |
 | uuid | its text | `str` |
-| json | compact JSON, keys in their order | any JSON value |
-| json:FILE | the same, checked against a JSON Schema | any JSON value |
-| avro:FILE | Avro without a header, by a schema file | `dict`, `list`, … without logical types |
-| avro-registry:SUBJECT | 0, the schema's id in 4 bytes, Avro | the same |
-| (windowed) | key ‖ start, sessions key ‖ end ‖ start (facts 6) | `Windowed` |
+| json | compact JSON, keys in insertion order | any JSON value |
+| json:FILE | the same, validated by a JSON Schema | any JSON value |
+| avro:FILE | Avro without a header, schema in a file | `dict`, `list`, … without logical types |
+| avro-registry:SUBJECT | 0, schema id in 4 bytes, Avro | the same |
+| (windowed) | key ‖ start; sessions: key ‖ end ‖ start | `Windowed` |
 
-Schema files are named relative to the document.
+Names of schema files are relative to the document.
 """
 
-from spark_jobs.runtime.engine.serdes.changes import changed_serde
-from spark_jobs.runtime.engine.serdes.errors import DeserializationError, SerializationError
-from spark_jobs.runtime.engine.serdes.foreign_key import (
-    Response,
-    Subscription,
-    response_serde,
-    subscription_serde,
-)
+from spark_jobs.runtime.engine.serdes.avro import RegistryUnavailableError, SchemaOf, no_registry
 from spark_jobs.runtime.engine.serdes.formats import (
     UnknownFormatError,
     is_schema_format,
@@ -33,8 +26,19 @@ from spark_jobs.runtime.engine.serdes.formats import (
     serde_of,
     subject,
 )
-from spark_jobs.runtime.engine.serdes.plain import Plain, reads_anything
-from spark_jobs.runtime.engine.serdes.registered_avro import RegistryUnavailableError, SchemaOf, no_registry
+from spark_jobs.runtime.engine.serdes.internal_topics import (
+    Response,
+    Subscription,
+    changed_serde,
+    response_serde,
+    subscription_serde,
+)
+from spark_jobs.runtime.engine.serdes.plain import (
+    DeserializationError,
+    Plain,
+    SerializationError,
+    reads_anything,
+)
 
 __all__ = [
     "DeserializationError",

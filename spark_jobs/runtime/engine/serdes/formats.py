@@ -1,14 +1,12 @@
-"""From a format's name to its serde."""
+"""Find the serde of a format by its name."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from infra.model.behaviors import Format
-from spark_jobs.runtime.engine.serdes.avro_format import avro
+from spark_jobs.runtime.engine.serdes.avro import SchemaOf, avro, no_registry, registered_avro
 from spark_jobs.runtime.engine.serdes.json_format import JSON, checked_json
-from spark_jobs.runtime.engine.serdes.plain import PLAIN, Plain
-from spark_jobs.runtime.engine.serdes.registered_avro import SchemaOf, no_registry, registered_avro
-from spark_jobs.runtime.engine.serdes.windowed import session_windowed, time_windowed
+from spark_jobs.runtime.engine.serdes.plain import PLAIN, Plain, session_windowed, time_windowed
 
 _WITH_SCHEMA: Mapping[str, Callable[[str, str], Plain]] = {"json": checked_json, "avro": avro}
 
@@ -17,36 +15,38 @@ _REGISTERED = "avro-registry"
 
 
 class UnknownFormatError(ValueError):
-    """No serde of this name."""
+    """There is no format of this name, or its schema is missing."""
 
 
 def is_schema_format(name: str) -> bool:
-    """Whether a schema file stands behind the colon."""
+    """Return whether the format names a schema file."""
     kind, colon, _file = name.partition(":")
     return bool(colon) and kind in _WITH_SCHEMA
 
 
 def subject(name: str) -> str | None:
-    """The subject of a schema registry that a format names, if it is such a one."""
+    """Return the subject of the schema registry that the format names, if any."""
     kind, colon, named = name.partition(":")
     return named if colon and kind == _REGISTERED else None
 
 
 def schema_key(name: str) -> str:
-    """Under what name a format's schema is kept: its file's, or for a registry's the format's own."""
+    """Return the key of the format's schema: the file name, or the format itself for a subject."""
     return name if subject(name) is not None else name.partition(":")[2]
 
 
 @lru_cache(maxsize=1024)
 def plain_serde(name: str, schema: str | None = None, schema_of: SchemaOf = no_registry) -> Plain:
-    """The serde of an unwindowed format.
+    """Return the serde of a format without windows.
 
-    `schema` is the text of the file that the name points to; of a registry's subject the latest version, as
-    JSON with `id` and `schema`. `schema_of` is asked for the versions that others wrote with.
+    Args:
+        name: The format.
+        schema: The text of the schema file; of a subject the latest version, as JSON with `id` and `schema`.
+        schema_of: Returns the other versions of a subject's schema by id.
 
     Raises:
-        UnknownFormatError: There is no such format.
-        ValueError: The schema is not one.
+        UnknownFormatError: There is no such format, or its schema is missing.
+        ValueError: The schema is not valid.
     """
     if name == "json":
         return JSON
@@ -55,18 +55,18 @@ def plain_serde(name: str, schema: str | None = None, schema_of: SchemaOf = no_r
     kind, colon, _file = name.partition(":")
     if colon and kind in _WITH_SCHEMA:
         if schema is None:
-            raise UnknownFormatError(f"the schema file of {name} is not there")
+            raise UnknownFormatError(f"the schema file of {name} is missing")
         return _WITH_SCHEMA[kind](name, schema)
     if subject(name) is not None:
         if schema is None:
-            raise UnknownFormatError(f"the schema of {name} is not there")
+            raise UnknownFormatError(f"the schema of {name} is missing")
         return registered_avro(name, schema, schema_of)
     known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", f"{_REGISTERED}:SUBJECT")))
-    raise UnknownFormatError(f"no format is called {name}; there are {known}")
+    raise UnknownFormatError(f"unknown format {name}; the formats are {known}")
 
 
 def serde_of(wanted: Format, schemas: Mapping[str, str], schema_of: SchemaOf = no_registry) -> Plain:
-    """The serde of a format; `schemas` = `schema_key` → text."""
+    """Return the serde of a format. `schemas`: `schema_key` → text. Raises as `plain_serde` does."""
     inner = plain_serde(wanted.name, schemas.get(schema_key(wanted.name)), schema_of)
     if wanted.window is None:
         return inner

@@ -1,4 +1,4 @@
-"""JSON, with or without a schema (JSON Schema, `$schema` says which draft; without it 2020-12)."""
+"""JSON, with or without a JSON Schema (draft as in `$schema`, default 2020-12)."""
 
 import json
 from datetime import UTC, date, datetime
@@ -9,16 +9,15 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 
 from spark_jobs.runtime.engine.records import Value
-from spark_jobs.runtime.engine.serdes.errors import DeserializationError, SerializationError
-from spark_jobs.runtime.engine.serdes.plain import Plain
+from spark_jobs.runtime.engine.serdes.plain import DeserializationError, Plain, SerializationError
 
 
 def _no_constant(_name: str) -> NoReturn:
-    raise ValueError("NaN and infinities are no JSON")
+    raise ValueError("NaN and infinities are not JSON")
 
 
 def _moment(value: Value) -> str:
-    """Dates and timestamps, which expressions yield, as Spark's `to_json` writes them."""
+    """Return dates and timestamps as Spark's `to_json` writes them."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
     if isinstance(value, date):
@@ -51,24 +50,24 @@ def _fault(error: Exception) -> str:
         return "nested too deeply"
     if isinstance(error, UnicodeError):
         return "not UTF-8"
-    return "it holds something that JSON cannot"
+    return "it contains something that JSON cannot represent"
 
 
 JSON = Plain(_write, _read)
 
 
 def checked_json(name: str, schema_text: str) -> Plain:
-    """JSON that must be valid by a schema.
+    """Return the serde of JSON that must match a schema.
 
     Raises:
-        ValueError: The text is no JSON Schema.
+        ValueError: The text is not a JSON Schema.
     """
     try:
         schema = json.loads(schema_text)
         validator_class = validator_for(schema, default=jsonschema.Draft202012Validator)
         validator_class.check_schema(schema)
     except jsonschema.SchemaError as error:
-        raise ValueError(f"no valid JSON Schema: {error.message}") from None
+        raise ValueError(f"invalid JSON Schema: {error.message}") from None
     _refuse_references_outside(schema)
     validator = validator_class(schema, registry=Registry())
     is_valid = validator.is_valid
@@ -76,7 +75,7 @@ def checked_json(name: str, schema_text: str) -> Plain:
     def fault(value: Value) -> str:
         found = next(validator.iter_errors(value))
         where = "/".join(map(str, found.absolute_schema_path))
-        return f"the schema's {where} does not hold"
+        return f"the value violates {where} of the schema"
 
     def write(value: Value) -> bytes:
         if not is_valid(value):
@@ -93,7 +92,7 @@ def checked_json(name: str, schema_text: str) -> Plain:
 
 
 def _refuse_references_outside(schema: Value) -> None:
-    """References stay within the schema: nothing is fetched. With an `$id` an own one may look foreign."""
+    """Reject references outside the schema: they are never fetched. With an `$id`, all are accepted here."""
     pending: list[Value] = [schema]
     references: list[str] = []
     has_id = False

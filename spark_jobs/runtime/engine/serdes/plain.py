@@ -1,4 +1,7 @@
-"""Formats of one value: text, numbers, booleans, bytes (`org.apache.kafka.common.serialization`)."""
+"""Serdes of single values and of windowed keys.
+
+Follows `org.apache.kafka.common.serialization`, `TimeWindowedSerializer` and `SessionWindowedSerializer`.
+"""
 
 import struct
 import uuid
@@ -6,13 +9,43 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from spark_jobs.runtime.engine.records import Value
-from spark_jobs.runtime.engine.serdes.errors import DeserializationError, SerializationError, kind_of
+from spark_jobs.runtime.engine.records import Value, Windowed
+
+
+class DeserializationError(ValueError):
+    """Bytes are not valid in their format. The text names the format and the fault, not the content."""
+
+    def __init__(self, format_name: str, fault: str) -> None:
+        super().__init__(f"invalid {format_name} value: {fault}")
+
+
+class SerializationError(ValueError):
+    """A value cannot be written in its format. The text names the format and the fault, not the value."""
+
+    def __init__(self, format_name: str, fault: str) -> None:
+        super().__init__(f"the value cannot be written as {format_name}: {fault}")
+
+
+def kind_of(value: object) -> str:
+    """Return the type of a value for messages."""
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+_KINDS = {
+    str: "a string",
+    int: "a whole number",
+    float: "a floating-point number",
+    bool: "a boolean",
+    bytes: "bytes",
+    dict: "an object",
+    list: "an array",
+    type(None): "null",
+}
 
 
 @attrs.frozen
 class Plain:
-    """A serde of two functions (`spark_jobs.runtime.engine.program_interface.Serde`)."""
+    """A serde (`program_interface.Serde`)."""
 
     serialize: Callable[[Value], bytes]
     deserialize: Callable[[bytes], Value]
@@ -27,7 +60,7 @@ def _write_string(value: Value) -> bytes:
 
 
 def _read_string(data: bytes) -> str:
-    """Malformed parts become U+FFFD, as in Java."""
+    """Replace malformed bytes by U+FFFD, as Java does."""
     return data.decode("utf-8", "replace")
 
 
@@ -53,14 +86,14 @@ def _write_uuid(value: Value) -> bytes:
     try:
         return str(uuid.UUID(value)).encode()
     except (ValueError, AttributeError, TypeError):
-        raise SerializationError("uuid", f"it is {kind_of(value)} that is no UUID") from None
+        raise SerializationError("uuid", f"it is {kind_of(value)}, not a UUID") from None
 
 
 def _read_uuid(data: bytes) -> str:
     try:
         return str(uuid.UUID(data.decode("ascii")))
     except ValueError:
-        raise DeserializationError("uuid", f"{len(data)} byte(s) that are no UUID") from None
+        raise DeserializationError("uuid", f"{len(data)} byte(s) that are not a UUID") from None
 
 
 def _number(name: str, code: str, kinds: tuple[type, ...]) -> Plain:
@@ -101,5 +134,45 @@ PLAIN: Mapping[str, Plain] = {
 
 
 def reads_anything(serde: object) -> bool:
-    """Whether any bytes are a value to it: nothing is found by reading them."""
+    """Return whether any bytes are valid in the format, so that reading them cannot fail."""
     return serde is PLAIN["string"] or serde is PLAIN["bytes"]
+
+
+_START = struct.Struct(">q")
+_BOUNDS = struct.Struct(">qq")
+LONGEST_MS = 2**63 - 1
+
+
+def time_windowed(inner: Plain, size_ms: int | None) -> Plain:
+    """Return the serde of `key ‖ start`. Without a window size, the end is the largest timestamp."""
+
+    def write(value: Value) -> bytes:
+        if not isinstance(value, Windowed):
+            raise SerializationError("time-windowed", f"it is {kind_of(value)}")
+        return inner.serialize(value.key) + _START.pack(value.start)
+
+    def read(data: bytes) -> Value:
+        if len(data) < _START.size:
+            raise DeserializationError("time-windowed", f"{len(data)} byte(s), expected at least 8")
+        (start,) = _START.unpack_from(data, len(data) - 8)
+        end = LONGEST_MS if size_ms is None else min(start + size_ms, LONGEST_MS)
+        return Windowed(inner.deserialize(data[:-8]), start, end)
+
+    return Plain(write, read)
+
+
+def session_windowed(inner: Plain) -> Plain:
+    """Return the serde of `key ‖ end ‖ start`."""
+
+    def write(value: Value) -> bytes:
+        if not isinstance(value, Windowed):
+            raise SerializationError("session-windowed", f"it is {kind_of(value)}")
+        return inner.serialize(value.key) + _BOUNDS.pack(value.end, value.start)
+
+    def read(data: bytes) -> Value:
+        if len(data) < _BOUNDS.size:
+            raise DeserializationError("session-windowed", f"{len(data)} byte(s), expected at least 16")
+        end, start = _BOUNDS.unpack_from(data, len(data) - 16)
+        return Windowed(inner.deserialize(data[:-16]), start, end)
+
+    return Plain(write, read)

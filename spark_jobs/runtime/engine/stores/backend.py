@@ -1,18 +1,19 @@
-"""Where a task's state lies between batches, and the protocol of a batch over it."""
+"""Backends keep the state of a task between batches; `BatchedState` is the protocol of a batch over them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 import attrs
+from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
-from spark_jobs.runtime.engine.stores.interfaces import SortedReads
+from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 from spark_jobs.runtime.engine.task_state import Changes
 
 
 @attrs.frozen
 class Batch:
-    """What a backend holds besides its stores: everything up to and without batch `version`."""
+    """What a backend has besides its stores. `version` is the number of applied batches."""
 
     version: int = 0
     metadata: Mapping[str, int] = attrs.field(factory=dict)
@@ -21,7 +22,7 @@ class Batch:
 
 @attrs.frozen
 class Prepared:
-    """A batch that is decided but not yet known to be committed."""
+    """A batch that is processed, but perhaps not committed."""
 
     batch: int
     metadata: Mapping[str, int]
@@ -29,31 +30,31 @@ class Prepared:
 
 
 class Backend(Protocol):
-    """Ordered stores that take a batch all or nothing."""
+    """Ordered stores that apply a batch all or nothing."""
 
     def open(self, store: str) -> SortedReads:
-        """The store as of the latest batch; stays valid after `apply`."""
+        """Return the store as of the latest batch; it remains valid after `apply`."""
         ...
 
     def latest(self) -> Batch: ...
     def apply(self, changes: Changes, batch: Batch) -> None:
-        """Changes and `batch` together, all or nothing."""
+        """Apply changes and `batch` together, all or nothing."""
         ...
 
     def save_prepared(self, prepared: Prepared) -> None:
-        """Takes the place of the one before; all or nothing."""
+        """Replace the prepared batch, all or nothing."""
         ...
 
     def prepared(self) -> Prepared | None: ...
     def clear(self) -> None:
-        """Forgets everything: a state that is wrong is restored from the changelogs."""
+        """Delete everything, so that the state can be restored from the changelog topics."""
         ...
 
     def close(self) -> None: ...
 
 
 class BatchedState:
-    """`TaskState` over a backend: a batch's writes lie in overlays until they are committed."""
+    """`TaskState` on a backend: overlays have the writes of a batch until it is committed."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -80,7 +81,7 @@ class BatchedState:
         self._apply(self.changes(), batch, self.metadata, offsets or {})
 
     def rollback(self) -> None:
-        self._forget()
+        self._clear_overlays()
         self.metadata.clear()
         self.metadata.update(self._backend.latest().metadata)
 
@@ -90,15 +91,15 @@ class BatchedState:
         prepared = self._backend.prepared()
         if prepared is None or prepared.batch + 1 != version or self.version != prepared.batch:
             return False
-        self._forget()
+        self._clear_overlays()
         self._apply(prepared.changes, prepared.batch, prepared.metadata, {})
         self.metadata.clear()
         self.metadata.update(prepared.metadata)
         return True
 
     def reset(self) -> None:
-        """Empty stores and version 0, to be restored from the changelogs as one batch."""
-        self._forget()
+        """Delete all stores and go back to version 0, to restore from the changelog topics as one batch."""
+        self._clear_overlays()
         self.metadata.clear()
         self._backend.clear()
 
@@ -106,7 +107,7 @@ class BatchedState:
         return self._backend.latest().offsets
 
     def close(self) -> None:
-        self._forget()
+        self._clear_overlays()
         self._backend.close()
 
     def _apply(
@@ -118,8 +119,75 @@ class BatchedState:
     ) -> None:
         known = {**self.offsets(), **offsets}
         self._backend.apply(changes, Batch(batch + 1, dict(metadata), known))
-        self._forget()
+        self._clear_overlays()
 
-    def _forget(self) -> None:
+    def _clear_overlays(self) -> None:
         for overlay in self._overlays.values():
             overlay.clear()
+
+
+class MemoryBytes:
+    """`OrderedBytes` in a sorted dictionary."""
+
+    __slots__ = ("_entries", "get")
+
+    def __init__(self, entries: Iterable[Pair] = ()) -> None:
+        self._entries: SortedDict[bytes, bytes] = SortedDict(entries)
+        self.get = self._entries.get
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._entries[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        entries = self._entries
+        return ((key, entries[key]) for key in entries.irange(start, end, (True, False)))
+
+    def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        entries = self._entries
+        return ((key, entries[key]) for key in entries.irange(start, end, (True, False), reverse=True))
+
+
+class MemoryBackend:
+    """Keeps the state in memory. It may outlive a `BatchedState`, as a disk does."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, MemoryBytes] = {}
+        self._batch = Batch()
+        self._prepared: Prepared | None = None
+
+    def open(self, store: str) -> SortedReads:
+        return self._stores.setdefault(store, MemoryBytes())
+
+    def latest(self) -> Batch:
+        return self._batch
+
+    def apply(self, changes: Mapping[str, Mapping[bytes, bytes | None]], batch: Batch) -> None:
+        for store, entries in changes.items():
+            entries_of_store = self._stores.setdefault(store, MemoryBytes())
+            for key, value in entries.items():
+                if value is None:
+                    entries_of_store.delete(key)
+                else:
+                    entries_of_store.put(key, value)
+        self._batch = batch
+
+    def save_prepared(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+
+    def prepared(self) -> Prepared | None:
+        return self._prepared
+
+    def clear(self) -> None:
+        for store in self._stores.values():
+            store.clear()
+        self._batch = Batch()
+        self._prepared = None
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,7 +1,7 @@
-"""Stores: ordered bytes below, typed views above (named after the interfaces of Kafka Streams they follow).
+"""Interfaces of stores: ordered bytes below, typed stores above, named as in Kafka Streams.
 
-A store's values are never changed in place by the engine. Iterators see the store as it was when they were
-made only as far as nothing is written meanwhile: consume them before writing.
+The engine never changes values in place. Consume an iterator before you write to its store: it does not
+isolate itself from writes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,27 +13,27 @@ Pair = tuple[bytes, bytes]
 
 
 class SortedReads(Protocol):
-    """Bytes by bytes, ordered as unsigned bytes."""
+    """Reads of a map from bytes to bytes, ordered as unsigned bytes."""
 
     def get(self, key: bytes) -> bytes | None: ...
     def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
-        """`start` inclusive, `end` exclusive; None = to the end."""
+        """Return entries from `start` (inclusive) to `end` (exclusive; None = unbounded)."""
         ...
 
     def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
-        """The same from the end."""
+        """Return the same entries in reverse order."""
         ...
 
 
 class OrderedBytes(SortedReads, Protocol):
-    """The same to write to."""
+    """An ordered map from bytes to bytes that can be written."""
 
     def put(self, key: bytes, value: bytes) -> None: ...
     def delete(self, key: bytes) -> None: ...
 
 
 class KeyValueStore(Protocol):
-    """`KeyValueStore<K, V>`. Null values delete; nothing is stored under a null key."""
+    """`KeyValueStore<K, V>`. Null values delete; null keys are not allowed."""
 
     def get(self, key: Value) -> Value: ...
     def put(self, key: Value, value: Value) -> None: ...
@@ -41,22 +41,22 @@ class KeyValueStore(Protocol):
     def put_all(self, entries: Iterable[tuple[Value, Value]]) -> None: ...
     def delete(self, key: Value) -> Value: ...
     def range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        """By the keys' bytes, both ends inclusive, None = open."""
+        """Return entries ordered by key bytes, both ends inclusive; None = unbounded."""
         ...
 
     def reverse_range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]: ...
     def all(self) -> Iterator[tuple[Value, Value]]: ...
     def reverse_all(self) -> Iterator[tuple[Value, Value]]: ...
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Value, Value]]:
-        """Keys whose bytes start with `prefix`."""
+        """Return entries whose key bytes start with `prefix`."""
         ...
 
 
 class TimestampedKeyValueStore(Protocol):
-    """`TimestampedKeyValueStore<K, V>`: as above with `ValueAndTimestamp` (value, timestamp) as values.
+    """`TimestampedKeyValueStore<K, V>`: values are pairs (`ValueAndTimestamp`).
 
-    `put` takes any pair (value, timestamp), or None to delete. `ForeignKeyReceive`'s store (kind
-    `subscription`) is one over bytes: key = `fk length ‖ fk ‖ pk`, value = the subscription's bytes.
+    `put` takes any pair (value, timestamp), or None to delete. The store of `ForeignKeyReceive` (kind
+    `subscription`) has bytes: key = `fk length ‖ fk ‖ pk`, value = the serialized subscription.
     """
 
     def get(self, key: Value) -> tuple[Value, int] | None: ...
@@ -74,14 +74,14 @@ class TimestampedKeyValueStore(Protocol):
 
 
 VersionedRecord = tuple[Value, int, int | None]
-"""(value, valid from, valid to); valid to None = still the latest."""
+"""(value, valid from, valid to); valid to None = the latest version."""
 
 
 class VersionedKeyValueStore(Protocol):
     """`VersionedKeyValueStore<K, V>` (KIP-889)."""
 
     def put(self, key: Value, value: Value, timestamp: int) -> int | None:
-        """Gives valid-to of the version put: None = it is the latest, `NOT_PUT` = older than the history."""
+        """Return valid-to of the new version; None = it is the latest, `NOT_PUT` = older than the history."""
         ...
 
     def delete(self, key: Value, timestamp: int) -> VersionedRecord | None: ...
@@ -93,10 +93,10 @@ NOT_PUT = -(2**63)
 
 
 class WindowStore(Protocol):
-    """`WindowStore<K, V>`; kind `timestampedWindow` has (value, timestamp) as values.
+    """`WindowStore<K, V>`; values of the kind `timestampedWindow` are pairs (value, timestamp).
 
-    Times are windows' starts, both ends inclusive. What lies `retention` or more behind the largest start
-    ever put is not seen. With `retain_duplicates` each put adds an entry and None does nothing.
+    Times are starts of windows, both ends inclusive. Entries `retention` or more behind the largest start
+    ever put are not visible. With `retain_duplicates` each put adds an entry, and None has no effect.
     """
 
     def put(self, key: Value, value: Value, start: int) -> None: ...
@@ -124,7 +124,7 @@ class SessionStore(Protocol):
     def fetch_session(self, key: Value, start: int, end: int) -> Value: ...
     def fetch(self, key: Value) -> Iterator[tuple[Windowed, Value]]: ...
     def sessions_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed, Value]]:
-        """Sessions of all keys by end, both inclusive (`findSessions(earliestEnd, latestEnd)`)."""
+        """Return sessions of all keys by end, both inclusive (`findSessions(earliestEnd, latestEnd)`)."""
         ...
 
     def put(self, session: Windowed, value: Value) -> None: ...
@@ -134,17 +134,16 @@ class SessionStore(Protocol):
 class ListStore(Protocol):
     """Unmatched records of a stream-stream join (`KeyValueStore<TimestampedKeyAndJoinSide, LeftOrRight>`).
 
-    Ordered by (timestamp, side, key); several values may lie under one of them. The left side is the one
-    whose first byte is 1.
+    Ordered by (timestamp, side, key); an entry has one or more values. The side byte is 1 for the left side.
     """
 
     def add(self, timestamp: int, is_left: bool, key: Value, value: Value) -> None: ...  # noqa: FBT001
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
-        """Forgets all values there."""
+        """Delete the entry with all its values."""
         ...
 
     def all(self) -> Iterator[tuple[int, bool, Value, Value]]:
-        """(timestamp, is left, key, value) in order."""
+        """Return (timestamp, is left, key, value) in order."""
         ...
 
 
@@ -153,38 +152,38 @@ BufferedContext = tuple[int, int, str, int, Headers]
 
 
 class SuppressBuffer(Protocol):
-    """`TimeOrderedKeyValueChangeBuffer`: one change a key, in order of buffer time."""
+    """`TimeOrderedKeyValueChangeBuffer`: one change per key, in the order of buffer time."""
 
     @property
     def records(self) -> int: ...
     @property
     def size(self) -> int:
-        """Bytes, as Kafka Streams estimates them for the limit."""
+        """The size in bytes, as Kafka Streams estimates it."""
         ...
 
     @property
     def min_time(self) -> int: ...
     def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None: ...
     def prior(self, key: Value) -> tuple[Value, int] | bool | None:
-        """The (value, timestamp) that downstream knows; False = the key is not buffered."""
+        """Return the (value, timestamp) last emitted; False = the key is not buffered."""
         ...
 
     def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
-        """(key, (new, old), context)."""
+        """Return (key, (new, old), context) of the oldest entry."""
         ...
 
     def drop_oldest(self) -> None: ...
 
 
 class JoinBuffer(Protocol):
-    """`RocksDBTimeOrderedKeyValueBuffer`: stream records that wait for the table (stream-table grace)."""
+    """`RocksDBTimeOrderedKeyValueBuffer`: stream records within the grace period of a stream-table join."""
 
     @property
     def min_time(self) -> int | None: ...
     def put(self, key: Value, value: Value, context: BufferedContext) -> bool:
-        """False = later than the grace allows; it was not buffered."""
+        """Buffer a record; return False, and do not buffer it, if it is later than the grace period."""
         ...
 
     def pop_until(self, time: int) -> Iterator[tuple[Value, Value, BufferedContext]]:
-        """Takes out, oldest first, what lies at or before `time`."""
+        """Remove and yield records up to and including `time`, oldest first."""
         ...

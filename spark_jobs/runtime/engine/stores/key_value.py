@@ -14,7 +14,7 @@ from spark_jobs.runtime.engine.stores.layers import (
 
 
 class KeyValueBytes:
-    """`KeyValueStore`. What follows differs for timestamped values in `_encode` and `_decode` only."""
+    """`KeyValueStore`; subclasses override `_encode` and `_decode`."""
 
     def __init__(self, below: StoreBytes, key: Serde, value: Serde, context: Callable[[], Context]) -> None:
         self.below = below
@@ -36,19 +36,19 @@ class KeyValueBytes:
         self.below.put(self._serialize_key(key), stored, self._context())
 
     def put_if_absent(self, key: Value, value: Value) -> Value:
-        known = self.get(key)
-        if known is None:
+        previous = self.get(key)
+        if previous is None:
             self.put(key, value)
-        return known
+        return previous
 
     def put_all(self, entries: Iterable[tuple[Value, Value]]) -> None:
         for key, value in entries:
             self.put(key, value)
 
     def delete(self, key: Value) -> Value:
-        known = self.get(key)
+        previous = self.get(key)
         self.put(key, None)
-        return known
+        return previous
 
     def range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
         return self._typed(self.below.overlay.range(*self._bounds(first, last)))

@@ -1,8 +1,9 @@
-"""What lies between a typed store and its batch's overlay: the changelog, and where wanted a record cache.
+"""The layers between a typed store and the overlay of the batch: the changelog, and optionally a cache.
 
-Below typed stores a value is bytes; in a `timestamped` one it is led by 8 bytes of its timestamp. What the
-changelog gets is Kafka Streams' own layout: the key without the store's own prefix, the plain value, and as
-record timestamp that of the value, or for plain values and deletions that of the record being worked on.
+Below typed stores a value is bytes; in a `timestamped` store the first 8 bytes are its timestamp. Changelog
+records are as in Kafka Streams: the key without the store's own prefix, the value without its timestamp. The
+record timestamp is that of the value; for values without timestamp and for deletions, that of the current
+record.
 """
 
 from collections.abc import Callable
@@ -21,16 +22,16 @@ Put = Callable[[bytes, bytes | None, Context], None]
 
 
 class StoreBytes(Protocol):
-    """The bytes a typed store works on."""
+    """The bytes below a typed store."""
 
     @property
     def overlay(self) -> Overlay:
-        """For reading, ranges included; never written to directly."""
+        """For reads, ranges included; never written to directly."""
         ...
 
     @property
     def lowest(self) -> Overlay:
-        """Below any cache: what is restored and what expires is written here, and not logged."""
+        """The overlay below any cache: restored and expired entries are written here, and not logged."""
         ...
 
     @property
@@ -38,14 +39,14 @@ class StoreBytes(Protocol):
 
 
 class Logged:
-    """Writes through to the overlay and to the changelog.
+    """Writes to the overlay and to the changelog.
 
     Args:
-        overlay: The batch's writes.
-        changelog: (topic, partition, where to append), None = not logged.
-        prefix: How many bytes of a key are the store's own and not logged.
-        timestamped: Values are led by their timestamp.
-        without_timestamps: They are logged with it and kept without (-1).
+        overlay: The writes of the batch.
+        changelog: (topic, partition, function that appends a record); None = not logged.
+        prefix: The number of bytes at the start of a key that are not logged.
+        timestamped: Values start with their timestamp.
+        without_timestamps: Values are logged with their timestamp, but stored with -1.
     """
 
     __slots__ = ("lowest", "overlay", "put", "without_timestamps")
@@ -62,7 +63,7 @@ class Logged:
         self.overlay = self.lowest = overlay
         self.without_timestamps = without_timestamps
         put = _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
-        self.put: Put = _forgetting(put, overlay) if without_timestamps else put
+        self.put: Put = _without_timestamps(put, overlay) if without_timestamps else put
 
 
 def _unlogged(overlay: Overlay) -> Put:
@@ -89,11 +90,11 @@ def _logged(overlay: Overlay, changelog: tuple[str, int, Append], prefix: int, t
     return put
 
 
-def _forgetting(keep: Put, overlay: Overlay) -> Put:
+def _without_timestamps(put_below: Put, overlay: Overlay) -> Put:
     written = overlay.written
 
     def put(key: bytes, value: bytes | None, context: Context) -> None:
-        keep(key, value, context)
+        put_below(key, value, context)
         if value is not None:
             written[key] = with_timestamp(value[TIMESTAMP:], NO_TIMESTAMP)
 
@@ -105,10 +106,10 @@ OnFlush = Callable[[bytes, bytes | None, bytes | None, Context], None]
 
 
 class Cached:
-    """A record cache: the latest update of each key goes on when the batch ends (`CachingKeyValueStore`).
+    """A record cache: the latest update of each key is written when the batch ends (`CachingKeyValueStore`).
 
-    Keys go on in the order of their latest updates. A key that is neither below nor left with a value goes
-    nowhere. `on_flush` hears of each after it went down.
+    Keys are written in the order of their latest updates, except those that have no value, neither here nor
+    below. `on_flush` is called after each write.
     """
 
     __slots__ = ("_below", "_contexts", "_flush_first", "_on_flush", "lowest", "overlay")
@@ -123,11 +124,11 @@ class Cached:
 
     @property
     def below(self) -> Logged:
-        """For an operator that caches by itself, see `flush_with`."""
+        """The layer below, for an operator with its own cache (`flush_with`)."""
         return self._below
 
     def flush_with(self, flush: Callable[[], None]) -> None:
-        """`flush` is called in this cache's turn, before its own updates go on."""
+        """Call `flush` when this cache is flushed, before its own updates are written."""
         self._flush_first = flush
 
     def listen(self, on_flush: OnFlush) -> None:
@@ -139,11 +140,11 @@ class Cached:
         self._contexts[key] = context
 
     def flush(self) -> None:
-        """Until all is down readers see what is cached, as a listener's children may look things up."""
+        """Write the updates. Readers see the cache until all are written, as listeners may read."""
         if self._flush_first is not None:
             self._flush_first()
         written, lower = self.overlay.written, self._below.overlay
-        while self._contexts:  # a listener may cause new updates of this very store
+        while self._contexts:  # a listener may cause new updates of this store
             batch, self._contexts = self._contexts, {}
             for key, context in batch.items():
                 value, old = written[key], lower.get(key)
@@ -164,6 +165,6 @@ def with_timestamp(value: bytes, timestamp: int) -> bytes:
 
 
 def next_prefix(prefix: bytes) -> bytes | None:
-    """The first key after all that start with `prefix`; None = there is none."""
+    """Return the first key after all keys that start with `prefix`; None = no such key."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes((trimmed[-1] + 1,)) if trimmed else None

@@ -1,7 +1,7 @@
-"""The store of a stream-stream join's unmatched records (`ListValueStore` of `TimestampedKeyAndJoinSide`).
+"""The store of unmatched records of stream-stream joins (`ListValueStore`, `TimestampedKeyAndJoinSide`).
 
-Key: `timestamp(8) ‖ side(1: 1 = left) ‖ key`. One value of the list: `side(1) ‖ value` (`LeftOrRightValue`).
-The list as `ListSerializer` writes it: `1 ‖ count(4) ‖ (length(4) ‖ value)...`.
+An entry key is `timestamp(8) ‖ side(1; 1 = left) ‖ key`. A value of the list is `side(1) ‖ value`
+(`LeftOrRightValue`). The list is written as by `ListSerializer`: `1 ‖ count(4) ‖ (length(4) ‖ value)...`.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _VARIABLE_SIZE = b"\1"
 
 
 class ListBytes:
-    """`ListStore`; left and right values have serdes of their own."""
+    """`ListStore`; left and right values have different serdes."""
 
     def __init__(
         self,
@@ -38,41 +38,41 @@ class ListBytes:
     def add(self, timestamp: int, is_left: bool, key: Value, value: Value) -> None:  # noqa: FBT001
         side = _LEFT if is_left else _RIGHT
         entry = side + self._serdes[is_left].serialize(value)
-        place = self._place(timestamp, is_left, key)
-        stored = self.below.overlay.get(place)
+        entry_key = self._entry_key(timestamp, is_left, key)
+        stored = self.below.overlay.get(entry_key)
         entries = [*_entries(stored), entry] if stored is not None else [entry]
-        self.below.put(place, _joined(entries), self._context())
-        self._from = min(self._from, place)
+        self.below.put(entry_key, _joined(entries), self._context())
+        self._from = min(self._from, entry_key)
 
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
-        self.below.put(self._place(timestamp, is_left, key), None, self._context())
+        self.below.put(self._entry_key(timestamp, is_left, key), None, self._context())
 
     def all(self) -> Iterator[tuple[int, bool, Value, Value]]:
-        for place, stored in self._places():
-            timestamp = int.from_bytes(place[:_TIME], "big")
-            is_left = place[_TIME : _TIME + _SIDE] == _LEFT
-            key = self._key.deserialize(place[_TIME + _SIDE :])
+        for entry_key, stored in self._entries_from_first():
+            timestamp = int.from_bytes(entry_key[:_TIME], "big")
+            is_left = entry_key[_TIME : _TIME + _SIDE] == _LEFT
+            key = self._key.deserialize(entry_key[_TIME + _SIDE :])
             for entry in _entries(stored):
                 yield timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
 
     def first_time(self) -> int | None:
-        """The smallest timestamp there is."""
-        first = next(self._places(), None)
+        """Return the smallest timestamp in the store; None = empty."""
+        first = next(self._entries_from_first(), None)
         return None if first is None else int.from_bytes(first[0][:_TIME], "big")
 
     def holds(self, timestamp: int, is_left: bool, key: Value) -> bool:  # noqa: FBT001
-        return self.below.overlay.get(self._place(timestamp, is_left, key)) is not None
+        return self.below.overlay.get(self._entry_key(timestamp, is_left, key)) is not None
 
-    def _places(self) -> Iterator[tuple[bytes, bytes]]:
-        """Begins where the last look found the first entry: what was cleared is not passed again."""
-        places = self.below.overlay.range(self._from)
-        first = next(places, None)
+    def _entries_from_first(self) -> Iterator[tuple[bytes, bytes]]:
+        """Read from the first entry found last time, so that cleared entries are not read again."""
+        entries = self.below.overlay.range(self._from)
+        first = next(entries, None)
         if first is not None:
             self._from = first[0]
             yield first
-            yield from places
+            yield from entries
 
-    def _place(self, timestamp: int, is_left: bool, key: Value) -> bytes:  # noqa: FBT001
+    def _entry_key(self, timestamp: int, is_left: bool, key: Value) -> bytes:  # noqa: FBT001
         side = _LEFT if is_left else _RIGHT
         return timestamp.to_bytes(_TIME, "big") + side + self._key.serialize(key)
 

@@ -1,4 +1,4 @@
-"""Stores opened for a task: typed views over a batch's overlays, with changelog and cache."""
+"""Open the stores of a task: typed stores over the overlays of a batch, with changelog and cache."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -10,25 +10,24 @@ from infra.model.nodes import StateStore
 from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Program, Serde
 from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
-from spark_jobs.runtime.engine.stores.join_buffer import JoinBufferBytes
+from spark_jobs.runtime.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import NO_TIMESTAMP, Append, Cached, Logged, with_timestamp
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 from spark_jobs.runtime.engine.stores.segments import SEGMENT
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
-from spark_jobs.runtime.engine.stores.suppress_buffer import BufferSize, SuppressBytes
 from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
 from spark_jobs.runtime.engine.stores.windows import TimestampedWindowBytes, WindowBytes
 
 _BYTES = Format("bytes")
 
 Restore = Callable[[bytes, bytes | None, int], None]
-"""(key, value, timestamp) of a changelog record → the store."""
+"""Applies a changelog record (key, value, timestamp) to the store."""
 
 
 class StoreServices(Protocol):
-    """What a task gives to its stores."""
+    """What stores use of their task (`task_context.TaskContext`)."""
 
     program: Program
     current: CurrentRecord
@@ -42,58 +41,58 @@ class StoreServices(Protocol):
 
 @attrs.frozen
 class OpenStore:
-    """A store of a task: what users and operators see, how it is restored, what the end of a batch does."""
+    """A store of a task: its typed interface, how to restore it, what to do at the end of a batch."""
 
-    kept: StateStore
+    store: StateStore
     typed: Value
     restore: Restore
     cached: Cached | None = None
     at_end: tuple[Callable[[], None], ...] = ()
-    """After the caches were flushed."""
+    """Called after the caches are flushed."""
 
 
-def open_store(kept: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool) -> OpenStore:
-    """Opens a store of any kind. Raises ValueError for a store without `keeps`."""
-    if kept.keeps is None:
-        raise ValueError(f"nothing says what the store {kept.name} keeps")
-    return _OPENERS[kept.keeps.kind](_Opening(kept, kept.keeps, services, cache, emits_on_close))
+def open_store(store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool) -> OpenStore:
+    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`)."""
+    if store.keeps is None:
+        raise ValueError(f"the settings of the store {store.name} are unknown")
+    return _OPENERS[store.keeps.kind](_Opening(store, store.keeps, services, cache, emits_on_close))
 
 
 @attrs.frozen
 class _Opening:
-    kept: StateStore
-    keeps: StoreSettings
+    store: StateStore
+    settings: StoreSettings
     services: StoreServices
     cache: bool
     emits_on_close: bool
 
     @property
     def overlay(self) -> Overlay:
-        return self.services.overlay(self.kept.name)
+        return self.services.overlay(self.store.name)
 
     @property
     def shows_all_closed(self) -> bool:
-        """With a cache nothing that closes is lost."""
+        """Return whether emission on close finds windows that expired: those that are in the cache."""
         return self.emits_on_close and self.services.program.settings.cache_max_bytes > 0
 
     @property
     def without_timestamps(self) -> bool:
-        """With a cache values are read from there."""
-        return self.keeps.without_timestamps and not self.cache
+        """Return whether values are stored without timestamp: not if a cache has them."""
+        return self.settings.without_timestamps and not self.cache
 
     def clock(self, what: str) -> Clock:
-        return self.services.clock(f"{self.kept.name}/{what}")
+        return self.services.clock(f"{self.store.name}/{what}")
 
     def serdes(self) -> tuple[Serde, Serde]:
-        serde, record = self.services.program.serde, self.keeps.format
+        serde, record = self.services.program.serde, self.settings.format
         return serde(record.key, "key"), serde(record.value, "value")
 
     def changelog(self) -> tuple[str, int, Append] | None:
-        topic = self.services.program.changelog(self.kept.name)
+        topic = self.services.program.changelog(self.store.name)
         return None if topic is None else (topic, self.services.partition, self.services.append)
 
     def log_with_headers(self) -> Callable[[bytes, bytes | None, Headers], None]:
-        """Kafka Streams gives these records no timestamp: the producer's clock does."""
+        """Return the function that logs with the wall-clock time, as Kafka Streams sets no timestamp here."""
         changelog, wall_clock = self.changelog(), self.services.wall_clock
         if changelog is None:
             return _log_nothing
@@ -105,7 +104,7 @@ class _Opening:
         return log
 
     def layered(self, *, prefix: int = 0, timestamped: bool = False) -> tuple[Logged, Logged | Cached]:
-        """The changelog's layer, and what lies under the typed store."""
+        """Return the changelog layer, and the layer below the typed store."""
         logged = Logged(
             self.overlay,
             self.changelog(),
@@ -123,11 +122,11 @@ class _Opening:
         at_end: Iterable[Callable[[], None]] = (),
     ) -> OpenStore:
         cached = below if isinstance(below, Cached) else None
-        return OpenStore(self.kept, typed, restore, cached, tuple(at_end))
+        return OpenStore(self.store, typed, restore, cached, tuple(at_end))
 
 
 def _log_nothing(key: bytes, value: bytes | None, headers: Headers) -> None:
-    """A store without a changelog."""
+    """Log no change: the store has no changelog."""
 
 
 def _key_value(opening: _Opening) -> OpenStore:
@@ -141,7 +140,7 @@ def _timestamped(opening: _Opening) -> OpenStore:
 
 
 def _subscription(opening: _Opening) -> OpenStore:
-    """Keys and values are bytes: they hold more than the formats say."""
+    """Open a store of bytes: keys and values contain more than the formats describe."""
     serde = opening.services.program.serde
     return _timestamped_of(opening, serde(_BYTES, "key"), serde(_BYTES, "value"))
 
@@ -160,7 +159,7 @@ def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> 
 
 def _versioned(opening: _Opening) -> OpenStore:
     changelog = opening.changelog()
-    retention = opening.keeps.retention_ms or 0
+    retention = opening.settings.retention_ms or 0
 
     def log(key: bytes, value: bytes | None, valid_from: int) -> None:
         if changelog is not None:
@@ -178,20 +177,20 @@ def _versioned(opening: _Opening) -> OpenStore:
 
 
 def _window(opening: _Opening) -> OpenStore:
-    timestamped = opening.keeps.kind == "timestampedWindow"
+    timestamped = opening.settings.kind == "timestampedWindow"
     _, below = opening.layered(prefix=SEGMENT, timestamped=timestamped)
     make = TimestampedWindowBytes if timestamped else WindowBytes
     typed = make(
         below,
         *opening.serdes(),
         opening.services.current.write_context,
-        retention_ms=opening.keeps.retention_ms or 0,
-        size_ms=opening.keeps.window_size_ms or 0,
+        retention_ms=opening.settings.retention_ms or 0,
+        size_ms=opening.settings.window_size_ms or 0,
         observed=opening.clock("time"),
-        sequence=opening.clock("sequence") if opening.keeps.retain_duplicates else None,
-        nulls_move_time=opening.keeps.in_memory,
+        sequence=opening.clock("sequence") if opening.settings.retain_duplicates else None,
+        nulls_move_time=opening.settings.in_memory,
         emits_on_close=opening.emits_on_close,
-        ordered_by_key=opening.keeps.ordered_by_key,
+        ordered_by_key=opening.settings.ordered_by_key,
         shows_all_closed=opening.shows_all_closed,
     )
 
@@ -210,7 +209,7 @@ def _session(opening: _Opening) -> OpenStore:
         below,
         *opening.serdes(),
         opening.services.current.write_context,
-        retention_ms=opening.keeps.retention_ms or 0,
+        retention_ms=opening.settings.retention_ms or 0,
         observed=opening.clock("time"),
         emits_on_close=opening.emits_on_close,
         shows_all_closed=opening.shows_all_closed,
@@ -221,7 +220,7 @@ def _session(opening: _Opening) -> OpenStore:
 def _list(opening: _Opening) -> OpenStore:
     logged, _ = opening.layered()
     key, left = opening.serdes()
-    right = opening.services.program.serde((opening.keeps.right or opening.keeps.format).value, "value")
+    right = opening.services.program.serde((opening.settings.right or opening.settings.format).value, "value")
     typed = ListBytes(logged, key, left, right, opening.services.current.write_context)
     return opening.opened(typed, _plain(opening.overlay))
 
@@ -237,7 +236,7 @@ def _join_buffer(opening: _Opening) -> OpenStore:
         opening.overlay,
         *opening.serdes(),
         opening.log_with_headers(),
-        grace_ms=opening.keeps.retention_ms or 0,
+        grace_ms=opening.settings.retention_ms or 0,
         observed=opening.clock("time"),
         sequence=opening.clock("sequence"),
     )
@@ -253,7 +252,7 @@ def _plain(overlay: Overlay) -> Restore:
 
 
 def _untimed(restore: Callable[[bytes, bytes | None], None]) -> Restore:
-    return lambda key, value, timestamp: restore(key, value)  # noqa: ARG005 - a shape that all kinds share
+    return lambda key, value, timestamp: restore(key, value)  # noqa: ARG005 - the signature of all kinds
 
 
 _OPENERS: dict[str, Callable[[_Opening], OpenStore]] = {

@@ -1,4 +1,4 @@
-"""The writes of a batch over what is committed: each distinct key costs one read and one write below."""
+"""The writes of a batch over the committed store: per key, a batch reads and writes the store once."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -7,15 +7,15 @@ from sortedcontainers import SortedList  # type: ignore[import-untyped]
 
 from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
 
-_FEW = 8
-_UNREAD = b"\0unread"  # told from values by identity
+_FIRST_CHUNK = 8
+_UNREAD = b"\0unread"  # compared by identity
 
 
 class Overlay:
-    """`OrderedBytes` that reads through to `base` and keeps what is written.
+    """`OrderedBytes` that keeps writes in memory and reads other keys from `base`.
 
-    `written` (None = deleted) is public on purpose: hot operators look into it before they call `get`.
-    It stays the same object for the overlay's life.
+    `written` (None = deleted) is public: operators on the hot path read it before they call `get`. It is
+    always the same object.
     """
 
     __slots__ = ("_base", "_order", "_ordered", "_read", "written")
@@ -55,29 +55,29 @@ class Overlay:
         return self._merged(self._base.reverse_range(start, end), changed, forward=False)
 
     def clear(self) -> None:
-        """Forgets the batch: what was written is in `base` now, or was given up."""
+        """Forget the batch: its writes are in `base` now, or rolled back."""
         self.written.clear()
         self._read.clear()
         self._order.clear()
         self._ordered = 0
 
     def _changed(self, start: bytes, end: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
-        """The written keys in order, a few at a time, as keys may come in between.
+        """Yield written keys in order, a few at a time, as the caller may write between two of them.
 
-        Keys are never taken out of `written`, so those that the order does not hold yet are its last.
+        Keys are never removed from `written`, so its last keys are those that are not in `_order` yet.
         """
         new = len(self.written) - self._ordered
         if new:
             self._order.update(list(islice(reversed(self.written), new)))
             self._ordered += new
-        few = _FEW
-        while few:
-            found = list(islice(self._order.irange(start, end, (True, False), reverse=reverse), few))
+        chunk = _FIRST_CHUNK
+        while chunk:
+            found = list(islice(self._order.irange(start, end, (True, False), reverse=reverse), chunk))
             yield from found
-            if len(found) < few:
+            if len(found) < chunk:
                 return
             start, end = (start, found[-1]) if reverse else (found[-1] + b"\0", end)
-            few *= 2
+            chunk *= 2
 
     def _merged(self, below: Iterator[Pair], changed: Iterator[bytes], *, forward: bool) -> Iterator[Pair]:
         pair = next(below, None)

@@ -1,38 +1,210 @@
-"""Segments of time, as window and session stores of Kafka Streams cut them (`AbstractSegments`).
+"""What window and session stores share: segments of time, and the search for entries (`AbstractSegments`).
 
-Only what lies less than the retention behind the store's time is ever seen; segments say when the rest is
-really taken out, and in which order several keys are read.
+An entry's key in the store is `segment(8) ‖ key ‖ suffix`; the suffix starts with the entry's time. Without
+the segment, it is the key in the changelog topic. An entry is visible while its time is less than the
+retention behind the store's time. Segments decide when expired entries are deleted, and in which order
+entries of several keys are read: by segment, then key, then time.
 """
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+
+from spark_jobs.runtime.engine.clocks import Clock
+from spark_jobs.runtime.engine.program_interface import Serde
+from spark_jobs.runtime.engine.records import Context, Value
+from spark_jobs.runtime.engine.stores.layers import StoreBytes
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 
 SEGMENT = 8
-_LEAST_INTERVAL_MS = 60_000
+TIME = 8
+LAST_TIME = 2**63 - 1
+_MIN_INTERVAL_MS = 60_000
+_TIME_INDEX = b"\xff"
 
 
 class Segments:
-    """Segments of max(retention / 2, one minute); their ids lead the keys as 8 bytes."""
+    """Segments of max(retention / 2, one minute). Their ids are the first 8 bytes of entry keys."""
 
     def __init__(self, retention_ms: int) -> None:
         self.retention = retention_ms
-        self.interval = max(retention_ms // 2, _LEAST_INTERVAL_MS)
+        self.interval = max(retention_ms // 2, _MIN_INTERVAL_MS)
         self._expired = b""
 
     def id(self, time: int) -> bytes:
         return (time // self.interval).to_bytes(SEGMENT, "big")
 
     def bounds(self, first: int, last: int) -> tuple[bytes, bytes]:
-        """What holds all entries of times from `first` to `last`."""
+        """Return the range of entry keys (end exclusive) that has all times from `first` to `last`."""
         return self.id(first), (last // self.interval + 1).to_bytes(SEGMENT, "big")
 
     def first_live(self, observed: int) -> int:
-        """The first time of the oldest segment that is kept."""
+        """Return the first time of the oldest segment that is kept."""
         return max(0, observed - self.retention) // self.interval * self.interval
 
     def expire(self, overlay: Overlay, observed: int) -> None:
-        """Takes out what lies in segments before the first live one."""
+        """Delete the segments before the first live one."""
         first_live = self.id(self.first_live(observed))
         if first_live > self._expired:
-            for place, _ in list(overlay.range(self._expired, first_live)):
-                overlay.delete(place)
+            for entry_key, _ in list(overlay.range(self._expired, first_live)):
+                overlay.delete(entry_key)
             self._expired = first_live
+
+
+class KeyIndex:
+    """The entry keys of the keys that a batch searches for.
+
+    Sliding and session windows and joins read several entries of the key of each record. The first search for
+    a key in a batch reads the store; from then on the index is kept up to date as the batch writes.
+    """
+
+    __slots__ = ("_entry_keys", "_overlay", "_segments", "_suffix")
+
+    def __init__(self, overlay: Overlay, segments: Segments, suffix: int) -> None:
+        self._overlay = overlay
+        self._segments = segments
+        self._suffix = suffix
+        self._entry_keys: dict[bytes, list[bytes]] = {}
+
+    def add(self, key: bytes, entry_key: bytes) -> None:
+        """Register a write. Deletions, too: readers check whether the entry has a value."""
+        known = self._entry_keys.get(key)
+        if known is None:
+            return
+        if not known or entry_key > known[-1]:
+            known.append(entry_key)
+        else:
+            at = bisect_left(known, entry_key)
+            if known[at] != entry_key:
+                known.insert(at, entry_key)
+
+    def find(self, key: bytes, low: bytes, high: bytes, times: tuple[int, int]) -> list[bytes]:
+        """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order.
+
+        `times`: the first visible time and the largest time in the store.
+        """
+        known = self._entry_keys.get(key)
+        if known is None:
+            known = self._entry_keys[key] = self._read(key, times)
+        if not known:
+            return known
+        start = SEGMENT + len(key)
+        first = bisect_left(known, low, key=lambda entry_key: entry_key[start:])
+        return known[first : bisect_right(known, high, first, key=lambda entry_key: entry_key[start:])]
+
+    def clear(self) -> None:
+        self._entry_keys.clear()
+
+    def _read(self, key: bytes, times: tuple[int, int]) -> list[bytes]:
+        """Read the few live segments one by one; the ranges may contain longer keys."""
+        found: list[bytes] = []
+        length = SEGMENT + len(key) + self._suffix
+        interval = self._segments.interval
+        for number in range(times[0] // interval, times[1] // interval + 1):
+            prefix = number.to_bytes(SEGMENT, "big") + key
+            low, high = ((number + step) * interval for step in (0, 1))
+            bounds = (prefix + time.to_bytes(TIME, "big") for time in (low, high))
+            found += (entry_key for entry_key, _ in self._overlay.range(*bounds) if len(entry_key) == length)
+        return found
+
+
+class TimeIndex:
+    """The entries of a store by time, for emission on close.
+
+    Kafka Streams uses other stores for it (`RocksDBTimeOrderedWindowStore`, `…SessionStore`). Here each entry
+    has a second, empty entry `255 ‖ suffix ‖ key` in the same store; no segment id starts with 255.
+    """
+
+    __slots__ = ("_overlay", "_segments", "_suffix")
+
+    def __init__(self, overlay: Overlay, segments: Segments, suffix: int) -> None:
+        self._overlay = overlay
+        self._segments = segments
+        self._suffix = suffix
+
+    def put(self, entry_key: bytes, *, exists: bool) -> None:
+        """Register a write; `exists` False = a deletion."""
+        indexed = _TIME_INDEX + entry_key[-self._suffix :] + entry_key[SEGMENT : -self._suffix]
+        self._overlay.written[indexed] = b"" if exists else None
+
+    def between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield entry keys and values from time `first` to `last`, both inclusive, by suffix, then key."""
+        get, suffix = self._overlay.get, self._suffix
+        for indexed, _ in self._overlay.range(_indexed_time(first), _indexed_time(last + 1)):
+            found = indexed[1 : 1 + suffix]
+            segment = self._segments.id(int.from_bytes(found[:TIME], "big"))
+            entry_key = segment + indexed[1 + suffix :] + found
+            value = get(entry_key)
+            if value is not None:
+                yield entry_key, value
+
+    def expire(self, first_live: int) -> None:
+        """Delete the index of entries before `first_live`."""
+        for indexed, _ in list(self._overlay.range(_TIME_INDEX, _indexed_time(first_live))):
+            self._overlay.delete(indexed)
+
+
+def _indexed_time(time: int) -> bytes:
+    return _TIME_INDEX + time.to_bytes(TIME, "big")
+
+
+class SegmentedStore:
+    """The base of window and session stores.
+
+    Args:
+        suffix: The length of an entry key's suffix.
+        observed: The largest time ever written.
+        visible_ms: How far behind `observed` an entry is still visible.
+        emits_on_close: Entries are needed in the order of time, too.
+    """
+
+    def __init__(
+        self,
+        below: StoreBytes,
+        key: Serde,
+        value: Serde,
+        context: Callable[[], Context],
+        *,
+        suffix: int,
+        retention_ms: int,
+        visible_ms: int,
+        observed: Clock,
+        emits_on_close: bool,
+    ) -> None:
+        self.below = below
+        self.key_serde = key
+        self.value_serde = value
+        self.segments = Segments(retention_ms)
+        self.observed = observed
+        self._context = context
+        self._suffix = suffix
+        self._visible_ms = visible_ms
+        self._index = KeyIndex(below.overlay, self.segments, suffix)
+        self._by_time = TimeIndex(below.lowest, self.segments, suffix) if emits_on_close else None
+
+    def restore(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record of the changelog topic; the value as the store has it."""
+        time = int.from_bytes(key[-self._suffix :][:TIME], "big")
+        self.observed.now = max(self.observed.now, time)
+        entry_key = self.segments.id(time) + key
+        if self._by_time is not None:
+            self._by_time.put(entry_key, exists=value is not None)
+        self.below.lowest.written[entry_key] = value
+
+    def expire(self) -> None:
+        """Delete segments of which no entry is visible, at the end of a batch."""
+        self._index.clear()
+        self.segments.expire(self.below.lowest, self.observed.now)
+        if self._by_time is not None:
+            self._by_time.expire(self.segments.first_live(self.observed.now))
+
+    def _entry_keys(self, key: Value, first: int, high: bytes) -> list[bytes]:
+        """Return the visible entry keys of `key` from time `first` to suffix `high`, in order.
+
+        An entry may have been deleted: then the store has no value for it.
+        """
+        oldest = max(self.observed.now - self._visible_ms, 0)
+        low = max(first, oldest).to_bytes(TIME, "big")
+        return self._index.find(self.key_serde.serialize(key), low, high, (oldest, self.observed.now))
+
+    def _first_visible(self, first: int) -> int:
+        return max(first, self.observed.now - self._visible_ms, 0)

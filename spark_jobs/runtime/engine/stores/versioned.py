@@ -1,7 +1,7 @@
 """Versioned key-value stores (KIP-889, `RocksDBVersionedStore`).
 
-A key in the store is `length(4) ‖ key ‖ valid from(8)`, its value a byte 1 and the value, or a byte 0 for a
-deletion. The changelog gets key, value and as timestamp the time from which it is valid.
+An entry key is `length(4) ‖ key ‖ valid from(8)`; the entry is a byte 1 and the value, or a byte 0 for a
+deletion. In the changelog, the timestamp of a record is the time from which it is valid.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,11 +19,11 @@ _DELETED = b"\0"
 _VALUE = b"\1"
 
 LogVersion = Callable[[bytes, bytes | None, int], None]
-"""(key, value, valid from) → the changelog."""
+"""Appends (key, value, valid from) to the changelog topic."""
 
 
 class VersionedBytes:
-    """`VersionedKeyValueStore`; `observed` is the largest time ever put, the history is `retention_ms`."""
+    """`VersionedKeyValueStore`; `observed` is the largest time ever put, `retention_ms` is the history."""
 
     def __init__(
         self,
@@ -47,21 +47,21 @@ class VersionedBytes:
         return self.put_bytes(self.key_serde.serialize(key), stored, timestamp)
 
     def put_bytes(self, key: bytes, value: bytes | None, timestamp: int, *, log: bool = True) -> int | None:
-        if log:  # also what is too old to be kept, as in Kafka Streams
+        if log:  # also versions too old to be stored, as in Kafka Streams
             self._log(key, value, timestamp)
         if timestamp < self.observed.now - self._retention:
             return NOT_PUT
         self.observed.now = max(self.observed.now, timestamp)
-        lead = _lead(key)
-        later = next(self.overlay.range(lead + _time(timestamp + 1), lead + _LAST), None)
-        place = lead + _time(timestamp)
+        prefix = _prefix_of(key)
+        later = next(self.overlay.range(prefix + _time(timestamp + 1), prefix + _LAST), None)
+        entry_key = prefix + _time(timestamp)
         if value is not None:
-            self.overlay.put(place, _VALUE + value)
-        elif later is None and self._leaves_no_trace(lead, place):
-            self.overlay.delete(place)
+            self.overlay.put(entry_key, _VALUE + value)
+        elif later is None and self._needs_no_entry(prefix, entry_key):
+            self.overlay.delete(entry_key)
         else:
-            self.overlay.put(place, _DELETED)
-        self._forget(lead)
+            self.overlay.put(entry_key, _DELETED)
+        self._expire(prefix)
         return None if later is None else int.from_bytes(later[0][-_TIME:], "big")
 
     def delete(self, key: Value, timestamp: int) -> VersionedRecord | None:
@@ -70,55 +70,58 @@ class VersionedBytes:
         return found
 
     def get(self, key: Value, as_of: int | None = None) -> VersionedRecord | None:
-        lead = _lead(self.key_serde.serialize(key))
+        prefix = _prefix_of(self.key_serde.serialize(key))
         if as_of is not None and as_of < self.observed.now - self._retention:
-            latest = self._at(lead, None)
+            latest = self._at(prefix, None)
             return latest if latest is not None and latest[1] <= as_of else None
-        return self._at(lead, as_of)
+        return self._at(prefix, as_of)
 
-    def _at(self, lead: bytes, as_of: int | None) -> VersionedRecord | None:
-        end = lead + (_LAST if as_of is None else _time(as_of + 1))
-        for place, stored in self.overlay.reverse_range(lead, end):
+    def _at(self, prefix: bytes, as_of: int | None) -> VersionedRecord | None:
+        end = prefix + (_LAST if as_of is None else _time(as_of + 1))
+        for entry_key, stored in self.overlay.reverse_range(prefix, end):
             if stored == _DELETED:
                 return None
-            later = next(self.overlay.range(place + b"\0", lead + _LAST), None)
+            later = next(self.overlay.range(entry_key + b"\0", prefix + _LAST), None)
             valid_to = None if later is None else int.from_bytes(later[0][-_TIME:], "big")
             return (
                 self.value_serde.deserialize(stored[1:]),
-                int.from_bytes(place[-_TIME:], "big"),
+                int.from_bytes(entry_key[-_TIME:], "big"),
                 valid_to,
             )
         return None
 
-    def _leaves_no_trace(self, lead: bytes, place: bytes) -> bool:
-        """A deletion at the time of the latest version is known only as the end of the one before."""
-        replaced = self.overlay.get(place)
-        if replaced is None or replaced == _DELETED:
+    def _needs_no_entry(self, prefix: bytes, entry_key: bytes) -> bool:
+        """Return whether a deletion at the time of the latest version needs no entry of its own.
+
+        Such a deletion is only the end of the version before.
+        """
+        reentry_keyd = self.overlay.get(entry_key)
+        if reentry_keyd is None or reentry_keyd == _DELETED:
             return False
-        before = next(self.overlay.reverse_range(lead, place), None)
+        before = next(self.overlay.reverse_range(prefix, entry_key), None)
         return before is None or before[1] == _DELETED
 
-    def _forget(self, lead: bytes) -> None:
-        """Takes out versions that were replaced before the history begins."""
+    def _expire(self, prefix: bytes) -> None:
+        """Delete versions that were reentry_keyd before the history begins."""
         begin = self.observed.now - self._retention
         if begin <= 0:
             return
-        for place in list(self._before(lead, begin)):
-            self.overlay.delete(place)
+        for entry_key in list(self._before(prefix, begin)):
+            self.overlay.delete(entry_key)
 
-    def _before(self, lead: bytes, begin: int) -> Iterator[bytes]:
-        older = self.overlay.reverse_range(lead, lead + _time(begin + 1))
+    def _before(self, prefix: bytes, begin: int) -> Iterator[bytes]:
+        older = self.overlay.reverse_range(prefix, prefix + _time(begin + 1))
         newest = next(older, None)  # still valid at the beginning of the history
         if newest is None:
             return
-        later = next(self.overlay.range(newest[0] + b"\0", lead + _LAST), None)
+        later = next(self.overlay.range(newest[0] + b"\0", prefix + _LAST), None)
         if newest[1] == _DELETED and later is None and int.from_bytes(newest[0][-_TIME:], "big") < begin:
             yield newest[0]
-        for place, _ in older:
-            yield place
+        for entry_key, _ in older:
+            yield entry_key
 
 
-def _lead(key: bytes) -> bytes:
+def _prefix_of(key: bytes) -> bytes:
     return len(key).to_bytes(_LENGTH, "big") + key
 
 

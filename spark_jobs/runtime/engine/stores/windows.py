@@ -1,8 +1,6 @@
 """Window stores, plain and timestamped, with or without duplicates (`RocksDBWindowStore`).
 
-A key in the store is `segment(8) ‖ key ‖ start(8) ‖ sequence(4)`; without the segment it is the changelog's.
-Segments make whole ranges of time expire at once and give iteration over several keys Kafka Streams' order:
-by segment, then key, then time.
+The suffix of an entry key is `start(8) ‖ sequence(4)`.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,29 +8,28 @@ from collections.abc import Callable, Iterator
 from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, ValueAndTimestamp, Windowed
-from spark_jobs.runtime.engine.stores.key_index import KeyIndex
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
-from spark_jobs.runtime.engine.stores.segments import SEGMENT, Segments
-from spark_jobs.runtime.engine.stores.time_index import TimeIndex
+from spark_jobs.runtime.engine.stores.segments import LAST_TIME, SEGMENT, TIME, SegmentedStore
 
-_START = 8
 _SEQUENCE = 4
-_TAIL = _START + _SEQUENCE
+_SUFFIX = TIME + _SEQUENCE
+_LAST_SEQUENCE = b"\xff" * _SEQUENCE
 _SEQUENCES = 0x7FFFFFFF
-_LAST_TIME = 2**63 - 1
-_FEW_STARTS = 4096
+_MAX_CACHED_STARTS = 4096
 
 
-class WindowBytes:
-    """`WindowStore`; `size_ms` is the windows' length, which keys of iterations carry.
+class WindowBytes(SegmentedStore):
+    """`WindowStore`.
 
     Args:
-        observed: The largest start ever put; `retention_ms` behind it nothing is seen.
-        sequence: Counts the entries of a store with duplicates; None = without.
-        nulls_move_time: With duplicates, whether a null counts as seen (in-memory stores).
-        emits_on_close: Kafka Streams then takes another store, which shows one millisecond more.
-        ordered_by_key: It does not, for a supplier has given it one.
-        shows_all_closed: What expired in the running batch is still emitted, as from Kafka Streams' cache.
+        size_ms: The size of the windows, which keys of iterators carry.
+        observed: The largest start ever put.
+        sequence: Counts the entries of a store with duplicates; None = no duplicates.
+        nulls_move_time: With duplicates, whether a null moves `observed` (in-memory stores).
+        emits_on_close: Kafka Streams then uses another store, in which entries are visible 1 ms longer.
+        ordered_by_key: The supplier is a user's, so Kafka Streams does not use that store.
+        shows_all_closed: Emission on close also finds windows that expired in the running batch, as Kafka
+            Streams does in its cache.
     """
 
     def __init__(
@@ -51,24 +48,26 @@ class WindowBytes:
         ordered_by_key: bool = False,
         shows_all_closed: bool = False,
     ) -> None:
-        self.below = below
-        self.key_serde = key
-        self.value_serde = value
-        self.segments = Segments(retention_ms)
-        self.observed = observed
+        super().__init__(
+            below,
+            key,
+            value,
+            context,
+            suffix=_SUFFIX,
+            retention_ms=retention_ms,
+            visible_ms=retention_ms if emits_on_close and not ordered_by_key else retention_ms - 1,
+            observed=observed,
+            emits_on_close=emits_on_close,
+        )
         self._sequence = sequence
-        self._seen = retention_ms if emits_on_close and not ordered_by_key else retention_ms - 1
         self._ordered_by_key = ordered_by_key
         self._size = size_ms
         self._nulls_move_time = nulls_move_time
         self._shows_all_closed = shows_all_closed
-        self._by_time = TimeIndex(below.lowest, self.segments, _TAIL) if emits_on_close else None
-        self._edges: dict[int, tuple[bytes, bytes]] = {}
-        self._index = KeyIndex(below.overlay, self.segments, _TAIL)
-        self._context = context
+        self._parts_by_start: dict[int, tuple[bytes, bytes]] = {}
 
     def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
-        """`context` is given by operators; users' puts take what is being worked on."""
+        """Put (None = delete) a value. Operators pass `context`; for users it is the current record's."""
         stored = None if value is None else self._encode(value)
         self.put_bytes(self.key_serde.serialize(key), stored, start, context or self._context())
 
@@ -77,29 +76,29 @@ class WindowBytes:
         if self._sequence is not None:
             sequence = self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
             if value is None:
-                self._put_nothing(key, start, sequence, context)
+                self._log_null(key, start, sequence, context)
                 return
         self.observed.now = max(self.observed.now, start)
-        place = self.place(key, start, sequence)
-        self._index.add(key, place)
+        entry_key = self.entry_key(key, start, sequence)
+        self._index.add(key, entry_key)
         if self._by_time is not None:
-            self._by_time.put(place, is_there=value is not None)
-        self.below.put(place, value, context)
+            self._by_time.put(entry_key, exists=value is not None)
+        self.below.put(entry_key, value, context)
 
-    def _put_nothing(self, key: bytes, start: int, sequence: int, context: Context) -> None:
-        """There is nothing that a null could delete where duplicates are kept; it is logged all the same."""
+    def _log_null(self, key: bytes, start: int, sequence: int, context: Context) -> None:
+        """Log a null: in a store with duplicates it deletes no entry."""
         if self._nulls_move_time:
             self.observed.now = max(self.observed.now, start)
-        self.below.put(self.place(key, start, sequence), None, context)
+        self.below.put(self.entry_key(key, start, sequence), None, context)
 
     def fetch(self, key: Value, start: int) -> Value:
         stored = self.fetch_bytes(self.key_serde.serialize(key), start)
         return None if stored is None else self._decode(stored)
 
     def fetch_bytes(self, key: bytes, start: int) -> bytes | None:
-        if start < self.observed.now - self._seen:
+        if start < self.observed.now - self._visible_ms:
             return None
-        return self.below.overlay.get(self.place(key, start))
+        return self.below.overlay.get(self.entry_key(key, start))
 
     def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
@@ -120,86 +119,63 @@ class WindowBytes:
         high = None if last_key is None else self.key_serde.serialize(last_key)
         return (
             entry
-            for key, entry in self._of_times(self._visible(first), last)
+            for key, entry in self._of_times(self._first_visible(first), last)
             if key >= low and (high is None or key <= high)
         )
 
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        return (entry for _, entry in self._of_times(self._visible(first), last))
+        return (entry for _, entry in self._of_times(self._first_visible(first), last))
 
     def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        return (entry for _, entry in self._of_times(self._visible(first), last, forward=False))
+        return (entry for _, entry in self._of_times(self._first_visible(first), last, forward=False))
 
     def closed(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        """What emission on close sees: by start and the key's bytes, or in the order of the store itself."""
+        """Yield windows for emission on close: by start and key bytes, or by entry key (`ordered_by_key`)."""
         if self._by_time is None:
-            raise TypeError("a store that is not emitted on close")
-        first = first if self._shows_all_closed else self._visible(first)
+            raise TypeError("the store has no index by time")
+        first = first if self._shows_all_closed else self._first_visible(first)
         found = list(self._by_time.between(first, last))
-        for place, value in sorted(found) if self._ordered_by_key else found:
-            start = int.from_bytes(place[-_TAIL:-_SEQUENCE], "big")
-            key = self.key_serde.deserialize(place[SEGMENT:-_TAIL])
+        for entry_key, value in sorted(found) if self._ordered_by_key else found:
+            start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
+            key = self.key_serde.deserialize(entry_key[SEGMENT:-_SUFFIX])
             yield Windowed(key, start, start + self._size), self._decode(value)
 
     def all(self) -> Iterator[tuple[Windowed, Value]]:
-        return self.fetch_all(0, _LAST_TIME)
+        return self.fetch_all(0, LAST_TIME)
 
-    def restore(self, key: bytes, value: bytes | None) -> None:
-        """Takes one record of the changelog in, its value led by the timestamp if the store's are."""
-        start = int.from_bytes(key[-_TAIL:-_SEQUENCE], "big")
-        self.observed.now = max(self.observed.now, start)
-        place = self.segments.id(start) + key
-        if self._by_time is not None:
-            self._by_time.put(place, is_there=value is not None)
-        self.below.lowest.written[place] = value
-
-    def expire(self) -> None:
-        """Takes the segments out that nothing can be seen of; at the end of a batch."""
-        self._index.clear()
-        self.segments.expire(self.below.lowest, self.observed.now)
-        if self._by_time is not None:
-            self._by_time.expire(self.segments.first_live(self.observed.now))
-
-    def place(self, key: bytes, start: int, sequence: int = 0) -> bytes:
-        """Where an entry lies in the store."""
-        edges = self._edges.get(start)
-        if edges is None:
-            if len(self._edges) >= _FEW_STARTS:
-                self._edges.clear()
-            edges = self._edges[start] = self.segments.id(start), start.to_bytes(_START, "big")
-        return edges[0] + key + edges[1] + sequence.to_bytes(_SEQUENCE, "big")
+    def entry_key(self, key: bytes, start: int, sequence: int = 0) -> bytes:
+        parts = self._parts_by_start.get(start)
+        if parts is None:
+            if len(self._parts_by_start) >= _MAX_CACHED_STARTS:
+                self._parts_by_start.clear()
+            parts = self._parts_by_start[start] = self.segments.id(start), start.to_bytes(TIME, "big")
+        return parts[0] + key + parts[1] + sequence.to_bytes(_SEQUENCE, "big")
 
     def _of_key(
         self, key: Value, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[int, bytes]]:
-        first, last = self._visible(first), min(last, _LAST_TIME)
         get = self.below.overlay.get
-        low = first.to_bytes(_START, "big")
-        high = last.to_bytes(_START, "big") + b"\xff" * _SEQUENCE
-        times = self._visible(0), self.observed.now
-        found = self._index.places(self.key_serde.serialize(key), low, high, times)
-        for place in found if forward else reversed(found):
-            value = get(place)
+        high = min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE
+        entry_keys = self._entry_keys(key, first, high)
+        for entry_key in entry_keys if forward else reversed(entry_keys):
+            value = get(entry_key)
             if value is not None:
-                yield int.from_bytes(place[-_TAIL:-_SEQUENCE], "big"), value
+                yield int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big"), value
 
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
-        """`first` and later: callers leave out what is not to be seen."""
-        last = min(last, _LAST_TIME)
+        """Yield (key bytes, entry) of windows that start from `first` to `last`, visible or not."""
+        last = min(last, LAST_TIME)
         overlay = self.below.overlay
         read = overlay.range if forward else overlay.reverse_range
         deserialize = self.key_serde.deserialize
         bounds = self.segments.bounds(first, last)
-        for place, value in read(*bounds):
-            start = int.from_bytes(place[-_TAIL:-_SEQUENCE], "big")
+        for entry_key, value in read(*bounds):
+            start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
             if first <= start <= last:
-                key = place[SEGMENT:-_TAIL]
+                key = entry_key[SEGMENT:-_SUFFIX]
                 yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
-
-    def _visible(self, first: int) -> int:
-        return max(first, self.observed.now - self._seen, 0)
 
     def _encode(self, value: Value) -> bytes:
         return self.value_serde.serialize(value)

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import Location, ProblemCode
-from spark_jobs.runtime.engine.partitioners.checked import TaskMigrated, static_partition
-from spark_jobs.runtime.engine.partitioners.choice import built_in
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated, built_in, static_partition
 
 AT = Location("orders.yaml", 4, 3)
 CONFIGS = {
@@ -57,7 +56,7 @@ def test_keys_of_one_prefix_stay_together_without_a_table() -> None:
 def test_a_partition_that_is_not_there_yet_waits_for_the_expansion() -> None:
     partitioner, _ = built_in("key-prefix", CONFIGS["key-prefix"], AT)
     assert partitioner is not None
-    with pytest.raises(TaskMigrated, match="wants partition 7 of 6"):
+    with pytest.raises(TaskMigrated, match="requires partition 7 of 6"):
         static_partition(partitioner, "orders", "globex:1", 6)
 
 

@@ -105,7 +105,7 @@ def test_schema_files_are_named_before_they_are_read() -> None:
     assert missing.code == "UnsupportedFormat"
     assert problems_of(document, nodes, {"schemas/order.avsc": '"string"'}) == ()
     (wrong, _) = problems_of(document, nodes, {"schemas/order.avsc": "{}"})
-    assert "no valid Avro schema" in wrong.summary
+    assert "invalid Avro schema" in wrong.summary
 
 
 def test_patterns_lead_to_their_source() -> None:

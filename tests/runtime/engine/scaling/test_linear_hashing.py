@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.scaling.linear_hashing import bucket, line, split_by
+from spark_jobs.runtime.engine.scaling.ownership import ancestors, bucket, split_by
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)
@@ -38,12 +38,12 @@ def test_partitions_may_grow_without_a_key_changing_its_processor(
 
 
 @given(initials, st.integers(0, 300))
-def test_the_line_of_a_bucket_ends_among_the_first(initial: int, grown: int) -> None:
+def test_ancestors_of_a_bucket_end_at_an_initial_bucket(initial: int, grown: int) -> None:
     number = initial + grown
-    ancestors = list(line(number, initial))
-    assert ancestors[0] == number
-    assert ancestors[-1] < initial
-    assert all(parent < child for child, parent in pairwise(ancestors))
+    line = list(ancestors(number, initial))
+    assert line[0] == number
+    assert line[-1] < initial
+    assert all(parent < child for child, parent in pairwise(line))
 
 
 def test_the_example_of_the_kip() -> None:

@@ -21,7 +21,7 @@ from spark_jobs.runtime.engine.serdes import (
     serde_of,
     subscription_serde,
 )
-from spark_jobs.runtime.engine.serdes.murmur3 import murmur3_128
+from spark_jobs.runtime.engine.serdes.internal_topics import murmur3_128
 
 SCHEMA = json.dumps({"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}})
 AVRO = json.dumps(

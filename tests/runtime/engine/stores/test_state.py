@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.stores.backend import Backend, BatchedState
-from spark_jobs.runtime.engine.stores.memory import MemoryBackend
+from spark_jobs.runtime.engine.stores.backend import Backend, BatchedState, MemoryBackend
 from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 
 Open = Callable[[], BatchedState]

@@ -10,6 +10,7 @@ from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.records import CurrentRecord, OutputRecord, Windowed
 from spark_jobs.runtime.engine.serdes import serde_of
+from spark_jobs.runtime.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
 from spark_jobs.runtime.engine.stores.interfaces import (
     NOT_PUT,
     JoinBuffer,
@@ -21,12 +22,10 @@ from spark_jobs.runtime.engine.stores.interfaces import (
     VersionedKeyValueStore,
     WindowStore,
 )
-from spark_jobs.runtime.engine.stores.join_buffer import JoinBufferBytes
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import Cached, Logged
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
-from spark_jobs.runtime.engine.stores.suppress_buffer import BufferSize, SuppressBytes
 from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
 from spark_jobs.runtime.engine.stores.windows import WindowBytes
 from spark_jobs.runtime.worker.local_state import MemoryState

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from spark_jobs.runtime.engine.stores.backend import BatchedState
-from spark_jobs.runtime.engine.stores.memory import MemoryBackend
+from spark_jobs.runtime.engine.stores.backend import BatchedState, MemoryBackend
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES

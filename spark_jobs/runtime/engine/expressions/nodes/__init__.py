@@ -4,14 +4,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from spark_jobs.runtime.engine.expressions.emitting import Emitter
-from spark_jobs.runtime.engine.expressions.nodes.calls import CALLS
-from spark_jobs.runtime.engine.expressions.nodes.choices import CHOICES
-from spark_jobs.runtime.engine.expressions.nodes.literals import LITERALS
-from spark_jobs.runtime.engine.expressions.nodes.logic import LOGIC
-from spark_jobs.runtime.engine.expressions.nodes.names import NAMES
-from spark_jobs.runtime.engine.expressions.nodes.operators import OPERATORS
-from spark_jobs.runtime.engine.expressions.nodes.patterns import PATTERNS
+from spark_jobs.runtime.engine.expressions.nodes.operators import CHOICES, LOGIC, OPERATORS, PATTERNS
+from spark_jobs.runtime.engine.expressions.nodes.values import CALLS, LITERALS, NAMES
+from spark_jobs.runtime.engine.expressions.source import Emitter
 
 EMITTERS: Mapping[type, Emitter] = {
     **LITERALS,

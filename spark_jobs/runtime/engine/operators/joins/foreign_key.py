@@ -1,8 +1,8 @@
-"""Foreign-key joins of tables (KIP-213): the left side asks, the right side answers, the left side checks.
+"""Foreign-key joins of tables (KIP-213).
 
 The left task sends a *subscription* to the task of the foreign key, with a hash of the left value. That task
-keeps it, answers with its current value, and again with each later one. The left task joins an answer only if
-its value still has the hash that the answer carries: answers that were overtaken go nowhere.
+stores it and responds with its current value, and with each later value. The left task joins a response only
+if its current value has the hash in the response: outdated responses are dropped.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ from spark_jobs.runtime.engine.operators.tables import table_source
 from spark_jobs.runtime.engine.operators.views import value_getter
 from spark_jobs.runtime.engine.records import Headers, Value
 from spark_jobs.runtime.engine.serdes import Response, Subscription, subscription_serde
-from spark_jobs.runtime.engine.serdes.foreign_key import (
+from spark_jobs.runtime.engine.serdes.internal_topics import (
     DELETE_AND_PROPAGATE,
     DELETE_QUIETLY,
     NULL_IF_MISSING,
     ONLY_IF_PRESENT,
+    murmur3_128,
 )
-from spark_jobs.runtime.engine.serdes.murmur3 import murmur3_128
 from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
 
 _LENGTH = 4
@@ -43,7 +43,7 @@ def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
     serialize_left = context.value_serde(behavior.left.value).serialize
     forward, task, name, versioned = context.forward, context.task, context.node.name, behavior.versioned
 
-    def written(foreign_key: Value) -> bytes | None:
+    def serialized(foreign_key: Value) -> bytes | None:
         return None if foreign_key is None else serialize_foreign(foreign_key)
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
@@ -53,25 +53,25 @@ def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
             return
         old_key = None if old is None else foreign_key_of(key, old)
         new_key = None if new is None else foreign_key_of(key, new)
-        moved = written(old_key) != written(new_key)
-        wanted = instructions(_Keys(old is not None, old_key, new is not None, new_key, moved))
-        if wanted is None:
+        moved = serialized(old_key) != serialized(new_key)
+        messages = instructions(_ForeignKeys(old is not None, old_key, new is not None, new_key, moved))
+        if messages is None:
             task.drop(name, "null foreign key")
             return
         hashed = None if new is None else murmur3_128(serialize_left(new))
-        for foreign_key, instruction in wanted:
+        for foreign_key, instruction in messages:
             message = Subscription(hashed, instruction, key, task.partition)
             forward(foreign_key, message, timestamp, headers)
 
     return process
 
 
-Wanted = tuple[tuple[Value, int], ...]
-"""(foreign key, instruction), in the order in which they are sent."""
+Messages = tuple[tuple[Value, int], ...]
+"""(foreign key, instruction) pairs in the order in which they are sent."""
 
 
-class _Keys(NamedTuple):
-    """The foreign keys of a change: of the row that was, and of the row that is."""
+class _ForeignKeys(NamedTuple):
+    """The foreign keys of the old and the new row of a change."""
 
     had: bool
     old: Value
@@ -80,15 +80,15 @@ class _Keys(NamedTuple):
     moved: bool
 
 
-def _left_instructions(keys: _Keys) -> Wanted | None:
+def _left_instructions(keys: _ForeignKeys) -> Messages | None:
     if not keys.had:
         return ((keys.new, NULL_IF_MISSING),) if keys.has else ()
     gone = ((keys.old, DELETE_QUIETLY),) if keys.old is not None and keys.moved else ()
     return (*gone, (keys.new, NULL_IF_MISSING))
 
 
-def _inner_instructions(keys: _Keys) -> Wanted | None:
-    """None = dropped for a null foreign key."""
+def _inner_instructions(keys: _ForeignKeys) -> Messages | None:
+    """Return the messages to send; None = drop the change because of a null foreign key."""
     if keys.old is None and keys.new is None:
         return None if keys.had or keys.has else ()
     if keys.old is None:
@@ -101,7 +101,7 @@ def _inner_instructions(keys: _Keys) -> Wanted | None:
 
 
 def receive(behavior: ForeignKeyReceive, context: OperatorContext) -> Process:
-    """`SubscriptionReceiveProcessorSupplier`: goes on under the foreign key, the left key within."""
+    """`SubscriptionReceiveProcessorSupplier`: store the subscription, and forward it with the foreign key."""
     store = context.store(behavior.store, TimestampedKeyValueBytes)
     subscriptions = _Subscriptions(behavior.store, context)
     forward, task, name = context.forward, context.task, context.node.name
@@ -112,18 +112,18 @@ def receive(behavior: ForeignKeyReceive, context: OperatorContext) -> Process:
                 task.drop(name, "null foreign key")
                 return
         else:
-            place = subscriptions.place(key, message.key)
+            store_key = subscriptions.store_key(key, message.key)
             if message.instruction in {DELETE_AND_PROPAGATE, DELETE_QUIETLY}:
-                store.put(place, None)
+                store.put(store_key, None)
             else:
-                store.put(place, (subscriptions.message.serialize(message), timestamp))
+                store.put(store_key, (subscriptions.message.serialize(message), timestamp))
         forward(key, message, timestamp, headers)
 
     return process
 
 
 class _Subscriptions:
-    """How subscriptions lie in their store: length of the foreign key, foreign key, left key."""
+    """The keys of the subscription store: `length of the foreign key(4) ‖ foreign key ‖ left key`."""
 
     def __init__(self, store: str, context: OperatorContext) -> None:
         foreign, left = _formats(store, context)
@@ -135,23 +135,23 @@ class _Subscriptions:
         written = self._foreign.serialize(foreign_key)
         return len(written).to_bytes(_LENGTH, "big") + written
 
-    def place(self, foreign_key: Value, left_key: Value) -> bytes:
+    def store_key(self, foreign_key: Value, left_key: Value) -> bytes:
         return self.prefix(foreign_key) + self._left.serialize(left_key)
 
 
 def _formats(store: str, context: OperatorContext) -> tuple[Format | None, Format | None]:
-    """Of the foreign key and the left key."""
+    """Return the formats of the foreign key and the left key."""
     keeps = next(kept.keeps for kept in context.task.program.stores if kept.name == store)
     return (None, None) if keeps is None else (keeps.format.key, keeps.format.value)
 
 
-def answer(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
+def respond(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
     """`SubscriptionJoinProcessorSupplier`."""
-    look_up = value_getter(behavior.table, context)
+    get = value_getter(behavior.table, context)
     forward = context.forward
 
     def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
-        found = None if key is None else look_up(key)
+        found = None if key is None else get(key)
         value = None if found is None else found[0]
         instruction = message.instruction
         if instruction == DELETE_QUIETLY or (instruction == ONLY_IF_PRESENT and found is None):
@@ -165,7 +165,7 @@ def answer(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
 
 
 def notify(behavior: ForeignKeyNotify, context: OperatorContext) -> Process:
-    """`ForeignTableJoinProcessorSupplier`: in the order of the left keys' bytes."""
+    """`ForeignTableJoinProcessorSupplier`: respond in the order of the left keys' bytes."""
     store = context.store(behavior.store, TimestampedKeyValueBytes)
     subscriptions = _Subscriptions(behavior.store, context)
     deserialize = subscriptions.message.deserialize
@@ -188,16 +188,16 @@ def notify(behavior: ForeignKeyNotify, context: OperatorContext) -> Process:
 
 def resolve(behavior: ForeignKeyResolve, context: OperatorContext) -> Process:
     """`ResponseJoinProcessorSupplier`."""
-    look_up = value_getter(behavior.table, context)
+    get = value_getter(behavior.table, context)
     serialize = context.value_serde(behavior.left.value).serialize
     joined: Callable[..., Value] = context.expression(behavior.value, "left", "right", "key")
     forward, task, name, is_left = context.forward, context.task, context.node.name, behavior.kind == "left"
 
     def process(key: Value, message: Value, timestamp: int, headers: Headers) -> None:
-        found = look_up(key)
+        found = get(key)
         hashed = None if found is None else murmur3_128(serialize(found[0]))
         if message.hash != hashed:
-            task.drop(name, "overtaken")
+            task.drop(name, "outdated response")
             return
         left = None if found is None else found[0]
         if message.value is None and (not is_left or left is None):
@@ -215,7 +215,7 @@ def result(behavior: ForeignKeyResult, context: OperatorContext) -> Process:
 FACTORIES: Mapping[type, OperatorFactory] = {
     ForeignKeySend: send,
     ForeignKeyReceive: receive,
-    ForeignKeyAnswer: answer,
+    ForeignKeyAnswer: respond,
     ForeignKeyNotify: notify,
     ForeignKeyResolve: resolve,
     ForeignKeyResult: result,

@@ -1,15 +1,15 @@
-"""Stream-stream joins (`KStreamJoinWindow`, `KStreamKStreamJoin`).
+"""Stream-stream joins and self-joins (`KStreamJoinWindow`, `KStreamKStreamJoin`, `KStreamKStreamSelfJoin`).
 
-Each side keeps its records in a window store and looks for partners in the other's. What finds none in a
-left or outer join waits in a list store, ordered by time, until its window has closed: then it is joined with
-null.
+Each side puts its records into a window store and searches the other side's store for partners. In a left or
+outer join, a record without a partner waits in a list store, ordered by time, until its window closes: then
+it is joined with null.
 """
 
 from collections.abc import Callable, Mapping
 
 import attrs
 
-from infra.model.behaviors import JoinWindowed, StreamStreamJoin
+from infra.model.behaviors import JoinWindowed, StreamSelfJoin, StreamStreamJoin
 from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
@@ -18,11 +18,11 @@ from spark_jobs.runtime.engine.stores.windows import WindowBytes
 
 NEVER = 2**63 - 1
 Join = Callable[[Value, Value, Value], Value]
-"""(left, right, key) → the joined value."""
+"""(left, right, key) → joined value"""
 
 
 def join_windowed(behavior: JoinWindowed, context: OperatorContext) -> Process:
-    """Forwards before it keeps: a record does not meet itself. Null keys are never looked for."""
+    """Forward, then put: a record must not find itself. Null keys have no partners, so they are not put."""
     forward, current = context.forward, context.task.current
     put = context.store(behavior.store, WindowBytes).put
 
@@ -36,10 +36,10 @@ def join_windowed(behavior: JoinWindowed, context: OperatorContext) -> Process:
 
 @attrs.frozen
 class _Times:
-    """What both sides of a join share (`TimeTracker`).
+    """The times that both sides of a join share (`TimeTracker`).
 
-    `earliest` is the time of the waiting record that was last looked at, or of an earlier one put since; it
-    spares looking. `next_emission` is a wall-clock time: emitting is throttled.
+    `earliest` is a lower bound for the times of waiting records: it saves searches. `next_emission` is a
+    wall-clock time, as emission is throttled.
     """
 
     stream: Clock
@@ -56,7 +56,7 @@ class _Times:
 
 
 def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> Process:
-    """One side of the join. Outer = its own records without a partner go on with null."""
+    """Build one side of the join. `outer`: records of this side without a partner are joined with null."""
     is_left, task, name = behavior.is_left, context.task, context.node.name
     forward = context.forward
     window, kind = behavior.window, behavior.kind
@@ -78,13 +78,13 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
         if waiting is not None and timestamp == stream.now:
             waiting.emit(timestamp, headers)
         last = max(0, timestamp + after)
-        lonely = True
+        unmatched = True
         for other_time, other in list(fetch(key, max(0, timestamp - before), last)):
-            lonely = False
+            unmatched = False
             if waiting is not None:
-                waiting.met(key, other_time, timestamp, headers)
+                waiting.found_partner(key, other_time, timestamp, headers)
             forward(key, join(value, other, key), max(timestamp, other_time), headers)
-        if lonely and outer:
+        if unmatched and outer:
             if waiting is None or last < stream.now:
                 forward(key, join(value, None, key), timestamp, headers)
             else:
@@ -94,7 +94,7 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
 
 
 def _joiner(behavior: StreamStreamJoin, context: OperatorContext) -> Join:
-    """(own value, the other's, key) → the joined value."""
+    """Return the function (own value, other value, key) → joined value."""
     joined = context.expression(behavior.value, "left", "right", "key")
     if behavior.is_left:
         return joined
@@ -103,7 +103,7 @@ def _joiner(behavior: StreamStreamJoin, context: OperatorContext) -> Join:
 
 @attrs.frozen
 class _Waiting:
-    """Records without a partner, seen from one side."""
+    """The records without a partner, as one side of the join uses them."""
 
     store: ListBytes
     times: _Times
@@ -114,7 +114,7 @@ class _Waiting:
     wall_clock: Callable[[], int]
     interval_ms: int
     own_after_ms: int
-    """How long after a record of this side its window ends."""
+    """The time from a record of this side to the end of its window."""
     left_after_ms: int
     right_after_ms: int
     grace_ms: int
@@ -143,18 +143,18 @@ class _Waiting:
         self.store.add(timestamp, self.is_left, key, value)
         self.current.context = None
 
-    def met(self, key: Value, other_time: int, timestamp: int, headers: Headers) -> None:
-        """The other record has a partner now and waits no longer, if it did."""
+    def found_partner(self, key: Value, other_time: int, timestamp: int, headers: Headers) -> None:
+        """Remove the other record from the waiting ones: it has a partner now."""
         if self.store.holds(other_time, not self.is_left, key):
             self.current.context = (timestamp, headers, self.current.record)
             self.store.clear(other_time, not self.is_left, key)
             self.current.context = None
 
     def emit(self, timestamp: int, headers: Headers) -> None:
-        """Joins with null what can have no partner any more (`emitNonJoinedOuterRecords`)."""
+        """Join records whose window is closed with null (`emitNonJoinedOuterRecords`)."""
         times = self.times
         closes = times.earliest.now + self.own_after_ms + self.grace_ms
-        # with nothing waiting Java's sum overflows, and the throttle starts anew
+        # without waiting records the sum overflows in Java, and the throttle is reset
         if times.stream.now <= closes <= NEVER:
             return
         now = self.wall_clock()
@@ -162,14 +162,14 @@ class _Waiting:
             return
         times.next_emission.now = now + self.interval_ms
         times.earliest.now = NEVER
-        emitted = dict.fromkeys(self._closed(headers))
+        emitted = dict.fromkeys(self._forward_closed(headers))
         self.current.context = (timestamp, headers, self.current.record)
         for time, is_left, key in emitted:
             self.store.clear(time, is_left, key)
         self.current.context = None
 
-    def _closed(self, headers: Headers) -> "list[tuple[int, bool, Value]]":
-        """Forwards them in order of time; ends where a record of either side is found still open."""
+    def _forward_closed(self, headers: Headers) -> "list[tuple[int, bool, Value]]":
+        """Forward them in order of time, until a record with an open window is found on both sides."""
         times, open_sides, emitted = self.times, set[bool](), list[tuple[int, bool, Value]]()
         for time, is_left, key, value in self.store.all():
             times.earliest.now = time
@@ -185,7 +185,39 @@ class _Waiting:
         return emitted
 
 
+def stream_self_join(behavior: StreamSelfJoin, context: OperatorContext) -> Process:
+    """Join a record as the left side with earlier records, then as the right side, and once with itself.
+
+    The order is that of an inner join of two streams with the same records.
+    """
+    window = behavior.window
+    before, after = window.before_ms, window.after_ms
+    retention = before + after + window.grace_ms
+    joined = context.expression(behavior.value, "left", "right", "key")
+    fetch = context.store(behavior.store, WindowBytes).fetch_range
+    forward, task, name, observed = context.forward, context.task, context.node.name, context.clock()
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None or value is None:
+            task.drop(name, "null key or value")
+            return
+        observed.now = max(observed.now, timestamp)
+        for time, other in list(fetch(key, max(0, timestamp - before), max(0, timestamp + after))):
+            forward(key, joined(value, other, key), max(timestamp, time), headers)
+        joins_itself = timestamp > observed.now - retention + 1
+        for time, other in list(fetch(key, max(0, timestamp - after), max(0, timestamp + before))):
+            if joins_itself and time > timestamp:
+                joins_itself = False
+                forward(key, joined(value, value, key), timestamp, headers)
+            forward(key, joined(other, value, key), max(timestamp, time), headers)
+        if joins_itself:
+            forward(key, joined(value, value, key), timestamp, headers)
+
+    return process
+
+
 FACTORIES: Mapping[type, OperatorFactory] = {
     JoinWindowed: join_windowed,
     StreamStreamJoin: stream_stream_join,
+    StreamSelfJoin: stream_self_join,
 }

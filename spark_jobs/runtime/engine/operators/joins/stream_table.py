@@ -1,4 +1,4 @@
-"""Joins of a stream with a table, and with a global table (`KStreamKTableJoinProcessor`)."""
+"""Joins of a stream with a table or a global table (`KStreamKTableJoinProcessor`)."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,21 +6,21 @@ from infra.model.behaviors import StoreView, StreamGlobalJoin, StreamTableJoin
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from spark_jobs.runtime.engine.operators.views import as_of_getter, value_getter
 from spark_jobs.runtime.engine.records import Headers, Value
-from spark_jobs.runtime.engine.stores.join_buffer import JoinBufferBytes
+from spark_jobs.runtime.engine.stores.buffers import JoinBufferBytes
 
-LookUp = Callable[[Value, int], Value]
-"""(the table's key, the record's time) → the table's value."""
+GetValue = Callable[[Value, int], Value]
+"""(key of the table, timestamp of the record) → value of the table"""
 
 
 def stream_table_join(behavior: StreamTableJoin, context: OperatorContext) -> Process:
-    """A versioned table answers as of the record's time; with a grace period the record waits for it."""
+    """A versioned table is read as of the record's timestamp; a grace period buffers the record first."""
     join = _join(behavior, _table(behavior, context), context)
     if behavior.buffer is None:
         return join
     return _buffered(behavior, join, context)
 
 
-def _table(behavior: StreamTableJoin, context: OperatorContext) -> LookUp:
+def _table(behavior: StreamTableJoin, context: OperatorContext) -> GetValue:
     as_of = as_of_getter(behavior.table, context)
     if as_of is not None:
         return lambda key, time: _value(as_of(key, time))
@@ -33,19 +33,19 @@ def _value(found: tuple[Value, int] | None) -> Value:
 
 
 def stream_global_join(behavior: StreamGlobalJoin, context: OperatorContext) -> Process:
-    """The table's key is computed from the record."""
+    """The key of the table is computed from the record."""
     get = value_getter(StoreView(behavior.store), context)
-    mapped = context.expression(behavior.key, "key", "value")
-    return _join(behavior, lambda key, _time: _value(get(key)), context, mapped)
+    key_of = context.expression(behavior.key, "key", "value")
+    return _join(behavior, lambda key, _time: _value(get(key)), context, key_of)
 
 
 def _join(
     behavior: StreamTableJoin | StreamGlobalJoin,
-    look_up: LookUp,
+    get_value: GetValue,
     context: OperatorContext,
-    mapped: Callable[[Value, Value], Value] | None = None,
+    key_of: Callable[[Value, Value], Value] | None = None,
 ) -> Process:
-    """Null values are dropped; null keys too, but not by a left join."""
+    """Drop null values, and null keys except in a left join."""
     is_left = behavior.kind == "left"
     joined = context.expression(behavior.value, "left", "right", "key")
     forward, task, name = context.forward, context.task, context.node.name
@@ -54,11 +54,11 @@ def _join(
         if value is None:
             task.drop(name, "null key or value")
             return
-        wanted = key if mapped is None else mapped(key, value)
-        if wanted is None and not is_left:
+        table_key = key if key_of is None else key_of(key, value)
+        if table_key is None and not is_left:
             task.drop(name, "null key or value")
             return
-        right = None if wanted is None else look_up(wanted, timestamp)
+        right = None if table_key is None else get_value(table_key, timestamp)
         if right is not None or is_left:
             forward(key, joined(value, right, key), timestamp, headers)
 

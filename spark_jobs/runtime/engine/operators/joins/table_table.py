@@ -10,7 +10,7 @@ from spark_jobs.runtime.engine.records import Headers, Value
 
 
 def table_table_join(behavior: TableTableJoin, context: OperatorContext) -> Process:
-    """One side: a change of its table meets the other table's current value."""
+    """Build one side of the join: join a change of its table with the other table's current value."""
     other_of = value_getter(behavior.other, context)
     needs_other = _needs_other(behavior)
     forward, task, name = context.forward, context.task, context.node.name
@@ -40,12 +40,12 @@ def table_table_join(behavior: TableTableJoin, context: OperatorContext) -> Proc
 
 
 def _needs_other(behavior: TableTableJoin) -> bool:
-    """Whether a change without a partner goes nowhere."""
+    """Return whether a change without a partner is not forwarded."""
     return behavior.kind == "inner" or (behavior.kind == "left" and not behavior.is_left)
 
 
 def _joined(behavior: TableTableJoin, context: OperatorContext) -> Callable[[Value, Value, Value], Value]:
-    """(own value, the other's, key) → the row, None where the join has none."""
+    """Return the function (own value, other value, key) → row; None = the join has no row."""
     expression = context.expression(behavior.value, "left", "right", "key")
     needs_own = behavior.kind == "inner" or (behavior.kind == "left" and behavior.is_left)
     is_left = behavior.is_left
@@ -59,15 +59,15 @@ def _joined(behavior: TableTableJoin, context: OperatorContext) -> Callable[[Val
 
 
 def table_join_merge(behavior: TableJoinMerge, context: OperatorContext) -> Process:
-    """Keeps the result if it has a store."""
+    """Forward the changes of both sides, or put them into the store of the result."""
     forward, sends_old = context.forward, behavior.sends_old
     if behavior.store is not None:
         store = table_store(behavior.store, context, sends_old=sends_old)
 
-        def keep(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        def put(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
             store.update(key, change[0], change[1], timestamp, (timestamp, headers))
 
-        return keep
+        return put
     if sends_old:
         return forward
 
