@@ -1,4 +1,4 @@
-"""The Processor API: what users write where the operators do not suffice.
+"""The Processor API, for processing that operators cannot express. Follows `api.Processor`.
 
     from spark_jobs.processors import Processor, PunctuationType, Record
 
@@ -16,9 +16,9 @@
             for key, score in self.scores.all():
                 self.context.forward(Record(key, score, timestamp))
 
-A document names it `module:Scorer` (`process`, `processValues`, `addProcessor`, `addGlobalStore`). Each task
-has an instance, made anew whenever the task moves to another worker: what must last belongs in stores.
-What a class takes out of a store or a record must not be changed in place. Follows `api.Processor`.
+A document names the class `module:Scorer` (`process`, `processValues`, `addProcessor`, `addGlobalStore`).
+Each task has an instance. A task that moves to another worker creates a new one, so keep state in stores.
+Never change a value of a record or store in place.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ __all__ = [
 
 @attrs.frozen
 class Record:
-    """A record: timestamp in milliseconds, headers as pairs of name and bytes."""
+    """A record. `timestamp` is in milliseconds, `headers` are pairs of name and bytes."""
 
     key: Value
     value: Value
@@ -68,7 +68,7 @@ class Record:
 
 @attrs.frozen
 class RecordMetadata:
-    """Where the input record lies that is being worked on."""
+    """Topic, partition and offset of the current input record."""
 
     topic: str
     partition: int
@@ -76,7 +76,7 @@ class RecordMetadata:
 
 
 class PunctuationType(Enum):
-    """What moves a schedule on."""
+    """The time that a punctuation follows."""
 
     STREAM_TIME = "stream-time"
     WALL_CLOCK_TIME = "wall-clock-time"
@@ -87,26 +87,34 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol):
-    """What a processor may ask of its task."""
+    """What a processor uses of its task."""
 
     @property
     def application_id(self) -> str: ...
     @property
     def task_id(self) -> str:
-        """`<sub-topology>_<partition>`."""
+        """The id of the task: `<sub-topology>_<partition>`."""
         ...
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        """None within a punctuation."""
+        """The metadata of the current input record; None in a punctuation."""
         ...
 
     def forward(self, record: Record, child: str | None = None) -> None:
-        """To all children, or to the one of that name. Raises ValueError for an unknown name."""
+        """Forward a record to all children, or to the child of that name.
+
+        Raises:
+            ValueError: There is no such child, or a `processValues` changes the key.
+        """
         ...
 
     def state_store(self, name: str) -> Value:
-        """A connected store, or any global one. Raises KeyError for another."""
+        """Return a connected store or a global store.
+
+        Raises:
+            KeyError: The processor is not connected to such a store.
+        """
         ...
 
     def schedule(
@@ -115,19 +123,24 @@ class ProcessorContext(Protocol):
         kind: PunctuationType,
         callback: Callable[[int], None],
     ) -> Cancellable:
-        """Has `callback(timestamp)` called when so much time has passed.
+        """Call `callback(timestamp)` each time that the interval (in milliseconds) has passed.
 
-        Stream time counts from 0, wall-clock time from the first call in `init`; it passes from batch to
-        batch. Schedules are told apart by their order within `init`.
+        Stream time starts at 0, wall-clock time at the first call in `init`. Wall-clock time is constant
+        within a batch. Schedules are identified by their order in `init`, also after a restart.
         """
         ...
 
-    def current_stream_time_ms(self) -> int: ...
-    def current_system_time_ms(self) -> int: ...
+    def current_stream_time_ms(self) -> int:
+        """Return the largest timestamp of the task's input, in milliseconds; -1 = no record yet."""
+        ...
+
+    def current_system_time_ms(self) -> int:
+        """Return the wall-clock time of the batch, in milliseconds."""
+        ...
 
 
 class Processor:
-    """Override what is needed. `close` is called when a task ends in good order, which is not promised."""
+    """The base of users' processors. `close` is not called if the process of the task dies."""
 
     def init(self, context: ProcessorContext) -> None:
         """Called once, before the first record."""
@@ -136,22 +149,22 @@ class Processor:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Called at the end."""
+        """Called when the task is closed."""
 
 
 class FixedKeyProcessor(Processor):
-    """For `processValues`: what is forwarded must keep its key."""
+    """A processor for `processValues`: it must not change the key of a record."""
 
 
 class ValueTransformer:
-    """For `transformValues` of a table; it cannot forward."""
+    """A transformer for `transformValues` of a table; it cannot forward records."""
 
     def init(self, context: ProcessorContext) -> None:
         """Called once, before the first value."""
 
     def transform(self, key: Value, value: Value) -> Value:
-        """The new value; None deletes. `value` is None for deletions."""
+        """Return the new value; None = delete the row. `value` is None for deletions."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Called at the end."""
+        """Called when the task is closed."""

@@ -1,9 +1,9 @@
-"""A task's state on local disk: one LMDB environment, and a file for the batch that is prepared.
+"""The state of a task on local disk: one LMDB environment, and a file for the prepared batch.
 
-What a crash leaves: LMDB's pages and the file are written without waiting for the disk, which survives the
-death of the process but not of the machine. So the environment remembers the machine's boot; opened after
-another one without having been closed, it is emptied, and restored from the changelogs. Where the boot is
-not known, each batch waits for the disk.
+Writes do not wait for the disk, so they survive a crash of the process, but not of the machine. So the
+environment stores the boot id of the machine. If it was not closed, and the boot id has changed, it is
+deleted, and the state is restored from the changelog topics. If the boot id is unknown, each batch waits for
+the disk.
 """
 
 import json
@@ -23,14 +23,14 @@ from spark_jobs.runtime.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot,
 _BATCH = b"batch"
 _BOOT = b"boot"
 _CLOSED = b"closed"
-_FIRST_MAP = 64 * 1024 * 1024
-_MOST_DATABASES = 4096
+_MIN_MAP_BYTES = 64 * 1024 * 1024
+_MAX_DATABASES = 4096
 _PREPARED = "prepared"
 _CHECKSUM = 4
 
 
 class LmdbBackend:
-    """`Backend` in `folder`, which one process at a time may open (LMDB's lock file is not relied on)."""
+    """`Backend` in a folder. Only one process may open it at a time (LMDB's lock file does not ensure it)."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,13 +38,13 @@ class LmdbBackend:
         self._boot = _boot()
         try:
             self._open()
-            whole = self._is_whole()
+            trusted = self._is_trusted()
         except lmdb.Error:
-            self._start_anew()
+            self._recreate()
             return
-        if not whole:
+        if not trusted:
             self._environment.close()
-            self._start_anew()
+            self._recreate()
 
     def open(self, store: str) -> SortedReads:
         if store not in self._databases:
@@ -93,7 +93,7 @@ class LmdbBackend:
         content = stored[_CHECKSUM:]
         if zlib.crc32(content).to_bytes(_CHECKSUM, "big") != stored[:_CHECKSUM]:
             return None
-        return Prepared(*marshal.loads(content))  # noqa: S302 - our own file, checked
+        return Prepared(*marshal.loads(content))  # noqa: S302 - our own file, with a checksum
 
     def clear(self) -> None:
         stores = [self._handle(name) for name in self._stored_names() if name != b"meta"]
@@ -106,7 +106,7 @@ class LmdbBackend:
         self._renew()
 
     def close(self) -> None:
-        """Waits for the disk; the next `open` trusts what it finds."""
+        """Wait for the disk, so that the next process trusts the environment."""
         self._snapshot.transaction.abort()
         self._environment.sync(True)  # noqa: FBT003 - LMDB's own signature
         with self._environment.begin(write=True) as transaction:
@@ -115,15 +115,15 @@ class LmdbBackend:
         self._environment.close()
 
     def release(self) -> None:
-        """Lets go as the death of the process would."""
+        """Release the environment without waiting for the disk."""
         self._snapshot.transaction.abort()
         self._environment.close()
 
     def _open(self) -> None:
         self._environment = lmdb.open(
             str(self._folder),
-            map_size=max(_FIRST_MAP, _stored_size(self._folder)),
-            max_dbs=_MOST_DATABASES,
+            map_size=max(_MIN_MAP_BYTES, _stored_size(self._folder)),
+            max_dbs=_MAX_DATABASES,
             sync=self._boot is None,
             metasync=self._boot is None,
             readahead=False,
@@ -135,14 +135,14 @@ class LmdbBackend:
         stored = self._snapshot.transaction.get(_BATCH, db=self._meta)
         self._latest = Batch(**json.loads(stored)) if stored else Batch()
 
-    def _start_anew(self) -> None:
+    def _recreate(self) -> None:
         for file in self._folder.iterdir():
             file.unlink()
         self._open()
-        self._is_whole()
+        self._is_trusted()
 
-    def _is_whole(self) -> bool:
-        """Whether what is found may be believed; from now on it is as the process leaves it."""
+    def _is_trusted(self) -> bool:
+        """Return whether the environment survived the last crash; mark it as open in this boot."""
         with self._environment.begin(write=True) as transaction:
             found = transaction.get(_BOOT, db=self._meta)
             closed = transaction.pop(_CLOSED, db=self._meta)
@@ -187,7 +187,7 @@ def _stored_size(folder: Path) -> int:
 
 
 def _boot() -> bytes | None:
-    """What tells one run of the machine from another; None where the system does not say."""
+    """Return the boot id of the machine; None = unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:

@@ -1,7 +1,7 @@
 """Ordered bytes in a database of an LMDB environment, for keys of any length.
 
-LMDB takes keys of 1 to 511 bytes. So each key is led by a zero byte, and those that are too long lie in a
-second database under their beginning and a digest, with the whole key in the value; ranges merge the two.
+LMDB has keys of 1 to 511 bytes. So each key starts with a zero byte. Longer keys are in a second database:
+its keys are the first bytes of the key and a digest, its values have the whole key. Ranges merge the two.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ import lmdb
 
 from spark_jobs.runtime.engine.stores.interfaces import Pair
 
-_LEAD = b"\0"
-_LONGEST = 510
+_PREFIX = b"\0"
+_MAX_SHORT = 510
 _DIGEST = 32
 _HEAD = 479
 _LENGTH = 4
@@ -24,7 +24,7 @@ _LENGTH = 4
 
 @attrs.define
 class Databases:
-    """One store's handles: `short` keys and, once there is one, `long` keys."""
+    """The database handles of one store; `long` is None until there is a long key."""
 
     short: Any
     long: Any = None
@@ -32,30 +32,30 @@ class Databases:
 
 @attrs.define
 class Snapshot:
-    """The read transaction that the stores of an environment share: replaced after each batch."""
+    """The read transaction that all stores of an environment share; replaced after each batch."""
 
-    transaction: Any  # LMDB's own type allows for memoryviews, which a plain transaction never gives
+    transaction: Any  # LMDB's type includes memoryviews, which this transaction never returns
 
 
 def is_long(key: bytes) -> bool:
-    return len(key) > _LONGEST
+    return len(key) > _MAX_SHORT
 
 
 def write(transaction: lmdb.Transaction, databases: Databases, key: bytes, value: bytes | None) -> None:
-    """Puts or (None) deletes; `databases.long` is there if the key is long."""
+    """Put a value, or delete it (None). `databases.long` must be set if the key is long."""
     if is_long(key):
-        place, handle = _long_place(key), databases.long
+        stored_key, handle = _long_key(key), databases.long
         value = None if value is None else len(key).to_bytes(_LENGTH, "big") + key + value
     else:
-        place, handle = _LEAD + key, databases.short
+        stored_key, handle = _PREFIX + key, databases.short
     if value is None:
-        transaction.delete(place, db=handle)
+        transaction.delete(stored_key, db=handle)
     else:
-        transaction.put(place, value, db=handle)
+        transaction.put(stored_key, value, db=handle)
 
 
 class LmdbBytes:
-    """One store's committed content, read in `snapshot`; it is written by `write` only."""
+    """The committed entries of one store, read in `snapshot`. Only `write` writes them."""
 
     def __init__(self, snapshot: Snapshot, databases: Databases) -> None:
         self._snapshot = snapshot
@@ -65,9 +65,9 @@ class LmdbBytes:
         if is_long(key):
             if self._databases.long is None:
                 return None
-            stored = self._snapshot.transaction.get(_long_place(key), db=self._databases.long)
+            stored = self._snapshot.transaction.get(_long_key(key), db=self._databases.long)
             return None if stored is None else _whole(stored)[1]
-        found: bytes | None = self._snapshot.transaction.get(_LEAD + key, db=self._databases.short)
+        found: bytes | None = self._snapshot.transaction.get(_PREFIX + key, db=self._databases.short)
         return found
 
     def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
@@ -80,12 +80,12 @@ class LmdbBytes:
         short = self._short_reverse_range(start, end)
         if self._databases.long is None:
             return short
-        long = reversed(list(self._long_range(start, end)))  # few: a key of 511 bytes or more is rare
+        long = reversed(list(self._long_range(start, end)))  # few, as keys of 511 bytes or more are rare
         return merge(short, long, key=_key, reverse=True)
 
     def _short_range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
         cursor = self._snapshot.transaction.cursor(self._databases.short)
-        found = cursor.set_range(_LEAD + start[:_LONGEST])
+        found = cursor.set_range(_PREFIX + start[:_MAX_SHORT])
         while found:
             key = cursor.key()[1:]
             if end is not None and key >= end:
@@ -96,7 +96,7 @@ class LmdbBytes:
 
     def _short_reverse_range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
         cursor = self._snapshot.transaction.cursor(self._databases.short)
-        if end is not None and cursor.set_range(_LEAD + end[:_LONGEST]):
+        if end is not None and cursor.set_range(_PREFIX + end[:_MAX_SHORT]):
             found = cursor.prev() if cursor.key()[1:] >= end else True
         else:
             found = cursor.last()
@@ -108,7 +108,7 @@ class LmdbBytes:
             found = cursor.prev()
 
     def _long_range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
-        """In the order of whole keys: those with one beginning are sorted when they are met."""
+        """Yield entries in the order of whole keys: entries with the same first bytes are sorted here."""
         cursor = self._snapshot.transaction.cursor(self._databases.long)
         if not cursor.set_range(start[:_HEAD]):
             return
@@ -120,7 +120,7 @@ class LmdbBytes:
                     yield key, value
 
 
-def _long_place(key: bytes) -> bytes:
+def _long_key(key: bytes) -> bytes:
     return key[:_HEAD] + blake2b(key, digest_size=_DIGEST).digest()
 
 

@@ -1,4 +1,4 @@
-"""`TaskState` as the runtime opens it."""
+"""The states of tasks (`TaskState`) on disk and in memory."""
 
 from pathlib import Path
 
@@ -7,19 +7,19 @@ from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 
 
 class LocalState(BatchedState):
-    """In a folder of the local disk: `<state.dir>/<application id>/<sub-topology>_<partition>`."""
+    """State in a folder of the local disk: `<state.dir>/<application id>/<sub-topology>_<partition>`."""
 
     def __init__(self, folder: Path) -> None:
         self._lmdb = LmdbBackend(folder)
         super().__init__(self._lmdb)
 
     def release(self) -> None:
-        """Lets go without waiting for the disk, for the next process to open."""
+        """Release the folder to another process, without waiting for the disk."""
         self._lmdb.release()
 
 
 class MemoryState(BatchedState):
-    """Gone with the process."""
+    """State that ends with the process."""
 
     def __init__(self) -> None:
         super().__init__(MemoryBackend())

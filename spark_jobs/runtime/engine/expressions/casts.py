@@ -1,4 +1,4 @@
-"""Casts, in Spark's formats (ANSI mode: what cannot be cast is an error)."""
+"""Casts with Spark's formats (ANSI mode: an invalid cast is an error)."""
 
 import math
 import re
@@ -24,7 +24,7 @@ _SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-3, 1e7
 
 
 def double_text(value: float) -> str:
-    """As Java writes doubles: `1.0`, `1.0E7`, `NaN`, `Infinity`."""
+    """Return a double as Java writes it: `1.0`, `1.0E7`, `NaN`, `Infinity`."""
     if value != value:  # noqa: PLR0124 - NaN
         return "NaN"
     if math.isinf(value):
@@ -50,7 +50,7 @@ def to_text(value: Value) -> Value:
 
 
 def _no_text(value: Value) -> str:
-    raise EvaluationError(f"{type_name(value)} has no text")
+    raise EvaluationError(f"{type_name(value)} cannot be cast to STRING")
 
 
 def _timestamp_text(value: datetime) -> str:
@@ -75,7 +75,7 @@ _TEXTS: Mapping[type, Callable[[Value], str]] = {
 
 
 def to_whole(value: Value) -> Value:
-    """BIGINT."""
+    """Cast to BIGINT."""
     if value is None or type(value) is int:
         return value
     if type(value) is str:
@@ -84,7 +84,7 @@ def to_whole(value: Value) -> Value:
         return int(value)
     if type(value) is float:
         if not math.isfinite(value):
-            raise EvaluationError("a DOUBLE without a value is cast to a whole number")
+            raise EvaluationError("NaN or an infinity cannot be cast to a whole number")
         return in_range(int(value))
     if isinstance(value, datetime):
         return (value - _EPOCH) // timedelta(seconds=1)
@@ -95,14 +95,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def narrower(name: str, bits: int) -> Callable[[Value], Value]:
-    """INT, SMALLINT, TINYINT."""
+    """Return the cast to INT, SMALLINT or TINYINT."""
     limit = 1 << (bits - 1)
 
     def cast(value: Value) -> Value:
         number = to_whole(value)
         if number is None or -limit <= number < limit:
             return number
-        raise EvaluationError(f"a whole number is beyond {bits} bits ({name} overflow)")
+        raise EvaluationError(f"a whole number exceeds {bits} bits ({name} overflow)")
 
     return cast
 
@@ -150,7 +150,7 @@ def to_date(value: Value) -> Value:
             return date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
     except ValueError:
         pass
-    raise EvaluationError("a STRING is no DATE")
+    raise EvaluationError("a STRING is not a valid DATE")
 
 
 def to_timestamp(value: Value) -> Value:
@@ -168,7 +168,7 @@ def to_timestamp(value: Value) -> Value:
             return _moment(found)
     except ValueError:
         pass
-    raise EvaluationError("a STRING is no TIMESTAMP")
+    raise EvaluationError("a STRING is not a valid TIMESTAMP")
 
 
 def _moment(found: re.Match[str]) -> datetime:
@@ -190,7 +190,7 @@ def _offset(zone: str | None) -> timedelta:
 
 
 def _no_cast(value: Value, to: str) -> Value:
-    raise EvaluationError(f"{type_name(value)} is cast to {to}")
+    raise EvaluationError(f"{type_name(value)} cannot be cast to {to}")
 
 
 CASTS: Mapping[str, Callable[[Value], Value]] = {
@@ -207,7 +207,7 @@ CASTS: Mapping[str, Callable[[Value], Value]] = {
     "TIMESTAMP": to_timestamp,
     "TIMESTAMPTZ": to_timestamp,
 }
-"""sqlglot's name of the type → cast. FLOAT is as wide as DOUBLE here."""
+"""sqlglot's name of the type → cast. FLOAT has the precision of DOUBLE."""
 
 CAST_FUNCTIONS: Mapping[str, str] = {
     "string": "TEXT",
@@ -222,4 +222,4 @@ CAST_FUNCTIONS: Mapping[str, str] = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
-"""`int(x)` and its like."""
+"""Cast functions such as `int(x)` → type"""

@@ -1,4 +1,4 @@
-"""What is wrong with an expression, before it runs and while it runs."""
+"""Errors of expressions: faults found when they are compiled, and errors of evaluation."""
 
 from collections.abc import Iterable
 
@@ -7,18 +7,18 @@ import attrs
 
 @attrs.frozen
 class Fault:
-    """One thing that cannot be compiled; `line` and `column` count from 1 within the expression's text."""
+    """A part of an expression that cannot be compiled; `line` and `column` in its text start at 1."""
 
     summary: str
     found: str
-    expected: str = "Spark SQL that the runtime evaluates"
-    fix: str = "Say it by other means, or do the work in a processor."
+    expected: str = "Spark SQL that the runtime supports"
+    fix: str = "Use other functions or operators, or a processor."
     line: int = 1
     column: int = 1
 
 
 class ExpressionError(ValueError):
-    """An expression that cannot be compiled, with everything that is wrong with it."""
+    """An expression cannot be compiled, because of these faults."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
@@ -26,11 +26,11 @@ class ExpressionError(ValueError):
 
 
 class EvaluationError(ValueError):
-    """Spark would fail on this record. The text names the fault and types, never the record's content."""
+    """Spark fails on this record. The text names the fault and types, not the content of the record."""
 
 
 def type_name(value: object) -> str:
-    """A value's type as Spark calls it."""
+    """Return Spark's name for the type of a value."""
     return _TYPES.get(type(value).__name__, type(value).__name__)
 
 

@@ -1,4 +1,4 @@
-"""Functions that take names, lambdas, or arguments that are not always evaluated."""
+"""Functions with names, lambdas, or arguments that are not always evaluated."""
 
 from collections.abc import Callable, Mapping
 from functools import cmp_to_key
@@ -18,7 +18,7 @@ Form = Callable[[CodeGenerator, exp.Anonymous], str]
 
 
 def _struct(generator: CodeGenerator, node: exp.Anonymous) -> str:
-    """Fields are named by `as`, by the last part of a path, or `col1`, `col2`, …; `x.*` spreads an object."""
+    """`struct`: a field is named by `as`, by the last part of a path, or `col1`, …; `x.*` is all fields."""
     parts: list[str] = []
     for position, each in enumerate(node.expressions, start=1):
         if isinstance(each, exp.Column) and isinstance(each.this, exp.Star):
@@ -43,7 +43,7 @@ def _without_star(node: exp.Column) -> exp.Expr:
 
 
 def fields_of(value: Value) -> Mapping[str, Value]:
-    """Of null there are none."""
+    """Return the fields of an object; null has none."""
     if value is None:
         return {}
     if isinstance(value, Windowed):
@@ -66,7 +66,9 @@ def _named_struct(generator: CodeGenerator, node: exp.Anonymous) -> str:
     arguments = node.expressions
     names = arguments[::2]
     if len(arguments) % 2 or not all(isinstance(each, exp.Literal) and each.is_string for each in names):
-        return generator.fault(node, "`named_struct` of another form", "'name', value, 'name', value, …")
+        return generator.fault(
+            node, "`named_struct` has unsupported arguments", "'name', value, 'name', value, …"
+        )
     pairs = zip(names, arguments[1::2], strict=True)
     parts = [f"{constant(str(name.this))}: {generator.value(value)}" for name, value in pairs]
     return generator.source.assign("{" + ", ".join(parts) + "}")
@@ -77,7 +79,7 @@ def _named_struct(generator: CodeGenerator, node: exp.Anonymous) -> str:
 
 def _coalesce(generator: CodeGenerator, node: exp.Anonymous) -> str:
     if not node.expressions:
-        return generator.fault(node, "`coalesce` of nothing", "one value or more")
+        return generator.fault(node, "`coalesce` has no arguments", "one value or more")
     result = generator.source.assign(generator.value(node.expressions[0]))
     _otherwise(generator, result, node.expressions[1:])
     return result
@@ -91,7 +93,7 @@ def _otherwise(generator: CodeGenerator, result: str, rest: list[exp.Expr]) -> N
 
 
 def _arguments(*counts: int) -> Callable[[Form], Form]:
-    """The form takes one of these numbers of arguments."""
+    """Check that a form has one of these numbers of arguments."""
     allowed = " or ".join(map(str, counts))
 
     def wrap(form: Form) -> Form:
@@ -155,7 +157,7 @@ def filtered_indexed(members: Value, function: Callable[..., Value]) -> Value:
 
 
 def exists(members: Value, function: Callable[..., Value]) -> Value:
-    """Null if none holds and one might have."""
+    """Return null if no predicate is true and one is null."""
     found = False
     for member in _array(members, "exists"):
         answer = truth(function(member))
@@ -199,7 +201,7 @@ def sorted_by(members: Value, function: Callable[..., Value]) -> Value:
     def order(left: Value, right: Value) -> int:
         result = function(left, right)
         if type(result) is not int:
-            raise EvaluationError("the order of `array_sort` is no whole number")
+            raise EvaluationError("the result of the `array_sort` lambda is not a whole number")
         return result
 
     return sorted(_array(members, "array_sort"), key=cmp_to_key(order))
@@ -222,7 +224,7 @@ def _array(value: Value, what: str) -> list[Value]:
 
 
 def _higher_order(by_count: Mapping[int, Callable[..., Value]]) -> Form:
-    """`name(array, lambda)`, by the number of the lambda's parameters."""
+    """Return the form `name(array, lambda)`; the function depends on the lambda's number of parameters."""
 
     def emit(generator: CodeGenerator, node: exp.Anonymous) -> str:
         members = generator.value(node.expressions[0])
@@ -238,7 +240,7 @@ def _higher_order(by_count: Mapping[int, Callable[..., Value]]) -> Form:
 def _nullable(
     generator: CodeGenerator, function: Callable[..., Value], tested: list[str], *others: str
 ) -> str:
-    """Null if one of `tested` is."""
+    """Call the function, or return null if one of `tested` is null."""
     called = generator.source.object(function, "g")
     test = " or ".join(map(null_test, tested))
     return generator.source.assign(f"None if {test} else {called}({', '.join((*tested, *others))})")

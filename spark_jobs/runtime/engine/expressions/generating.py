@@ -1,8 +1,8 @@
-"""From the tree to Python source. What each kind of node emits stands in `nodes`.
+"""Generate Python source from a syntax tree; the emitters of the node types are in `nodes`.
 
-An emitter adds lines and returns the name of a variable, or a literal, that holds the result. Arguments that
-Spark does not always evaluate (`case`, `coalesce`, `and`, `or`) lie within `if` blocks. Where types decide,
-the frequent ones are tested in place, all others go through `operations`.
+An emitter adds lines, and returns the variable or literal of the result. Arguments that Spark does not always
+evaluate (`case`, `coalesce`, `and`, `or`) are in `if` blocks. Operations on frequent types are generated
+inline; for other types the source calls functions of `operations`.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -12,16 +12,16 @@ from sqlglot import exp
 from spark_jobs.runtime.engine.expressions import operations as op
 from spark_jobs.runtime.engine.expressions.faults import Fault
 from spark_jobs.runtime.engine.expressions.nodes import BOOLEAN, EMITTERS, OPERANDS, OPTIONS
-from spark_jobs.runtime.engine.expressions.parsing import place, shortened
+from spark_jobs.runtime.engine.expressions.parsing import position, shortened
 from spark_jobs.runtime.engine.expressions.source import Source, TooNestedError, is_literal
 from spark_jobs.runtime.engine.records import Value
 
 
 class Generator:
-    """Collects faults and goes on after each, so that all of them are told at once."""
+    """Generates source. It continues after faults, so that all are reported together."""
 
     def __init__(self, names: Mapping[str, str], types: Mapping[str, str]) -> None:
-        """`names` → variables, of which some have known `types` without fields and items."""
+        """`names`: name → variable. `types`: variable of a single value → its type."""
         self.source = Source()
         self.faults: list[Fault] = []
         self.types = types
@@ -29,7 +29,7 @@ class Generator:
         self.used: set[str] = set()
 
     def value(self, node: exp.Expr) -> str:
-        """The variable, or the literal, that holds the value of `node`."""
+        """Return the variable or literal of the value of a node."""
         emit = EMITTERS.get(type(node))
         known = OPERANDS | OPTIONS.get(type(node), frozenset())
         unknown = [name for name, each in node.args.items() if each and name not in known]
@@ -41,7 +41,7 @@ class Generator:
         return self.fault(node, f"`{_head(node)}` is not supported")
 
     def fault(self, node: exp.Expr, summary: str, expected: str = "", fix: str = "") -> str:
-        line, column = place(node)
+        line, column = position(node)
         fault = Fault(summary, _shown(node), line=line, column=column)
         if expected:
             fault = Fault(
@@ -57,7 +57,7 @@ class Generator:
         return ", ".join(sorted(self._names))
 
     def lookup(self, name: str) -> str | None:
-        """The Python variable of a bound name or a lambda's; names are found whatever their case."""
+        """Return the variable of a parameter, also of a lambda; None = unknown. Names ignore case."""
         if name in self._names:
             self.used.add(name)
             return self._names[name]
@@ -68,13 +68,13 @@ class Generator:
         return None
 
     def function_of(self, node: exp.Expr, counts: Collection[int]) -> str:
-        """A lambda as a Python function; `counts` = how many parameters it may have."""
+        """Generate a Python function for a lambda with one of these numbers of parameters."""
         if not isinstance(node, exp.Lambda):
             return self.fault(node, "a lambda is expected", "x -> …")
         names = [parameter.name.lower() for parameter in node.expressions]
         if len(names) not in counts:
             allowed = " or ".join(map(str, sorted(counts)))
-            return self.fault(node, f"a lambda of {len(names)} parameter(s)", f"{allowed} parameter(s)")
+            return self.fault(node, f"the lambda has {len(names)} parameter(s)", f"{allowed} parameter(s)")
         outer = self._names
         variables = [self.source.fresh("p") for _ in names]
         self._names = {**outer, **dict(zip(names, variables, strict=True))}
@@ -99,7 +99,7 @@ class Generator:
         return self.source.assign(code)
 
     def condition(self, node: exp.Expr) -> str:
-        """A value that is True, False or None."""
+        """Return the variable of a condition: True, False or None."""
         name = self.value(node)
         if isinstance(node, BOOLEAN) or name in {"True", "False", "None"}:
             return name

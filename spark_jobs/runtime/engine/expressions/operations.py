@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and logic of values whose types are known only when they come (Spark, ANSI mode).
+"""Arithmetic, comparison and logic of values of any type (Spark, ANSI mode).
 
 All take and return null as None. Strings meet numbers as Spark coerces them: compared or calculated with a
 whole number a string is read as BIGINT, with a fractional one as DOUBLE.
@@ -17,14 +17,14 @@ LONG_MIN = -(2**63)
 
 
 def no_fit(what: str, *values: object) -> NoReturn:
-    raise EvaluationError(f"{what} does not take {' and '.join(map(type_name, values))}")
+    raise EvaluationError(f"{what} does not accept {' and '.join(map(type_name, values))}")
 
 
 def text_to_whole(text: str) -> int:
     trimmed = text.strip(_BLANKS)
     digits = trimmed[1:] if trimmed[:1] in {"+", "-"} else trimmed
     if not (digits.isascii() and digits.isdigit()):
-        raise EvaluationError("a STRING is no BIGINT")
+        raise EvaluationError("a STRING is not a valid BIGINT")
     return in_range(int(trimmed))
 
 
@@ -36,11 +36,11 @@ def text_to_double(text: str) -> float:
     if trimmed[-1:] in {"d", "D", "f", "F"}:
         trimmed = trimmed[:-1]
     if "_" in trimmed or not trimmed.isascii() or trimmed[-1:].isalpha():
-        raise EvaluationError("a STRING is no DOUBLE")
+        raise EvaluationError("a STRING is not a valid DOUBLE")
     try:
         return float(trimmed)
     except ValueError:
-        raise EvaluationError("a STRING is no DOUBLE") from None
+        raise EvaluationError("a STRING is not a valid DOUBLE") from None
 
 
 _BLANKS = "".join(map(chr, range(33)))
@@ -54,11 +54,11 @@ _SPECIAL = {
 def in_range(number: int) -> int:
     if LONG_MIN <= number <= LONG_MAX:
         return number
-    raise EvaluationError("a whole number is beyond 64 bits (BIGINT overflow)")
+    raise EvaluationError("a whole number exceeds 64 bits (BIGINT overflow)")
 
 
 def _numbers(left: Value, right: Value, what: str) -> tuple[Value, Value]:
-    """Both as numbers: text follows the type of the other side, two texts become doubles."""
+    """Return both as numbers: a string is converted to the type of the other side, two strings to doubles."""
     kinds = type(left), type(right)
     if str in kinds:
         wants_whole = int in kinds
@@ -121,7 +121,7 @@ def _shifted(moment: Value, by: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """Always a double: fractional literals are doubles here, and whole numbers divide as doubles in Spark."""
+    """Return a double: fractional literals are doubles, and Spark divides whole numbers as doubles."""
     if left is None or right is None:
         return None
     if type(left) is str:
@@ -148,7 +148,7 @@ def whole_divide(left: Value, right: Value) -> Value:
 
 
 def remainder(left: Value, right: Value) -> Value:
-    """With the sign of the dividend, as in Java."""
+    """Return the remainder with the sign of the dividend, as in Java."""
     if left is None or right is None:
         return None
     left, right = _numbers(left, right, "%")
@@ -206,7 +206,7 @@ def bit_not(value: Value) -> Value:
 
 
 def compare(left: Value, right: Value) -> int:
-    """-1, 0 or 1 for values that are not null; NaN equals NaN and is the largest number."""
+    """Return -1, 0 or 1 for values that are not null; NaN equals NaN and is the largest number."""
     left, right = _comparable(left, right)
     if type(left) is float or type(right) is float:
         return _compare_numbers(left, right)
@@ -232,7 +232,7 @@ def _compare_sequences(left: Value, right: Value) -> int:
 
 
 def _compare_members(one: Value, other: Value) -> int:
-    """Within arrays and objects null comes first."""
+    """Compare members of arrays and objects: null is the smallest."""
     if one is None or other is None:
         return int(other is None) - int(one is None)
     return compare(one, other)
@@ -240,7 +240,7 @@ def _compare_members(one: Value, other: Value) -> int:
 
 def _compare_objects(left: Value, right: Value) -> int:
     if list(left) != list(right):
-        raise EvaluationError("STRUCTs of different fields are compared")
+        raise EvaluationError("STRUCTs with different fields cannot be compared")
     return _compare_sequences(list(left.values()), list(right.values()))
 
 
@@ -269,7 +269,7 @@ def text_to_boolean(text: str) -> bool:
         return True
     if word in {"f", "false", "n", "no", "0"}:
         return False
-    raise EvaluationError("a STRING is no BOOLEAN")
+    raise EvaluationError("a STRING is not a valid BOOLEAN")
 
 
 _READS: dict[type, Callable[[str], Value]] = {
@@ -317,7 +317,7 @@ def greater_or_equal(left: Value, right: Value) -> Value:
 
 
 def same(left: Value, right: Value) -> bool:
-    """`<=>`: null is itself."""
+    """`<=>`: null equals null."""
     if left is None or right is None:
         return left is right
     return compare(left, right) == 0
@@ -327,7 +327,7 @@ def same(left: Value, right: Value) -> bool:
 
 
 def truth(value: Value) -> Value:
-    """A condition's value: True, False or None."""
+    """Return the value of a condition: True, False or None."""
     if value is True or value is False or value is None:
         return value
     if type(value) is str:
@@ -351,7 +351,7 @@ def either(left: Value, right: Value) -> Value:
 
 
 def field(value: Value, name: str) -> Value:
-    """`value.name` where `value` is no plain object."""
+    """`value.name`, if `value` is not a `dict`."""
     if value is None:
         return None
     if isinstance(value, dict):
@@ -364,7 +364,7 @@ def field(value: Value, name: str) -> Value:
 
 
 def item(value: Value, at: Value) -> Value:
-    """`value[at]`: an array's from 0 on, an object's by name."""
+    """`value[at]`: the element of an array, from 0, or the field of an object."""
     if value is None or at is None:
         return None
     if type(value) is dict:
@@ -372,7 +372,7 @@ def item(value: Value, at: Value) -> Value:
     if type(value) is list and type(at) is int:
         if 0 <= at < len(value):
             return value[at]
-        raise EvaluationError("an index lies outside of its ARRAY")
+        raise EvaluationError("an index is out of range of its ARRAY")
     if isinstance(value, Windowed) and type(at) is str:
         return field(value, at)
     return no_fit("[ ]", value, at)

@@ -1,7 +1,7 @@
-"""From text to sqlglot's tree, within limits.
+"""Parse an expression with sqlglot, within limits.
 
-sqlglot translates functions between dialects and so forgets which one stood there. Ours knows none: every
-call stays a name with arguments, and means what Spark means by it.
+sqlglot translates functions between dialects, and does not keep the original function. The dialect here has
+no functions: each call remains a name with arguments, with the meaning that it has in Spark.
 """
 
 from typing import ClassVar
@@ -36,10 +36,10 @@ _DIALECT = _Expressions()
 
 
 def parse(text: str) -> exp.Expr:
-    """The tree of one expression.
+    """Return the syntax tree of one expression.
 
     Raises:
-        ExpressionError: It is none, or beyond the limits.
+        ExpressionError: The text is not an expression, or exceeds the limits.
     """
     if len(text) > LONGEST_TEXT:
         raise _too_much(f"{len(text)} characters", f"at most {LONGEST_TEXT} characters")
@@ -50,7 +50,7 @@ def parse(text: str) -> exp.Expr:
     except RecursionError:
         raise _too_much("nested too deeply to be read", f"at most {DEEPEST} levels") from None
     except SqlglotError:
-        raise ExpressionError([Fault("it is no SQL", _shown(text))]) from None
+        raise ExpressionError([Fault("it is not SQL", _shown(text))]) from None
     if len(trees) != 1:
         summary = "it is empty" if not trees else "it is more than one expression"
         raise ExpressionError([Fault(summary, _shown(text), "one expression", "Write one expression.")])
@@ -58,8 +58,8 @@ def parse(text: str) -> exp.Expr:
     return trees[0]
 
 
-def place(node: exp.Expr) -> tuple[int, int]:
-    """Line and column where a node starts, as far as sqlglot knows."""
+def position(node: exp.Expr) -> tuple[int, int]:
+    """Return line and column of the start of a node, as far as sqlglot knows them."""
     for each in node.walk():
         if "line" in each.meta:
             return each.meta["line"], max(1, each.meta["col"] - len(each.name) + 1)
@@ -82,14 +82,14 @@ def _check_size(tree: exp.Expr) -> None:
 def _faults(error: ParseError) -> list[Fault]:
     return [
         Fault(
-            f"it is no SQL ({each['description']})",
+            f"it is not SQL ({each['description']})",
             str(each["highlight"]) or "the end",
             line=each["line"] or 1,
             column=each["col"] or 1,
             fix="Correct it.",
         )
         for each in error.errors
-    ] or [Fault("it is no SQL", "the text", fix="Correct it.")]
+    ] or [Fault("it is not SQL", "the text", fix="Correct it.")]
 
 
 def _too_much(found: str, expected: str) -> ExpressionError:

@@ -1,11 +1,11 @@
-"""PURE. From a compiled application to programs: what runs in each sub-topology, wired, named, formatted.
+"""Build programs from a compiled application: what runs in each sub-topology.
 
-    faults = problems_of(document, nodes, schemas)
-    programs = build_programs(document, nodes, compiled, schemas)
+    problems = problems_of(document, nodes, schemas)
+    programs = build_programs(document, nodes, compiled, schemas, schema_of)
 
-`schemas` are the texts of the schema files that `schema_files(nodes, config)` names, and the latest schemas
-of the subjects in `registered_formats(nodes, config)`, by `serdes.schema_key`. Programs are frozen values
-that travel to workers; expressions and serdes are compiled there, once in each process.
+`schemas` has the texts of the files in `schema_files(nodes, config)`, and the latest schemas of the subjects
+in `registered_formats(nodes, config)`, by `serdes.schema_key`. Programs are frozen values that the driver
+sends to workers; expressions and serdes are compiled there, once per process.
 """
 
 from spark_jobs.runtime.engine.program.building import build_programs

@@ -8,7 +8,7 @@ from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.expressions import ExpressionError, Fault, compile_expression
 from spark_jobs.runtime.engine.partitioners.static import CLASS, built_in
-from spark_jobs.runtime.engine.program.expressions import Asked, class_of, expressions_of
+from spark_jobs.runtime.engine.program.expressions import NodeExpression, class_of, expressions_of
 from spark_jobs.runtime.engine.program.formats import (
     Defaults,
     NodeFormats,
@@ -28,7 +28,7 @@ _PLAIN = {
     "bytes": "BINARY",
 }
 """Formats of single values → type in Spark SQL"""
-_PLANS_ONLY = "The topology plans without it, but a record that arrives there would have nowhere to go."
+_WHY_REQUIRED = "Planning does not need it, but records cannot be processed without it."
 
 
 def problems_of(
@@ -45,8 +45,8 @@ def problems_of(
     defaults = Defaults.of(application.config)
     formats = formats_by_node(nodes, defaults)
     for node in nodes.nodes:
-        for asked in expressions_of(node):
-            found += _expression(node, asked, formats[node.name])
+        for expression in expressions_of(node):
+            found += _expression(node, expression, formats[node.name])
         found += _class(node)
         if isinstance(node, SinkNode) and node.writes is not None and node.writes.partitioner is not None:
             found += _partitioner(node.writes.partitioner, document, node.at)
@@ -57,15 +57,17 @@ def problems_of(
     return tuple(problem.located(application=application.id) for problem in dict.fromkeys(found))
 
 
-def _expression(node: Node, asked: Asked, formats: NodeFormats) -> Iterator[Problem]:
-    if asked.text is None:
-        yield _missing(node, f"`{asked.option}`", "a Spark SQL expression", f"Give `{asked.option}`.")
+def _expression(node: Node, expression: NodeExpression, formats: NodeFormats) -> Iterator[Problem]:
+    if expression.text is None:
+        yield _missing(
+            node, f"`{expression.option}`", "a Spark SQL expression", f"Add `{expression.option}`."
+        )
         return
     try:
-        compile_expression(asked.text, asked.names, _types(asked.names, formats))
+        compile_expression(expression.text, expression.names, _types(expression.names, formats))
     except ExpressionError as error:
         for fault in error.faults:
-            yield _unsupported(node, asked, fault)
+            yield _unsupported(node, expression, fault)
 
 
 def _types(names: Collection[str], formats: NodeFormats) -> dict[str, str]:
@@ -77,24 +79,24 @@ def _types(names: Collection[str], formats: NodeFormats) -> dict[str, str]:
 def _missing(node: Node, what: str, expected: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
-        summary=f"{node.name} cannot run: the document does not say {what}.",
+        summary=f"{node.name} cannot run: the document does not contain {what}.",
         node=node.name,
         expected=expected,
         found="nothing",
-        why=_PLANS_ONLY,
+        why=_WHY_REQUIRED,
         fix=fix,
         location=node.at,
     )
 
 
-def _unsupported(node: Node, asked: Asked, fault: Fault) -> Problem:
+def _unsupported(node: Node, expression: NodeExpression, fault: Fault) -> Problem:
     return Problem(
         code=ProblemCode.UNSUPPORTED_EXPRESSION,
-        summary=f"The runtime cannot evaluate `{asked.option}` of {node.name}: {fault.summary}.",
+        summary=f"The runtime cannot evaluate `{expression.option}` of {node.name}: {fault.summary}.",
         node=node.name,
         expected=fault.expected,
         found=f"{fault.found} (line {fault.line}, column {fault.column} of the expression)",
-        why="An expression is compiled before anything starts, so that no record meets one that fails.",
+        why="Expressions are compiled before the application starts, so that no record fails on one.",
         fix=fault.fix,
         location=node.at,
     )
@@ -103,16 +105,16 @@ def _unsupported(node: Node, asked: Asked, fault: Fault) -> Problem:
 def _class(node: Node) -> Iterator[Problem]:
     is_needed, name = class_of(node)
     if is_needed and name is None:
-        yield _missing(node, "which class does its work", "module:Class", "Give `class`.")
+        yield _missing(node, "its class", "module:Class", "Add `class`.")
     elif name is not None and not _CLASS.fullmatch(name):
         yield Problem(
             code=ProblemCode.NOT_RUNNABLE,
-            summary=f"{node.name} cannot run: its class is not named as Python finds it.",
+            summary=f"{node.name} cannot run: the name of its class is not valid.",
             node=node.name,
             expected="module:Class",
             found=name,
-            why=_PLANS_ONLY,
-            fix="Write the module, a colon, and the class.",
+            why=_WHY_REQUIRED,
+            fix="Write the module, a colon, and the class: module:Class.",
             location=node.at,
         )
 
@@ -134,7 +136,7 @@ def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
             node=used.node,
             expected="a format of the runtime",
             found=name,
-            why="Without it no record there can be read or written.",
+            why="Records cannot be read or written without it.",
             fix="Correct the format's name, or its schema file.",
             location=used.at,
         )
@@ -143,11 +145,11 @@ def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
 def _only_described(document: TopologyDocument) -> Problem:
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
-        summary="The application is known by its description alone, which does not say what its nodes do.",
+        summary="The document has no calls, so the behavior of the nodes is unknown.",
         application=document.application.id,
         expected="`topology` with calls",
         found="`describe`" if document.described is not None else "`observed`",
-        why="Its topics can be planned; what happens to records is known to its own program alone.",
-        fix="Write the calls of the topology with their expressions.",
+        why="Its topics can be planned, but only its own program can process records.",
+        fix="Write the topology as calls with their expressions.",
         location=document.application.at,
     )

@@ -1,4 +1,4 @@
-"""Classes of the user's that a document names as `module:Class`: which they are, and how they are found."""
+"""Users' classes that a document names as `module:Class`."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -11,8 +11,8 @@ from spark_jobs.runtime.engine.partitioners.static import CLASS
 from spark_jobs.runtime.engine.program.expressions import class_of
 
 
-def load_class(name: str) -> Any:  # noqa: ANN401 - whatever the user has there
-    """Raises ImportError where `name` is not `module:Class`, or leads nowhere."""
+def load_class(name: str) -> Any:  # noqa: ANN401 - an object of the user
+    """Import and return a class. Raises ImportError if `name` is not `module:Class`, or does not exist."""
     module, colon, path = name.partition(":")
     if not colon:
         raise ImportError(f"{name} is not of the form module:Class")
@@ -28,7 +28,7 @@ def load_class(name: str) -> Any:  # noqa: ANN401 - whatever the user has there
 def named_classes(
     nodes: NodeTopology, application: Application
 ) -> Iterator[tuple[str, str, Location | None]]:
-    """Yield each class with who needs it and where that is said: processors, then partitioners."""
+    """Yield (class, node or config key that needs it, location): processors, then partitioners."""
     for node in nodes.nodes:
         _, name = class_of(node)
         if name is not None:

@@ -1,4 +1,4 @@
-"""Which expressions a node has, and the names that each may use."""
+"""The expressions of a node, and the names that each can use."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -11,101 +11,103 @@ from infra.model.windows import SessionWindow
 from spark_jobs.runtime.engine.records import Value
 
 RECORD_METADATA = ("timestamp", "headers", "topic", "partition", "offset")
-"""Known of every input record."""
+"""Available in all expressions."""
 RECORD = ("key", "value", *RECORD_METADATA)
 FOLD = ("key", "total", "value", *RECORD_METADATA)
 PAIR = ("key", "left", "right", *RECORD_METADATA)
 
 
 @attrs.frozen
-class Asked:
-    """One expression of a node; `option` is what documents call it, `text` None = not given."""
+class NodeExpression:
+    """One expression of a node. `option` is its key in documents; `text` None = the document has none."""
 
     option: str
     text: str | None
     names: tuple[str, ...]
 
 
-def expressions_of(node: Node) -> Iterator[Asked]:
-    """Every expression that the node needs to run, or has though it could run without."""
+def expressions_of(node: Node) -> Iterator[NodeExpression]:
+    """Yield the expressions of a node: the required ones, and optional ones that are set."""
     if isinstance(node, SourceNode):
         if node.reads is not None and node.reads.timestamp is not None:
-            yield Asked("timestamp", node.reads.timestamp, RECORD)
+            yield NodeExpression("timestamp", node.reads.timestamp, RECORD)
     elif isinstance(node, SinkNode):
         if node.topic is None:
             text = node.writes.extractor if node.writes is not None else None
-            yield Asked("extractor", text, RECORD)
+            yield NodeExpression("extractor", text, RECORD)
     elif isinstance(node, ProcessorNode):
-        yield from _ASKED.get(type(node.behavior), _none)(node.behavior)
+        yield from _EXPRESSIONS.get(type(node.behavior), _none)(node.behavior)
 
 
-def _none(_behavior: Value) -> Iterator[Asked]:
+def _none(_behavior: Value) -> Iterator[NodeExpression]:
     return iter(())
 
 
-def _option(option: str, field: str, names: tuple[str, ...] = RECORD) -> Callable[[Value], Iterator[Asked]]:
-    def asked(behavior: Value) -> Iterator[Asked]:
-        yield Asked(option, getattr(behavior, field), names)
+def _option(
+    option: str, field: str, names: tuple[str, ...] = RECORD
+) -> Callable[[Value], Iterator[NodeExpression]]:
+    def expressions(behavior: Value) -> Iterator[NodeExpression]:
+        yield NodeExpression(option, getattr(behavior, field), names)
 
-    return asked
+    return expressions
 
 
-def _map(behavior: does.MapRecord) -> Iterator[Asked]:
-    yield Asked("key", behavior.key, RECORD)
+def _map(behavior: does.MapRecord) -> Iterator[NodeExpression]:
+    yield NodeExpression("key", behavior.key, RECORD)
     if not behavior.keeps_value:
-        yield Asked("value", behavior.value, RECORD)
+        yield NodeExpression("value", behavior.value, RECORD)
 
 
-def _peek(behavior: does.Peek) -> Iterator[Asked]:
+def _peek(behavior: does.Peek) -> Iterator[NodeExpression]:
     if behavior.each is not None:
-        yield Asked("each", behavior.each, RECORD)
+        yield NodeExpression("each", behavior.each, RECORD)
 
 
-def _branch(behavior: does.Branch) -> Iterator[Asked]:
-    return (Asked("where", predicate, RECORD) for predicate in behavior.predicates)
+def _branch(behavior: does.Branch) -> Iterator[NodeExpression]:
+    return (NodeExpression("where", predicate, RECORD) for predicate in behavior.predicates)
 
 
-def _stream_aggregate(behavior: does.StreamAggregate) -> Iterator[Asked]:
+def _stream_aggregate(behavior: does.StreamAggregate) -> Iterator[NodeExpression]:
     functions = behavior.aggregation
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
-        yield Asked("init", functions.init, RECORD_METADATA)
-    yield Asked("add", functions.add, FOLD)
+        yield NodeExpression("init", functions.init, RECORD_METADATA)
+    yield NodeExpression("add", functions.add, FOLD)
     if functions.kind is AggregationKind.AGGREGATE and isinstance(behavior.window, SessionWindow):
-        yield Asked("merge", functions.merge, PAIR)
+        yield NodeExpression("merge", functions.merge, PAIR)
 
 
-def _table_aggregate(behavior: does.TableAggregate) -> Iterator[Asked]:
+def _table_aggregate(behavior: does.TableAggregate) -> Iterator[NodeExpression]:
     functions = behavior.aggregation
     if functions.kind is AggregationKind.COUNT:
         return
     if functions.kind is AggregationKind.AGGREGATE:
-        yield Asked("init", functions.init, RECORD_METADATA)
-    yield Asked("add", functions.add, FOLD)
-    yield Asked("remove", functions.remove, FOLD)
+        yield NodeExpression("init", functions.init, RECORD_METADATA)
+    yield NodeExpression("add", functions.add, FOLD)
+    yield NodeExpression("remove", functions.remove, FOLD)
 
 
-def _regroup(behavior: does.TableRepartitionMap) -> Iterator[Asked]:
-    yield Asked("key", behavior.key, RECORD)
-    if behavior.value is not None:  # otherwise it stays
-        yield Asked("value", behavior.value, RECORD)
+def _regroup(behavior: does.TableRepartitionMap) -> Iterator[NodeExpression]:
+    yield NodeExpression("key", behavior.key, RECORD)
+    if behavior.value is not None:  # otherwise the value is unchanged
+        yield NodeExpression("value", behavior.value, RECORD)
 
 
-def _global_join(behavior: does.StreamGlobalJoin) -> Iterator[Asked]:
-    yield Asked("key", behavior.key, RECORD)
-    yield Asked("value", behavior.value, PAIR)
+def _global_join(behavior: does.StreamGlobalJoin) -> Iterator[NodeExpression]:
+    yield NodeExpression("key", behavior.key, RECORD)
+    yield NodeExpression("value", behavior.value, PAIR)
 
 
 _joiner = _option("value", "value", PAIR)
 
 
-def _one_side(behavior: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[Asked]:
-    """Both sides of a join have the same joiner."""
+def _one_side(behavior: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[NodeExpression]:
+    """Yield the joiner of a join once: both sides have the same."""
     return _joiner(behavior) if behavior.is_left else iter(())
 
 
-_ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
+_EXPRESSIONS: Mapping[type, Callable[[Value], Iterator[NodeExpression]]] = {
     does.Filter: _option("where", "where"),
     does.MapRecord: _map,
     does.MapValues: _option("value", "value"),
@@ -129,7 +131,7 @@ _ASKED: Mapping[type, Callable[[Value], Iterator[Asked]]] = {
 
 
 def class_of(node: Node) -> tuple[bool, str | None]:
-    """Whether the node needs a class of the user's, and which one."""
+    """Return whether a node requires a user's class, and its name."""
     behavior = node.behavior if isinstance(node, ProcessorNode) else None
     if isinstance(behavior, does.RunProcessor | does.TableTransformValues):
         return True, behavior.processor_class

@@ -1,4 +1,4 @@
-"""How a sink chooses partitions."""
+"""How a sink chooses the partition of a record."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -19,11 +19,12 @@ from spark_jobs.runtime.engine.records import Value, Windowed
 
 
 class PartitionRule(Enum):
-    """DEFAULT: murmur2 of the key's bytes. INNER_KEY: of the key inside a windowed one (facts 6).
+    """The rule by which a sink chooses partitions.
 
-    ANSWER: a foreign-key join's response goes to the task that asked. STATIC: a static partitioner
-    (KIP-878), for the whole application or for the sink. CUSTOM: a class with
-    `partition(topic, key, value, num_partitions)`, None = the default.
+    DEFAULT: murmur2 of the key bytes. INNER_KEY: murmur2 of the key inside a windowed key. ANSWER: the
+    response of a foreign-key join goes to the task that subscribed. STATIC: a static partitioner (KIP-878),
+    of the application or the sink. CUSTOM: a class with `partition(topic, key, value, num_partitions)`, which
+    returns None for the default.
     """
 
     DEFAULT = "default"
@@ -35,7 +36,7 @@ class PartitionRule(Enum):
 
 @attrs.frozen
 class SinkPartitioning:
-    """A sink's rule; `partitioner` names a built-in partitioner or a class."""
+    """The rule of a sink; `partitioner` is a built-in partitioner or a class."""
 
     rule: PartitionRule = PartitionRule.DEFAULT
     partitioner: str | None = None
@@ -44,13 +45,13 @@ class SinkPartitioning:
 def partitioning_of(
     writes: SinkSettings | None, application: Application, *, internal: bool
 ) -> SinkPartitioning:
-    """What the document says of a sink, else what the application says, else Kafka Streams' own rule."""
+    """Return the partitioner of the sink, else of the application, else of Kafka Streams."""
     if writes is not None and writes.foreign_key == "response":
         return SinkPartitioning(PartitionRule.ANSWER)
-    said = writes.partitioner if writes is not None else None
-    chosen = said if said is not None else application.config.get(CLASS)
+    of_sink = writes.partitioner if writes is not None else None
+    chosen = of_sink if of_sink is not None else application.config.get(CLASS)
     if chosen is not None and chosen != "default":
-        rule = PartitionRule.CUSTOM if said is not None and ":" in said else PartitionRule.STATIC
+        rule = PartitionRule.CUSTOM if of_sink is not None and ":" in of_sink else PartitionRule.STATIC
         return SinkPartitioning(rule, chosen)
     key = writes.format.key if writes is not None else None
     if not internal and key is not None and key.window is not None:
@@ -58,14 +59,14 @@ def partitioning_of(
     return SinkPartitioning()
 
 
-def answering(_topic: str, _key: Value, _key_bytes: bytes | None, value: Value) -> int | None:
-    """The partition in the message; None in answers to messages of before 3.4."""
+def by_message(_topic: str, _key: Value, _key_bytes: bytes | None, value: Value) -> int | None:
+    """Return the partition in a response; None in responses to messages before 3.4 (`Partition`)."""
     partition: int | None = value.partition
     return partition
 
 
 def by_inner_key(counts: Mapping[str, int], window_bytes: int) -> Partition:
-    """`WindowedStreamPartitioner`: the window's `window_bytes` at the end of the key do not count."""
+    """`WindowedStreamPartitioner`: ignore the `window_bytes` at the end of the key."""
 
     def partition(topic: str, _key: Value, key_bytes: bytes | None, _value: Value) -> int | None:
         if key_bytes is None:
@@ -76,7 +77,7 @@ def by_inner_key(counts: Mapping[str, int], window_bytes: int) -> Partition:
 
 
 def by_static(partitioner: StaticStreamPartitioner, counts: Mapping[str, int]) -> Partition:
-    """A windowed key stays where its inner key is; a null key goes where it likes."""
+    """Use a static partitioner. A windowed key is on the partition of its inner key; null keys on any."""
 
     def partition(topic: str, key: Value, _key_bytes: bytes | None, _value: Value) -> int | None:
         if key is None:
@@ -88,7 +89,7 @@ def by_static(partitioner: StaticStreamPartitioner, counts: Mapping[str, int]) -
 
 
 def by_custom(partitioner: Value, counts: Mapping[str, int]) -> Partition:
-    """A class of the user's for one sink; one that is static counts as such."""
+    """Use a user's class for one sink; it may be a static partitioner."""
     if hasattr(partitioner, "static_partition"):
         return by_static(partitioner, counts)
 
@@ -100,7 +101,7 @@ def by_custom(partitioner: Value, counts: Mapping[str, int]) -> Partition:
 
 
 def configured(name: str, application: Application) -> StaticStreamPartitioner | None:
-    """The built-in partitioner `name`; None for a class of the user's."""
+    """Return the built-in partitioner `name`; None for a user's class."""
     return built_in(name, application.config, application.at)[0]
 
 
@@ -108,4 +109,4 @@ def _count(counts: Mapping[str, int], topic: str) -> int:
     try:
         return counts[topic]
     except KeyError:
-        raise ValueError(f"the number of partitions of {topic} is not known") from None
+        raise ValueError(f"the number of partitions of {topic} is unknown") from None

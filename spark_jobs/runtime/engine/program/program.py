@@ -103,7 +103,7 @@ class SubtopologyProgram:
             case PartitionRule.DEFAULT:
                 return None
             case PartitionRule.ANSWER:
-                return partitioning.answering
+                return partitioning.by_message
             case PartitionRule.INNER_KEY:
                 return partitioning.by_inner_key(self.counts, self._window_bytes(sink))
         name = chosen.partitioner or ""

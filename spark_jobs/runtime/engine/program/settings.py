@@ -1,4 +1,4 @@
-"""The engine's settings, as Kafka Streams' config keys say them."""
+"""The settings of the engine from Kafka Streams' config keys."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -28,12 +28,11 @@ _HANDLERS: Mapping[str, Mapping[str, Answer]] = {
         "AlwaysContinueProductionExceptionHandler": "continue",
     },
 }
-"""Config key → simple name of Kafka Streams' class → what it answers. `default.` before the key is the older
-spelling."""
+"""Config key → simple name of Kafka Streams' class → answer. `default.` before the key is an older form."""
 
 
 def engine_settings(config: Mapping[str, str]) -> EngineSettings:
-    """Values that are refused count as not given; `setting_problems` tells them."""
+    """Return the settings. Invalid values are ignored; `setting_problems` reports them."""
     defaults = EngineSettings()
     numbers = {key: _whole(config[key]) for key in (*_CACHE, _EMIT, _OUTER) if key in config}
     cache = next((numbers[key] for key in _CACHE if numbers.get(key) is not None), None)
@@ -50,10 +49,11 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
 
 
 def setting_problems(application: Application) -> Iterator[Problem]:
+    """Yield a problem for each setting whose value is not supported."""
     config = application.config
     for key in (*_CACHE, _EMIT, _OUTER):
         if key in config and _whole(config[key]) is None:
-            yield _refused(application, key, "a whole number from 0 on")
+            yield _refused(application, key, "a whole number of at least 0")
     for key, answers in _HANDLERS.items():
         for spelled in (key, f"default.{key}"):
             if spelled in config and _simple_name(config[spelled]) not in answers:
@@ -77,11 +77,11 @@ def _whole(text: str) -> int | None:
 def _refused(application: Application, key: str, allowed: str) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary=f"{key} has a value that the runtime does not know.",
+        summary=f"The runtime does not support the value of {key}.",
         application=application.id,
         expected=allowed,
         found=f'"{application.config[key]}"',
-        why="What happens to records that cannot be handled is decided by it; nothing of this is guessed.",
+        why="It determines how failed records are handled, so there is no default for an unknown value.",
         fix=f"Set {key} to {allowed}, or remove it.",
         location=application.at,
     )

@@ -115,8 +115,8 @@ def test_keys_of_any_length_keep_their_order(opened: Open) -> None:
     assert [key for key, _ in opened().store("s").range()] == keys[:-1]
 
 
-def test_stores_grow_beyond_their_first_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.runtime.worker.lmdb_backend._FIRST_MAP", 64 * 1024)
+def test_stores_grow_beyond_the_initial_map_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_jobs.runtime.worker.lmdb_backend._MIN_MAP_BYTES", 64 * 1024)
     state = BatchedState(LmdbBackend(tmp_path))
     for number in range(1000):
         state.store("s").put(number.to_bytes(4, "big"), bytes(1000))

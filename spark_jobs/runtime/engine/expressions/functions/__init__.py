@@ -1,7 +1,6 @@
-"""Functions by name: one table a family, `FUNCTIONS` is all of them.
+"""The functions by name, one table per family.
 
-Functions with lambdas, with aliases or with arguments that are not always evaluated are forms of the language
-and stand in `forms`.
+Functions with lambdas, aliases or arguments that are not always evaluated are in `forms`.
 """
 
 from collections.abc import Mapping
@@ -27,5 +26,5 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def function_names() -> tuple[str, ...]:
-    """All of them, for the documentation."""
+    """Return the names of all functions, for the documentation."""
     return tuple(sorted(FUNCTIONS))

@@ -1,4 +1,4 @@
-"""Arrays and objects (Spark's structs and maps alike)."""
+"""Arrays and objects (Spark's structs and maps)."""
 
 from collections.abc import Mapping
 from functools import cmp_to_key
@@ -21,14 +21,14 @@ def size(value: Value) -> Value:
 
 
 def element_at(value: Value, at: Value) -> Value:
-    """An array's element from 1 on (negative: from the end), an object's by name."""
+    """Return the element of an array, from 1 (negative: from the end), or the field of an object."""
     if type(value) is dict:
         return value.get(to_text(at))
     members, index = array(value, "element_at"), to_whole(at)
     if index == 0:
-        raise EvaluationError("the elements of `element_at` count from 1")
+        raise EvaluationError("the elements of `element_at` start at 1")
     if abs(index) > len(members):
-        raise EvaluationError("`element_at` asks for an element beyond the ARRAY")
+        raise EvaluationError("the index of `element_at` is out of range of its ARRAY")
     return members[index - 1 if index > 0 else index]
 
 
@@ -44,7 +44,7 @@ def get(value: Value, at: Value) -> Value:
 
 
 def array_contains(value: Value, wanted: Value) -> Value:
-    """Null if it is not found and a null might have been it."""
+    """Return null if the value is not found and an element is null."""
     members = array(value, "array_contains")
     if any(member is not None and compare(member, wanted) == 0 for member in members):
         return True
@@ -102,8 +102,8 @@ def array_prepend(value: Value, member: Value) -> Value:
 
 def array_join(value: Value, separator: Value, for_null: Value = None) -> Value:
     members = array(value, "array_join")
-    told = [member if member is not None else for_null for member in members]
-    return str(to_text(separator)).join(str(to_text(member)) for member in told if member is not None)
+    shown = [member if member is not None else for_null for member in members]
+    return str(to_text(separator)).join(str(to_text(member)) for member in shown if member is not None)
 
 
 def _in_order(left: Value, right: Value) -> int:
@@ -118,7 +118,7 @@ def sort_array(value: Value, ascending: Value = True) -> Value:  # noqa: FBT002
 
 
 def array_sort(value: Value) -> Value:
-    """Nulls last."""
+    """Sort in ascending order, nulls last."""
     members = array(value, "array_sort")
     known = sorted((m for m in members if m is not None), key=cmp_to_key(compare))
     return [*known, *[None for member in members if member is None]]
@@ -138,7 +138,7 @@ def array_extreme(wanted: int) -> Value:
 def slice_of(value: Value, start: Value, length: Value) -> Value:
     members, first, count = array(value, "slice"), to_whole(start), to_whole(length)
     if first == 0 or count < 0:
-        raise EvaluationError("`slice` starts at 1 and takes 0 elements or more")
+        raise EvaluationError("`slice` requires a start other than 0, and a length of 0 or more")
     begin = first - 1 if first > 0 else len(members) + first
     return members[begin : begin + count] if begin >= 0 else []
 
@@ -154,9 +154,9 @@ def sequence(first: Value, last: Value, step: Value = None) -> Value:
     start, stop = to_whole(first), to_whole(last)
     by = to_whole(step) if step is not None else 1 if start <= stop else -1
     if by == 0 or (stop - start) * by < 0:
-        raise EvaluationError("the step of `sequence` leads away from its end")
+        raise EvaluationError("the step of `sequence` has the wrong sign")
     if abs(stop - start) // abs(by) > _LONGEST:
-        raise EvaluationError(f"`sequence` makes more than {_LONGEST} elements")
+        raise EvaluationError(f"the result of `sequence` exceeds {_LONGEST} elements")
     return list(range(start, stop + (1 if by > 0 else -1), by))
 
 
@@ -167,13 +167,13 @@ def array_repeat(value: Value, count: Value) -> Value:
     if count is None:
         return None
     if to_whole(count) > _LONGEST:
-        raise EvaluationError(f"`array_repeat` makes more than {_LONGEST} elements")
+        raise EvaluationError(f"the result of `array_repeat` exceeds {_LONGEST} elements")
     return [value] * max(0, to_whole(count))
 
 
 def map_of(*values: Value) -> Value:
     if len(values) % 2:
-        raise EvaluationError("`map` takes keys and values in turn")
+        raise EvaluationError("`map` requires pairs of keys and values")
     return entries_to_map(list(zip(values[::2], values[1::2], strict=True)))
 
 
@@ -181,10 +181,10 @@ def entries_to_map(entries: list[tuple[Value, Value]]) -> dict[str, Value]:
     made: dict[str, Value] = {}
     for key, value in entries:
         if key is None:
-            raise EvaluationError("a map has no null key")
+            raise EvaluationError("a map key is null")
         name = to_text(key)
         if name in made:
-            raise EvaluationError("a map has a key twice")
+            raise EvaluationError("a map has a duplicate key")
         made[name] = value
     return made
 
@@ -192,7 +192,7 @@ def entries_to_map(entries: list[tuple[Value, Value]]) -> dict[str, Value]:
 def map_from_arrays(keys: Value, values: Value) -> Value:
     names, members = array(keys, "map_from_arrays"), array(values, "map_from_arrays")
     if len(names) != len(members):
-        raise EvaluationError("`map_from_arrays` takes as many keys as values")
+        raise EvaluationError("`map_from_arrays` requires as many keys as values")
     return entries_to_map(list(zip(names, members, strict=True)))
 
 

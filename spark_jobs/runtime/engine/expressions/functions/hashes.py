@@ -33,7 +33,7 @@ def unbase64(value: Value) -> Value:
     try:
         return base64.b64decode(_data(value), validate=True)
     except ValueError:
-        raise EvaluationError("a STRING is no base 64") from None
+        raise EvaluationError("a STRING is not valid base64") from None
 
 
 def unhex(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""JSON within strings. Values that arrive as JSON are objects already and need none of this."""
+"""JSON in strings. Values of JSON topics are objects, and do not need these functions."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def _parsed(value: Value) -> Value:
 
 
 def get_json_object(value: Value, path: Value) -> Value:
-    """`$.a.b[0]`; null where the text is no JSON or the path leads nowhere."""
+    """Return the value at a path such as `$.a.b[0]`; null if it does not exist or the text is not JSON."""
     found, at, text = _parsed(value), 1, to_text(path)
     if not text.startswith("$"):
         return None
@@ -54,13 +54,13 @@ def _moment(value: Value) -> str:
 
 
 def to_json(value: Value) -> Value:
-    """Fields that are null are left out, as Spark does."""
+    """Write JSON without null fields, as Spark does."""
     if type(value) not in {dict, list}:
-        raise EvaluationError("`to_json` takes a STRUCT or an ARRAY")
+        raise EvaluationError("`to_json` requires a STRUCT or an ARRAY")
     try:
         return _text(_without_nulls(value))
     except TypeError:
-        raise EvaluationError("`to_json` meets a value that JSON cannot hold") from None
+        raise EvaluationError("`to_json` has a value that JSON cannot represent") from None
 
 
 def _without_nulls(value: Value) -> Value:

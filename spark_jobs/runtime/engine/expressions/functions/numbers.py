@@ -31,7 +31,7 @@ def absolute(value: Value) -> Value:
 
 
 def rounded(mode: str) -> Value:
-    """`round` half away from zero, `bround` half to even, on the decimal digits of the number."""
+    """Round the decimal digits: `round` half away from zero, `bround` half to even."""
 
     def round_number(value: Value, scale: Value = 0) -> Value:
         if type(value) is str:
@@ -52,7 +52,7 @@ def rounded(mode: str) -> Value:
 
 
 def whole(operate: Callable[[float], int]) -> Value:
-    """`ceil` and `floor`: of a double beyond 64 bits the nearest whole number, as Java casts."""
+    """`ceil` and `floor`: a double that exceeds 64 bits becomes the nearest whole number, as in Java."""
 
     def evaluate(value: Value) -> Value:
         if type(value) is int:
@@ -68,7 +68,7 @@ def whole(operate: Callable[[float], int]) -> Value:
 
 
 def real(operate: Callable[..., float]) -> Value:
-    """A function of doubles; where Java gives NaN or an infinity, so does this."""
+    """Return a function of doubles with NaN or an infinity where Java has them."""
 
     def evaluate(*values: Value) -> Value:
         numbers = [to_double(value) for value in values]
@@ -83,7 +83,7 @@ def real(operate: Callable[..., float]) -> Value:
 
 
 def logarithm(operate: Callable[[float], float]) -> Value:
-    """Null for what has none."""
+    """Return null where there is no result."""
 
     def evaluate(value: Value) -> Value:
         number = to_double(value)
@@ -118,7 +118,7 @@ def sign(value: Value) -> Value:
 
 
 def extreme(wanted: int) -> Value:
-    """`greatest` and `least`: nulls are passed over."""
+    """`greatest` and `least`: ignore nulls."""
 
     def evaluate(*values: Value) -> Value:
         best = None
@@ -131,7 +131,7 @@ def extreme(wanted: int) -> Value:
 
 
 def attempted(operate: Callable[..., Value]) -> Value:
-    """`try_…`: null in place of an error."""
+    """`try_…`: return null instead of an error."""
 
     def evaluate(*values: Value) -> Value:
         try:

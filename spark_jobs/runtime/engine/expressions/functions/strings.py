@@ -1,4 +1,4 @@
-"""Strings. Positions count from 1, lengths are characters."""
+"""Strings. Positions start at 1, lengths are in characters."""
 
 import re
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from spark_jobs.runtime.engine.records import Value
 
 
 def concat(*values: Value) -> Value:
-    """Strings, or arrays."""
+    """Concatenate strings, or arrays."""
     if values and all(type(value) is list for value in values):
         return [each for value in values for each in value]
     return "".join([value if type(value) is str else to_text(value) for value in values])
 
 
 def concat_ws(separator: Value, *values: Value) -> Value:
-    """Passes over nulls; takes arrays of strings, too."""
+    """Join strings and arrays of strings; ignore nulls."""
     if separator is None:
         return None
     parts: list[str] = []
@@ -34,7 +34,7 @@ def length(value: Value) -> Value:
 
 
 def substring(value: Value, position: Value, count: Value = None) -> Value:
-    """`position` 0 is the first character as 1 is; a negative one counts from the end."""
+    """Return a substring. Position 0 is the first character, as is 1; negative positions are from the end."""
     text = value if type(value) is bytes else to_text(value)
     start = to_whole(position)
     first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
@@ -84,7 +84,7 @@ def replace(value: Value, old: Value, new: Value = "") -> Value:
 
 
 def translate(value: Value, old: Value, new: Value) -> Value:
-    """What turns into a zero character is left out, as Spark does."""
+    """Replace characters; a character that becomes NUL is removed, as in Spark."""
     to = to_text(new)
     table: dict[int, str | None] = {}
     for position, character in enumerate(to_text(old)):
@@ -99,7 +99,7 @@ def initcap(value: Value) -> Value:
 def repeat(value: Value, count: Value) -> Value:
     text, number = to_text(value), max(0, to_whole(count))
     if len(text) * number > _LONGEST:
-        raise EvaluationError(f"`repeat` makes more than {_LONGEST} characters")
+        raise EvaluationError(f"the result of `repeat` exceeds {_LONGEST} characters")
     return text * number
 
 
@@ -110,7 +110,7 @@ def padded(on_left: bool) -> Value:  # noqa: FBT001
     def pad(value: Value, count: Value, fill: Value = " ") -> Value:
         text, size, filler = to_text(value), max(0, to_whole(count)), to_text(fill)
         if size > _LONGEST:
-            raise EvaluationError(f"padding makes more than {_LONGEST} characters")
+            raise EvaluationError(f"the result of padding exceeds {_LONGEST} characters")
         if len(text) >= size or not filler:
             return text[:size]
         missing = size - len(text)
@@ -142,7 +142,7 @@ def character(value: Value) -> Value:
 def split_part(value: Value, separator: Value, part: Value) -> Value:
     number, between = to_whole(part), to_text(separator)
     if number == 0:
-        raise EvaluationError("the parts of `split_part` count from 1")
+        raise EvaluationError("the parts of `split_part` start at 1")
     parts = to_text(value).split(between) if between else [to_text(value)]
     index = number - 1 if number > 0 else len(parts) + number
     return parts[index] if 0 <= index < len(parts) else ""
@@ -156,19 +156,19 @@ def pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError):
-        raise EvaluationError("a pattern is no regular expression") from None
+        raise EvaluationError("the pattern is not a regular expression") from None
 
 
 @lru_cache(maxsize=4096)
 def like_pattern(text: str, escape: str = "\\", flags: int = 0) -> re.Pattern[str]:
-    r"""`%` any characters, `_` one, `escape` takes the next literally."""
+    r"""Translate a LIKE pattern: `%` any characters, `_` one, `escape` before a literal character."""
     parts: list[str] = []
     characters = iter(text)
     for each in characters:
         if each == escape:
             following = next(characters, None)
             if following not in {"%", "_", escape}:
-                raise EvaluationError("a LIKE pattern escapes a character that needs none")
+                raise EvaluationError("a LIKE pattern escapes a character that cannot be escaped")
             parts.append(re.escape(str(following)))
         else:
             parts.append({"%": ".*", "_": "."}.get(each) or re.escape(each))
@@ -189,7 +189,7 @@ def rlike(value: Value, search: Value) -> Value:
 
 @lru_cache(maxsize=4096)
 def _replacement(text: str) -> str:
-    r"""Java's `$1` and `\$` as Python writes them."""
+    r"""Translate `$1` and `\$` of Java to Python."""
     parts: list[str] = []
     at = 0
     while at < len(text):
@@ -199,7 +199,7 @@ def _replacement(text: str) -> str:
         elif text[at] == "$":
             found = re.compile(r"\d").match(text, at + 1)
             if found is None:
-                raise EvaluationError("a `$` in a replacement names no group")
+                raise EvaluationError("a `$` in the replacement is not followed by a group")
             parts.append(rf"\g<{found[0]}>")
             at += 2
         else:
@@ -213,21 +213,21 @@ def regexp_replace(value: Value, search: Value, new: Value, position: Value = 1)
     try:
         return text[:start] + pattern(to_text(search)).sub(_replacement(to_text(new)), text[start:])
     except (re.error, IndexError):
-        raise EvaluationError("a replacement names a group that the pattern lacks") from None
+        raise EvaluationError("the replacement uses a group that is not in the pattern") from None
 
 
 def regexp_extract(value: Value, search: Value, group: Value = 1) -> Value:
     found = pattern(to_text(search)).search(to_text(value))
     number = to_whole(group)
     if number < 0 or number > pattern(to_text(search)).groups:
-        raise EvaluationError("`regexp_extract` asks for a group that the pattern lacks")
+        raise EvaluationError("`regexp_extract` uses a group that is not in the pattern")
     return "" if found is None else found[number] or ""
 
 
 def regexp_extract_all(value: Value, search: Value, group: Value = 1) -> Value:
     number = to_whole(group)
     if number < 0 or number > pattern(to_text(search)).groups:
-        raise EvaluationError("`regexp_extract_all` asks for a group that the pattern lacks")
+        raise EvaluationError("`regexp_extract_all` uses a group that is not in the pattern")
     return [found[number] or "" for found in pattern(to_text(search)).finditer(to_text(value))]
 
 
@@ -236,7 +236,7 @@ def regexp_count(value: Value, search: Value) -> Value:
 
 
 def split(value: Value, search: Value, limit: Value = -1) -> Value:
-    """As Java splits: an empty match at the beginning does not, empty parts at the end stay."""
+    """Split as Java does: ignore an empty match at the start, keep empty parts at the end."""
     text, most, at = to_text(value), to_whole(limit), 0
     parts: list[str] = []
     for found in pattern(to_text(search)).finditer(text):

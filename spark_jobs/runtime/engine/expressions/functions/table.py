@@ -1,4 +1,4 @@
-"""A row of the tables of functions."""
+"""The entries of the function tables."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ from spark_jobs.runtime.engine.records import Value
 
 @attrs.frozen
 class Function:
-    """`evaluate` takes between `least` and `most` arguments (None = any number).
+    """A function with `least` to `most` arguments (None = any number).
 
-    A `strict` one is null if one of its arguments is, and is not called then.
+    The result of a `strict` function is null if an argument is null; then `evaluate` is not called.
     """
 
     evaluate: Callable[..., Value]
@@ -25,5 +25,5 @@ def strict(evaluate: Callable[..., Value], least: int, most: int | None = -1) ->
 
 
 def lenient(evaluate: Callable[..., Value], least: int, most: int | None = -1) -> Function:
-    """One that deals with nulls itself."""
+    """Return a function that is called with null arguments, too."""
     return Function(evaluate, least, least if most == -1 else most, strict=False)

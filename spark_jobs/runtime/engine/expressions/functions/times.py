@@ -1,4 +1,4 @@
-"""Dates and times, in UTC. A record's `timestamp` is a number of milliseconds: `timestamp_millis` of it."""
+"""Dates and times in UTC. `timestamp_millis` converts the `timestamp` of a record."""
 
 from calendar import monthrange
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _FIRST_DAY = date(1970, 1, 1)
 
 
 def since_epoch(**unit: int) -> Callable[[Value], Value]:
-    """`timestamp_millis` and its like."""
+    """Return a function such as `timestamp_millis`."""
 
     def evaluate(value: Value) -> Value:
         try:
@@ -27,7 +27,7 @@ def since_epoch(**unit: int) -> Callable[[Value], Value]:
 
 
 def to_epoch(**unit: int) -> Callable[[Value], Value]:
-    """`unix_millis` and its like."""
+    """Return a function such as `unix_millis`."""
     return lambda value: (to_timestamp(value) - _EPOCH) // timedelta(**unit)
 
 
@@ -120,14 +120,14 @@ _LETTERS: Mapping[str, Callable[[datetime], str]] = {
 
 
 def date_format(value: Value, pattern: Value) -> Value:
-    """The letters of `_LETTERS`; text between single quotes stands for itself."""
+    """Format with the letters of `_LETTERS`; text in single quotes is literal."""
     moment, text, parts, at = to_timestamp(value), to_text(pattern), [], 0
     while at < len(text):
         letter = text[at]
         if letter == "'":
             end = text.find("'", at + 1)
             if end < 0:
-                raise EvaluationError("a date pattern leaves a quote open")
+                raise EvaluationError("a date pattern has an unclosed quote")
             parts.append(text[at + 1 : end] or "'")
             at = end + 1
             continue
@@ -147,7 +147,7 @@ def _part(read: Callable[[datetime], Value]) -> Function:
 
 
 def milliseconds(value: Value) -> int:
-    """What an expression for a record's time yields: a TIMESTAMP, or a number of milliseconds; null is -1."""
+    """Return the timestamp of a record, in milliseconds, from a TIMESTAMP or a number; null is -1."""
     if value is None:
         return -1
     if isinstance(value, date):

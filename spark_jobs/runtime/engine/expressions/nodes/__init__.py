@@ -1,4 +1,4 @@
-"""What is emitted for each kind of node: one table a family, `EMITTERS` is all of them."""
+"""The emitters of source for each type of syntax tree node."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ BOOLEAN = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or,
     exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Boolean,
 )  # fmt: skip
-"""What these yield is true, false or null."""
+"""Nodes whose value is true, false or null."""
 
 OPERANDS = frozenset({"this", "expression", "expressions"})
 OPTIONS: Mapping[type, frozenset[str]] = {
@@ -42,4 +42,4 @@ OPTIONS: Mapping[type, frozenset[str]] = {
     exp.DPipe: frozenset({"safe"}),
     exp.Concat: frozenset({"safe", "coalesce"}),
 }
-"""What the tree may say besides operands. Anything else would be passed over in silence: it is a fault."""
+"""Arguments of nodes other than operands. All others are faults, as they would be ignored."""

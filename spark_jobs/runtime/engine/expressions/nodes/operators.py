@@ -28,7 +28,7 @@ def _binary(operation: Callable[..., Value]) -> Emitter:
 
 
 def _comparison(operation: Callable[..., Value], symbol: str) -> Emitter:
-    """Whole numbers are compared in place, and strings with a constant."""
+    """Compare whole numbers inline, and strings with a constant."""
 
     def emit(generator: CodeGenerator, node: exp.Binary) -> str:
         left, right = generator.value(node.left), generator.value(node.right)
@@ -44,7 +44,7 @@ def _comparison(operation: Callable[..., Value], symbol: str) -> Emitter:
 
 
 def _frequent(name: str, left: str, right: str) -> str | None:
-    """The test under which a comparison of two operands is Python's; "" = holds anyway, None = never."""
+    """Return the test for a comparison by Python's operator; "" = always, None = never."""
     kind = "str" if left[0] in "'\"" or right[0] in "'\"" else "int"
     if name in {"None", "True", "False"}:
         return None
@@ -102,7 +102,7 @@ def negated(generator: CodeGenerator, value: str) -> str:
 
 
 def _logic(decided: str, combine: Callable[..., Value]) -> Emitter:
-    """The right side is not evaluated where the left one decides."""
+    """Evaluate the right side only if the left side does not decide."""
 
     def emit(generator: CodeGenerator, node: exp.Binary) -> str:
         left = generator.condition(node.left)
@@ -124,20 +124,20 @@ def _is(generator: CodeGenerator, node: exp.Is, *, is_not: bool = False) -> str:
         truth = constant(bool(wanted.this))
         test = f"{generator.condition(node.this)} is {'not ' if is_not else ''}{truth}"
     else:
-        return generator.fault(node, "`is` of something else", "NULL, TRUE or FALSE")
+        return generator.fault(node, "`is` has an unsupported operand", "NULL, TRUE or FALSE")
     return generator.source.assign(test)
 
 
 def _in(generator: CodeGenerator, node: exp.In) -> str:
     if node.args.get("query") is not None or node.args.get("unnest") is not None:
-        return generator.fault(node, "a subquery", "a list of values")
+        return generator.fault(node, "a subquery is not supported", "a list of values")
     wanted = generator.value(node.this)
     members = [generator.value(each) for each in node.expressions]
     return generator.call(is_member, wanted, f"({', '.join(members)},)")
 
 
 def is_member(value: Value, members: tuple[Value, ...]) -> Value:
-    """`in`: null if it is not found and a null might have been it."""
+    """`in`: null if the value is not found and a member is null."""
     if value is None:
         return None
     for member in members:
@@ -165,7 +165,7 @@ LOGIC: Mapping[type, Emitter] = {
 
 
 def _matching(function: Callable[..., Value], check: Callable[..., Value]) -> Emitter:
-    """A constant pattern is checked while compiling."""
+    """Match a pattern; check constant patterns when compiling."""
 
     def emit(generator: CodeGenerator, node: exp.Expr, escape: str = "") -> str:
         searched = node.expression
@@ -191,7 +191,7 @@ _like, _ilike, _rlike = (
 def _escape(generator: CodeGenerator, node: exp.Escape) -> str:
     character = node.expression.name
     if len(character) != 1 or not isinstance(node.this, exp.Like | exp.ILike):
-        return generator.fault(node, "an escape of unknown form", "LIKE … ESCAPE 'c'")
+        return generator.fault(node, "an escape has an unknown form", "LIKE … ESCAPE 'c'")
     emit: Value = _like if isinstance(node.this, exp.Like) else _ilike
     result: str = emit(generator, node.this, character)
     return result

@@ -20,12 +20,12 @@ def _literal(generator: CodeGenerator, node: exp.Literal) -> str:
     if text.isdigit():
         number = int(text)
         if number > op.LONG_MAX + 1:
-            return generator.fault(node, "a whole number beyond 64 bits", "a BIGINT")
+            return generator.fault(node, "a whole number exceeds 64 bits", "a BIGINT")
         return constant(number)
     try:
         return constant(float(text))
     except ValueError:
-        return generator.fault(node, "a number of unknown form")
+        return generator.fault(node, "a number has an unknown form")
 
 
 def _null(_generator: CodeGenerator, _node: exp.Null) -> str:
@@ -48,7 +48,7 @@ def _interval(generator: CodeGenerator, node: exp.Interval) -> str:
         amount = float(node.this.name)
         return generator.source.object(timedelta(**{_UNITS[unit]: amount}))
     except (KeyError, ValueError, AttributeError, OverflowError):
-        return generator.fault(node, "an interval of unknown form", "such as INTERVAL 5 MINUTES")
+        return generator.fault(node, "an interval has an unknown form", "a form such as INTERVAL 5 MINUTES")
 
 
 LITERALS: Mapping[type, Emitter] = {
@@ -61,7 +61,7 @@ LITERALS: Mapping[type, Emitter] = {
 
 def _column(generator: CodeGenerator, node: exp.Column) -> str:
     if isinstance(node.this, exp.Star):
-        return generator.fault(node, "`*` stands where one value is expected", "a field")
+        return generator.fault(node, "`*` is used where one value is expected", "a field")
     parts = [part.name for part in node.parts]
     return _path(generator, node, parts)
 
@@ -74,7 +74,7 @@ def _path(generator: CodeGenerator, node: exp.Expr, parts: list[str]) -> str:
     name = generator.lookup(parts[0])
     if name is None:
         return generator.fault(
-            node, f"no value is called {parts[0]}", f"one of {generator.known}", "Correct the name."
+            node, f"there is no value `{parts[0]}`", f"one of {generator.known}", "Correct the name."
         )
     for part in parts[1:]:
         if name in generator.types:
@@ -86,9 +86,9 @@ def _path(generator: CodeGenerator, node: exp.Expr, parts: list[str]) -> str:
 def _no_object(generator: CodeGenerator, node: exp.Expr, called: str, name: str) -> str:
     return generator.fault(
         node,
-        f"`{called}` is a {generator.types[name]}, which has neither fields nor items",
-        "an object or an array, as the formats `json` and `avro:FILE` have them",
-        "Say in `serdes` how the topic's data is written, or use what there is as it is.",
+        f"`{called}` is a {generator.types[name]}, which has no fields or items",
+        "an object or an array, as in the formats `json` and `avro:FILE`",
+        "Set the format of the topic in `serdes`, or use the value without fields.",
     )
 
 
@@ -103,7 +103,7 @@ def _field(generator: CodeGenerator, name: str, field: str) -> str:
 def _dot(generator: CodeGenerator, node: exp.Dot) -> str:
     name = generator.value(node.this)
     if not isinstance(node.expression, exp.Identifier):
-        return generator.fault(node, "a call upon a value", "a field")
+        return generator.fault(node, "a call on a value is not supported", "a field")
     if name in generator.types:
         return _no_object(generator, node, node.this.sql(dialect="spark"), name)
     if is_literal(name) or name == "None":
@@ -113,7 +113,7 @@ def _dot(generator: CodeGenerator, node: exp.Dot) -> str:
 
 def _bracket(generator: CodeGenerator, node: exp.Bracket) -> str:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-        return generator.fault(node, "a slice", "one index or name")
+        return generator.fault(node, "a slice is not supported", "one index or name")
     name = generator.value(node.this)
     if name in generator.types:
         return _no_object(generator, node, node.this.sql(dialect="spark"), name)
@@ -132,7 +132,9 @@ def _cast(generator: CodeGenerator, node: exp.Cast) -> str:
     kind = node.to
     cast = CASTS.get(getattr(kind.this, "name", str(kind.this)))
     if cast is None or kind.expressions:
-        return generator.fault(node, f"a cast to {kind.sql(dialect='spark')}", "a type of one value", "")
+        return generator.fault(
+            node, f"a cast to {kind.sql(dialect='spark')} is not supported", "a type of single values", ""
+        )
     is_attempt = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
     value = generator.value(node.this)
     if cast is CASTS["BIGINT"] and value.isdigit():
@@ -164,9 +166,9 @@ def _call(generator: CodeGenerator, node: exp.Anonymous) -> str:
     return generator.call(function.evaluate, *arguments, strict=function.strict)
 
 
-def _side_by_side(generator: CodeGenerator, node: exp.Concat) -> str:
-    """Spark reads `'it''s'` as one text with a quote and `'a' 'b'` as two; the tree does not tell which."""
-    return generator.fault(node, "two texts side by side", "one text", "Write \\' for a quote, || to join.")
+def _adjacent_strings(generator: CodeGenerator, node: exp.Concat) -> str:
+    """Spark reads `'it''s'` as one string and `'a' 'b'` as two; the syntax tree is the same for both."""
+    return generator.fault(node, "adjacent strings", "one string", "Write \\' for a quote, || to join.")
 
 
 def _inner(generator: CodeGenerator, node: exp.Paren) -> str:
@@ -177,7 +179,7 @@ CALLS: Mapping[type, Emitter] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Array: _array,
-    exp.Concat: _side_by_side,
+    exp.Concat: _adjacent_strings,
     exp.Anonymous: _call,
     exp.Paren: _inner,
 }
