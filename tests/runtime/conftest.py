@@ -1,4 +1,4 @@
-"""The one Spark session of a test process."""
+"""The Spark session that all tests of a process share."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def spark_jars() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def spark(spark_jars: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A small session: four slots, no user interface. Queries are told apart by their application's id."""
+    """Return a small session: four slots, no user interface. The application id identifies queries."""
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
     session = start_session(
         SessionSettings(

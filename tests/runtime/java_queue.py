@@ -1,4 +1,4 @@
-"""`java.util.PriorityQueue`: which of several equal elements comes out first follows from how it sifts."""
+"""`java.util.PriorityQueue`, with the same order of equal elements."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""Data of the recorded cases in the formats that `sources.json` names: bytes to what the files show."""
+"""Converts data of the recorded cases from bytes to the form of the files; `sources.json` has the formats."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ Formats = Mapping[str, tuple[Plain, Plain]]
 
 
 def formats(case: Case, kind: str) -> Formats:
-    """Topic → serdes of its keys and values; `kind` = `sources` or `sinks`."""
+    """Return topic → serdes of its keys and values; `kind` is `sources` or `sinks`."""
     return {
         each["topic"]: (_serde(each["key"]), _serde(each["value"]))
         for each in case.json("sources.json")[kind]
@@ -36,7 +36,7 @@ def lines(case: Case, file: str) -> list[Json]:
 
 
 def shown(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """A value as the files show it."""
+    """Return a value in the form of the files."""
     if isinstance(value, Windowed):
         return {"key": value.key, "start": value.start, "end": value.end}
     if isinstance(value, ValueAndTimestamp):
@@ -49,14 +49,14 @@ def encoded(data: bytes | None) -> str | None:
 
 
 def entries(store: Any) -> list[Json]:  # noqa: ANN401 - any typed store
-    """The content of a store as `state.json` shows it."""
+    """Return the entries of a store in the form of `state.json`."""
     if isinstance(store, SessionBytes):
         return [_entry(key, value) for key, value in store.sessions_ended(0, LAST_MS)]
     if isinstance(store, ListBytes):
-        places = dict.fromkeys((time, is_left, key) for time, is_left, key, _ in store.all())
+        entry_keys = dict.fromkeys((time, is_left, key) for time, is_left, key, _ in store.all())
         return [
             {"key": {"opaque": "TimestampedKeyAndJoinSide"}, "value": {"opaque": "LeftOrRightValue"}}
-            for _ in places
+            for _ in entry_keys
         ]
     return [_entry(key, value) for key, value in store.all()]
 

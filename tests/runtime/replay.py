@@ -34,7 +34,7 @@ def runnable_programs(
     schemas: Mapping[str, str] | None = None,
     schema_of: SchemaOf = no_registry,
 ) -> tuple[SubtopologyProgram, ...]:
-    """Programs of one partition; `topics` are those of users, for patterns."""
+    """Return programs for one partition; `topics` are users' topics, for patterns."""
     nodes = build_nodes(document)
     problems = problems_of(document, nodes, schemas)
     assert not problems, problems
@@ -46,7 +46,7 @@ def runnable_programs(
 
 
 class Replay:
-    """All tasks of an application, and every record that they wrote, in order."""
+    """Runs all tasks of an application, and keeps every record that they write, in order."""
 
     def __init__(self, programs: Iterable[SubtopologyProgram]) -> None:
         self.programs = tuple(programs)
@@ -59,13 +59,13 @@ class Replay:
         self.written: list[OutputRecord] = []
 
     def reopen(self) -> None:
-        """New tasks over the same states, as when they move to another worker."""
-        lent: dict[str, Any] = {}
+        """Create new tasks on the same states, as when they move to another worker."""
+        global_stores: dict[str, Any] = {}
         for program in sorted(self.programs, key=lambda each: not each.is_global):
-            task = Task(program, 0, self._states[program.name], lent)
+            task = Task(program, 0, self._states[program.name], global_stores)
             self.tasks[program.name] = task
             if program.is_global:
-                lent |= task.stores
+                global_stores |= task.stores
 
     def pipe(
         self,
@@ -77,12 +77,12 @@ class Replay:
         wall_clock_ms: int = 0,
         headers: Headers = (),
     ) -> list[OutputRecord]:
-        """What one record of a user's topic makes the application write, changelogs included."""
+        """Process one record of a user's topic; return all records written, changelogs included."""
         self._put((topic, None, key, value, timestamp, headers))
         return self._run(wall_clock_ms)
 
     def pipe_together(self, records: Iterable[OutputRecord]) -> list[OutputRecord]:
-        """The same for many at once: one batch of a sub-topology holds all that waits for it."""
+        """Process many records: a batch of a sub-topology has all records that wait for it."""
         for record in records:
             self._put(record)
         written: list[OutputRecord] = []
@@ -110,7 +110,7 @@ class Replay:
         return found
 
     def _put(self, record: OutputRecord) -> None:
-        """`PartitionGroup`: topics with records in the order of their first ones' times."""
+        """Queue a record. Topics are ordered by the timestamp of their first record (`PartitionGroup`)."""
         queue = self._queues.setdefault(record[0], deque())
         queue.append(record)
         if len(queue) == 1:

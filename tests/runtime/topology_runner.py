@@ -28,7 +28,7 @@ NO_CACHE = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_inte
 
 @attrs.frozen(slots=False)
 class PythonProgram:
-    """`Program` of a group of nodes; internal topics are told from users' by the topology."""
+    """A `Program` whose expressions are Python; the topology has the names of internal topics."""
 
     group: NodeGroup
     topology: NodeTopology
@@ -131,12 +131,8 @@ def _nodes(topology: str, config: tuple[tuple[str, str], ...]) -> NodeTopology:
     return nodes
 
 
-class Driver:
-    """All tasks of an application; what goes through internal topics is passed on at once.
-
-    `outputs` holds (topic, key, value, timestamp) of users' topics as bytes, `changelogs` and `repartitions`
-    the internal records; `headers` those of the outputs.
-    """
+class TopologyRunner:
+    """Runs all tasks of an application; records of repartition topics are processed at once."""
 
     def __init__(
         self,
@@ -153,10 +149,12 @@ class Driver:
             for program in self.programs
             if program.group.is_global
         }
-        self.lent = {name: store for task in self._global.values() for name, store in task.stores.items()}
+        self.global_stores = {
+            name: store for task in self._global.values() for name, store in task.stores.items()
+        }
         self.tasks = {
             program.name: self._global.get(program.name)
-            or Task(program, 0, self.states[program.name], self.lent)
+            or Task(program, 0, self.states[program.name], self.global_stores)
             for program in self.programs
         }
         self._readers = {topic: program.name for program in self.programs for topic in program.sources}
@@ -165,10 +163,10 @@ class Driver:
         self.all_outputs: list[OutputRecord] = []
 
     def reopen(self) -> None:
-        """New tasks over the same states, as a new worker makes them."""
+        """Create new tasks on the same states, as a new worker does."""
         for program in self.programs:
             if not program.group.is_global:
-                self.tasks[program.name] = Task(program, 0, self.states[program.name], self.lent)
+                self.tasks[program.name] = Task(program, 0, self.states[program.name], self.global_stores)
 
     def record(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers = ()
@@ -177,11 +175,11 @@ class Driver:
         return (topic, 0, offset, timestamp, key, value, headers)
 
     def skip(self, topic: str, records: int) -> None:
-        """The next record's offset is `records`."""
+        """Set the offset of the topic's next record."""
         self._offsets[topic] = count(records)
 
     def feed(self, *records: InputRecord) -> list[OutputRecord]:
-        """One batch of each sub-topology that gets records; gives users' outputs and changelog records."""
+        """Process one batch per sub-topology with records; return all records that they write."""
         pending: dict[str, list[InputRecord]] = {}
         for record in records:
             pending.setdefault(self._readers[record[0]], []).append(record)
@@ -192,8 +190,8 @@ class Driver:
                 topic, _, key, value, timestamp, headers = output
                 seen.append(output)
                 if topic in self._readers:
-                    passed = self.record(topic, key, value, timestamp, headers)
-                    pending.setdefault(self._readers[topic], []).append(passed)
+                    forwarded = self.record(topic, key, value, timestamp, headers)
+                    pending.setdefault(self._readers[topic], []).append(forwarded)
         self.all_outputs += seen
         return seen
 

@@ -40,7 +40,7 @@ def test_orders_are_enriched_by_their_customer() -> None:
     assert pipe(run, "orders", "o3", {**order, "customer": "unknown"}, 4) == []
 
 
-def test_revenue_is_told_once_an_hour_is_over() -> None:
+def test_revenue_is_emitted_when_an_hour_is_over() -> None:
     hour = 3_600_000
     run = replay("revenue-by-category")
     payments = [("fruit", 1.5, 10), ("milk", 2, 20), ("fruit", 3, hour - 1)]

@@ -91,7 +91,7 @@ def with_file(name: str) -> pytest.MarkDecorator:
 
 
 @with_file("output.jsonl")
-def test_outputs_come_in_the_recorded_order(case: Case) -> None:
+def test_outputs_are_in_the_recorded_order(case: Case) -> None:
     replayed = replay_of(case)
     assert replayed.outputs() == _by_topic(lines(replayed.case, "output.jsonl"))
 

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
-    # each expression is evaluated once a row: compiling it takes longer
+    # each expression is evaluated once per row: compiling it takes longer
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -13,7 +13,7 @@ _SETTINGS = {
 
 @pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, compiling nothing meanwhile."""
+    """The Spark session without code generation."""
     known = {key: spark.conf.get(key, None) for key in _SETTINGS}
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)

@@ -17,7 +17,7 @@ _PARTS = (
 
 
 def random_bytes(chance: random.Random) -> bytes | None:
-    """Null now and then; UTF-8 with whatever may be wrong with it."""
+    """Return null or random bytes, some of them malformed UTF-8."""
     if chance.randrange(8) == 0:
         return None
     return b"".join(chance.choice(_PARTS) for _ in range(chance.choice([0, 1, 1, 2, 3, 6])))

@@ -12,7 +12,7 @@ _HEADERS: tuple[tuple[str, ...], ...] = ((), (), ("one",), ("one", "two"), ("two
 
 
 def records(chance: random.Random, topics: list[str], count: int) -> list[dict[str, Any]]:
-    """`count` records or moments at which the clock goes on (`advance`, in milliseconds)."""
+    """Return `count` records, or advances of the clock (`advance`, in milliseconds)."""
     time = chance.choice(_BEGINNINGS)
     made: list[dict[str, Any]] = []
     for number in range(count):

@@ -44,7 +44,7 @@ def _stores(draft: Draft, size: int, grace: int) -> Options:
 def with_table(draft: Draft, on: Handle) -> None:
     table = draft.partner("table")
     call = _inner_or_left(draft)
-    # Kafka Streams dies of a null key in a left join that waits; here it does not, and goes on at once
+    # Kafka Streams fails on a null key in a left join with a grace period; here it is joined at once
     waits = table.versioned and not (call == "leftJoin" and draft.survives)
     grace = {"grace": draft.ms(0, 5)} if waits and draft.chance(60) else {}
     options = {"with": table.alias, "value": draft.functions.join, **VALUE, **grace}

@@ -22,7 +22,7 @@ from infra.model.nodes import SinkNode
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import OutputRecord, Windowed
 from spark_jobs.runtime.engine.serdes import serde_of
-from tests.runtime.topology_runner import APPLICATION, Driver
+from tests.runtime.topology_runner import APPLICATION, TopologyRunner
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 
@@ -31,12 +31,12 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 def test_case(file: Path) -> None:
     head, inputs, expected = file.read_text().split("---\n")
     settings, logs, topology = _head(head)
-    driver = Driver(topology, settings)
+    runner = TopologyRunner(topology, settings)
     answers = [
         line
         for batch in _batches(inputs)
-        for output in _answer(driver, batch)
-        for line in _shown(driver, output, logs)
+        for output in _answer(runner, batch)
+        for line in _shown(runner, output, logs)
     ]
     assert answers == expected.splitlines()
 
@@ -61,22 +61,22 @@ def _batches(text: str) -> Iterator[list[str]]:
         yield from ([line] for line in text.splitlines())
 
 
-def _answer(driver: Driver, batch: list[str]) -> list[OutputRecord]:
+def _answer(runner: TopologyRunner, batch: list[str]) -> list[OutputRecord]:
     if batch and batch[0].startswith("wall +"):
-        return driver.advance_wall_clock(int(batch[0].removeprefix("wall +")))
+        return runner.advance_wall_clock(int(batch[0].removeprefix("wall +")))
     records = []
     for line in batch:
         pair, _, time = line.rpartition(" @")
         key, _, value = pair.partition("=")
-        records.append(driver.record("in", _bytes(key), _bytes(value), int(time)))
-    return driver.feed(*records)
+        records.append(runner.record("in", _bytes(key), _bytes(value), int(time)))
+    return runner.feed(*records)
 
 
 def _bytes(text: str) -> bytes | None:
     return None if text == "-" else text.encode()
 
 
-def _shown(driver: Driver, output: OutputRecord, logs: bool) -> Iterator[str]:  # noqa: FBT001
+def _shown(runner: TopologyRunner, output: OutputRecord, logs: bool) -> Iterator[str]:  # noqa: FBT001
     topic, _, key, value, time, _ = output
     if topic.startswith(f"{APPLICATION}-"):
         if logs and topic.endswith("-changelog"):
@@ -85,7 +85,7 @@ def _shown(driver: Driver, output: OutputRecord, logs: bool) -> Iterator[str]:  
         return
     record = next(
         node.writes.format
-        for program in driver.programs
+        for program in runner.programs
         for node in program.nodes
         if isinstance(node, SinkNode) and node.writes is not None and program.topic(node.name) == topic
     )

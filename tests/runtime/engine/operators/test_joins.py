@@ -51,14 +51,14 @@ def streams(call: str, window: str, settings: EngineSettings = UNCACHED) -> Repl
         ("outerJoin", [(None, "l+-", 5)], [(None, "-+r", 6)]),
     ],
 )
-def test_null_keys_meet_nobody(call: str, left: list[Any], right: list[Any]) -> None:
+def test_null_keys_have_no_partners(call: str, left: list[Any], right: list[Any]) -> None:
     run = streams(call, "{difference: 10}")
     assert pipe(run, "left", None, "l", 5) == left
     assert pipe(run, "right", None, "r", 6) == right
     assert pipe(run, "left", "k", None, 7) == []
 
 
-def test_windows_look_back_and_forth_from_the_left_side() -> None:
+def test_join_windows_are_relative_to_the_left_side() -> None:
     run = streams("join", "{before: 10, after: 3, grace: 20}")
     pipe(run, "right", "k", "early", 90)
     pipe(run, "right", "k", "late", 103)
@@ -78,7 +78,7 @@ def test_records_without_a_partner_wait_for_the_end_of_their_window() -> None:
     assert pipe(run, "right", "e", "z", 131) == [("b", "-+r", 101)]
 
 
-def test_a_partner_within_grace_still_comes_in_time() -> None:
+def test_a_partner_within_the_grace_period_is_joined() -> None:
     run = streams("leftJoin", "{difference: 10, grace: 5}")
     pipe(run, "left", "a", "l", 100)
     pipe(run, "left", "b", "x", 114)
@@ -97,7 +97,7 @@ def test_emission_is_throttled_by_the_wall_clock() -> None:
     assert pipe(run, "left", "f", "6", 50, wall=2000) == [("d", "4+-", 30), ("e", "5+-", 40)]
 
 
-def test_headers_are_those_of_the_record_that_closes_the_window() -> None:
+def test_emitted_windows_have_the_headers_of_the_record_that_closes_them() -> None:
     run = streams("leftJoin", "{difference: 1}")
     pipe(run, "left", "a", "1", 0)
     written = [record for record in run.pipe("left", b"b", b"2", 10) if record[0] == "out"]
@@ -110,7 +110,7 @@ TABLE = (
 )
 
 
-def test_a_versioned_table_answers_as_of_the_records_time() -> None:
+def test_a_versioned_table_is_read_as_of_the_records_timestamp() -> None:
     run = replay(f'{TABLE}{{join: {{from: l, with: r, value: "{JOINED}"}}}}, {{to: {{topic: out}}}}]')
     pipe(run, "right", "k", "one", 100)
     pipe(run, "right", "k", "two", 110)
@@ -119,7 +119,7 @@ def test_a_versioned_table_answers_as_of_the_records_time() -> None:
     assert pipe(run, "left", "k", "l", 99) == []
 
 
-def test_a_versioned_table_answers_so_through_a_transformer() -> None:
+def test_a_versioned_table_is_read_as_of_the_timestamp_through_a_transformer() -> None:
     transformed = (
         '{transformValues: {from: r, class: "tests.runtime.engine.fuzzing.processors:Append", as: x}}'
     )
@@ -131,7 +131,7 @@ def test_a_versioned_table_answers_so_through_a_transformer() -> None:
     assert pipe(run, "left", "k", "l", 105) == [("k", "l+onex", 105)]
 
 
-def test_with_a_grace_period_records_wait_for_late_versions() -> None:
+def test_with_a_grace_period_records_wait_for_late_table_versions() -> None:
     join = f'{{leftJoin: {{from: l, with: r, grace: 10, value: "{JOINED}"}}}}'
     run = replay(f"{TABLE}{join}, {{to: {{topic: out}}}}]")
     assert pipe(run, "left", "k", "l", 100) == []
@@ -169,7 +169,7 @@ def tables(call: str) -> Replay:
         ("outerJoin", [[("k", "l+-", 1)], [("k", "l+r", 2)], [("k", "-+r", 3)], [("k", None, 4)], []]),
     ],
 )
-def test_tables_as_their_rows_come_and_go(call: str, answers: list[Any]) -> None:
+def test_joins_of_tables_while_rows_change(call: str, answers: list[Any]) -> None:
     run = tables(call)
     steps = [("left", "l", 1), ("right", "r", 2), ("left", None, 3), ("right", None, 4), ("left", None, 5)]
     assert [pipe(run, topic, "k", value, time) for topic, value, time in steps] == answers
@@ -200,7 +200,7 @@ def foreign(call: str) -> Replay:
         ),
     ],
 )
-def test_foreign_keys_as_rows_move(call: str, answers: list[Any]) -> None:
+def test_foreign_keys_that_change(call: str, answers: list[Any]) -> None:
     run = foreign(call)
     steps = [
         ("left", "k", "x", 1),
@@ -213,7 +213,7 @@ def test_foreign_keys_as_rows_move(call: str, answers: list[Any]) -> None:
     assert [pipe(run, *step) for step in steps] == answers
 
 
-def test_an_answer_goes_to_the_partition_that_asked() -> None:
+def test_a_response_goes_to_the_partition_that_subscribed() -> None:
     run = foreign("join")
     pipe(run, "left", "k", "x", 1)
     written = run.pipe("right", b"x", b"X", 2)

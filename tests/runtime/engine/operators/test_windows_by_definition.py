@@ -1,4 +1,4 @@
-"""With grace enough the windows' last results follow from their definition, in whatever order input comes."""
+"""With enough grace, the final results of windows follow from their definition, in any order of input."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.runtime.topology_runner import Driver
+from tests.runtime.topology_runner import TopologyRunner
 
 QUICK = settings(max_examples=3 * settings().max_examples // 2)
 RECORDS = st.lists(st.tuples(st.sampled_from(["k", "l"]), st.integers(0, 60)), max_size=18)
@@ -24,11 +24,11 @@ Counts = dict[tuple[str, int, int], int]
 
 def counted(window: str, records: Sequence[tuple[str, int]], size: int | None) -> Counts:
     """(key, start, end) → the last count that is not deleted."""
-    driver = Driver(_TOPOLOGY.format(window=window))
+    runner = TopologyRunner(_TOPOLOGY.format(window=window))
     for sent, time in records:
-        driver.feed(driver.record("in", sent.encode(), b"v", time))
+        runner.feed(runner.record("in", sent.encode(), b"v", time))
     last: dict[tuple[str, int, int], int | None] = {}
-    for topic, _, windowed, value, _, _ in driver.all_outputs:
+    for topic, _, windowed, value, _, _ in runner.all_outputs:
         if topic == "out" and windowed is not None:
             if size is None:
                 key, end = windowed[:-16], int.from_bytes(windowed[-16:-8], "big")

@@ -11,7 +11,7 @@ RECORDED = json.loads((Path(__file__).parents[3] / "oracle" / "partitioner.json"
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: f"{row['format']}-{row['key']}")
-def test_keys_go_where_kafka_puts_them(row: dict[str, Any]) -> None:
+def test_partitions_equal_those_of_kafka(row: dict[str, Any]) -> None:
     key = base64.b64decode(row["base64"])
     assert murmur2(key) == row["murmur2"]
     assert {count: default_partition(key, int(count)) for count in row["partitions"]} == row["partitions"]

@@ -41,7 +41,7 @@ def test_a_key_stays_on_its_partition(name: str, key: object, counts: tuple[int,
         ("range", b"pear", 2),
     ],
 )
-def test_where_keys_go(name: str, key: object, expected: int) -> None:
+def test_partitions_of_keys(name: str, key: object, expected: int) -> None:
     partitioner, _ = built_in(name, CONFIGS[name], AT)
     assert partitioner is not None
     assert static_partition(partitioner, "orders", key, 8) == expected
@@ -53,7 +53,7 @@ def test_keys_of_one_prefix_stay_together_without_a_table() -> None:
     assert len({static_partition(partitioner, "orders", f"initech:{each}", 5) for each in range(50)}) == 1
 
 
-def test_a_partition_that_is_not_there_yet_waits_for_the_expansion() -> None:
+def test_a_record_for_a_missing_partition_waits_for_the_expansion() -> None:
     partitioner, _ = built_in("key-prefix", CONFIGS["key-prefix"], AT)
     assert partitioner is not None
     with pytest.raises(TaskMigrated, match="requires partition 7 of 6"):
@@ -74,7 +74,7 @@ def test_a_partition_that_is_not_there_yet_waits_for_the_expansion() -> None:
         ("tenants", {"static.partitioner.class": "tenants"}, "static.partitioner.class", "tenants"),
     ],
 )
-def test_nothing_is_guessed(name: str, config: dict[str, str], key: str, found: str) -> None:
+def test_invalid_configs_are_problems(name: str, config: dict[str, str], key: str, found: str) -> None:
     partitioner, (problem,) = built_in(name, config, AT)
     assert partitioner is None
     assert problem.code is ProblemCode.INVALID_CONFIG
@@ -82,5 +82,5 @@ def test_nothing_is_guessed(name: str, config: dict[str, str], key: str, found: 
     assert problem.found == found
 
 
-def test_a_class_of_the_users_is_not_ours_to_judge() -> None:
+def test_a_users_class_is_not_checked() -> None:
     assert built_in("shop.tenants:ByTenant", {}, AT) == (None, ())

@@ -1,4 +1,4 @@
-"""Programs of the examples: golden files. `UPDATE_GOLDEN=1` rewrites them; read what changed, then commit."""
+"""Programs of the examples, as golden files; `UPDATE_GOLDEN=1` rewrites them."""
 
 import os
 import pickle
@@ -40,14 +40,14 @@ def only(text: str) -> TopologyDocument:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_programs_of_the_examples(file: Path) -> None:
     (document,) = load_documents([file]).documents
-    told = [nameless(problem, file) for problem in problems_of(document, build_nodes(document))]
+    problems = [nameless(problem, file) for problem in problems_of(document, build_nodes(document))]
     text = "\n".join(line for program in programs_of(document) for line in rendered(program))
-    shown = problems_text(told) if told else ""
+    shown = problems_text(problems) if problems else ""
     check(GOLDEN / f"{file.stem}.txt", f"{text}\n\n{shown}".rstrip() + "\n")
 
 
 def nameless(problem: Problem, file: Path) -> Problem:
-    """The folder that the checkout lies in would change how the text is broken into lines."""
+    """Remove the folder of the file: its length would change the line breaks."""
     at = problem.location
     return problem if at is None else attrs.evolve(problem, location=attrs.evolve(at, file=file.name))
 
@@ -71,14 +71,14 @@ topology:
 """
 
 
-def test_a_program_travels_to_workers() -> None:
+def test_a_program_can_be_pickled() -> None:
     (program,) = programs_of(only(WINDOWED))
     there: SubtopologyProgram = pickle.loads(pickle.dumps(program))  # noqa: S301 - our own
     assert there == program
     assert there.expression("value + 1", ("key", "value"), CurrentRecord())("k", 2) == 3
 
 
-def test_a_windowed_key_goes_where_its_inner_key_goes() -> None:
+def test_a_windowed_key_has_the_partition_of_its_inner_key() -> None:
     program = programs_of(only(WINDOWED))[0].with_counts({"out": 5})
     partition = program.partition("out")
     assert partition is not None
@@ -86,13 +86,13 @@ def test_a_windowed_key_goes_where_its_inner_key_goes() -> None:
     assert partition("out", None, b"beta" + b"\x01" * 8, None) == 4
 
 
-def test_formats_that_nobody_told_are_the_applications() -> None:
+def test_default_formats_are_those_of_the_application() -> None:
     (program,) = programs_of(only(WINDOWED))
     assert program.serde(None, "value").serialize(1) == bytes(7) + b"\x01"
     assert program.serde(None, "key").serialize("k") == b"k"
 
 
-def test_schema_files_are_named_before_they_are_read() -> None:
+def test_schema_files_are_listed() -> None:
     document = only(
         "application: {id: app}\n"
         "topology:\n"
@@ -117,7 +117,7 @@ def test_patterns_lead_to_their_source() -> None:
         program.source("b-1")
 
 
-def test_static_partitioners_hold_for_every_sink_that_says_nothing_else() -> None:
+def test_static_partitioners_apply_to_sinks_without_their_own() -> None:
     document = only(
         "application:\n  id: app\n"
         "  config: {static.partitioner.class: range, static.partitioner.bounds: 'm'}\n"
@@ -167,13 +167,13 @@ def test_what_is_checked_is_what_runs() -> None:
     """Names that the check lets pass are those that the operators bind."""
     current = "timestamp, headers, topic, partition, offset"
     text = EVERY_EXPRESSION
-    for place, names in (
+    for placeholder, names in (
         ("OF_RECORD", f"struct(key, value, {current})"),
         ("OF_FOLD", f"struct(key, total, value, {current})"),
         ("OF_PAIR", f"struct(key, left, right, {current})"),
         ("OF_NOTHING", f"struct({current})"),
     ):
-        text = text.replace(place, f'"{names}"')
+        text = text.replace(placeholder, f'"{names}"')
     document = only(text)
     assert problems_of(document, build_nodes(document)) == ()
     lent: dict[str, Value] = {}

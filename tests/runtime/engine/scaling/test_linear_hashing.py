@@ -10,7 +10,7 @@ initials = st.integers(1, 40)
 
 
 @given(numbers, initials)
-def test_at_first_it_is_the_remainder(number: int, initial: int) -> None:
+def test_initial_buckets_are_the_remainder(number: int, initial: int) -> None:
     assert bucket(number, initial, initial) == number % initial
 
 
@@ -27,7 +27,7 @@ def test_one_more_bucket_moves_numbers_of_one_bucket_and_only_to_the_new_one(
 
 
 @given(numbers, initials, st.data())
-def test_partitions_may_grow_without_a_key_changing_its_processor(
+def test_adding_partitions_moves_no_key_to_another_processor(
     number: int, initial: int, data: st.DataObject
 ) -> None:
     """KIP-287, goal 1: key → partition → processor depends on the number of processors alone."""

@@ -9,13 +9,13 @@ def test_one_processor_owns_everything() -> None:
     assert Ownership().owner("orders", 17, 4) == 0
 
 
-def test_a_processor_that_is_added_owns_from_the_cut_on() -> None:
+def test_an_added_processor_owns_records_from_the_cut_on() -> None:
     grown = Ownership(initial=2).with_processor(3, {("orders", 2): 100})
     assert [grown.owner("orders", 2, offset) for offset in (99, 100)] == [0, 2]
     assert [grown.owner("orders", partition, 500) for partition in (0, 1)] == [0, 1]
 
 
-def test_a_partition_that_comes_later_belongs_to_its_owner_from_its_first_record() -> None:
+def test_the_owner_of_an_added_partition_owns_all_its_records() -> None:
     grown = Ownership(initial=2).with_processor(3, {("orders", 2): 100})
     assert grown.owner("orders", 6, 0) == 2
 
@@ -37,7 +37,7 @@ def test_cuts_are_of_the_moving_partitions(cuts: dict[tuple[str, int], int], mes
 @given(
     initial=st.integers(1, 6), steps=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), max_size=6)
 )
-def test_every_record_has_one_owner_for_all_time(initial: int, steps: list[tuple[int, int]]) -> None:
+def test_the_owner_of_a_record_never_changes(initial: int, steps: list[tuple[int, int]]) -> None:
     """What was owned below the cuts stays owned by whom it was; the new processor has the rest."""
     partitions, ownership = initial, Ownership(initial)
     for more, cut in steps:

@@ -30,7 +30,7 @@ VERSIONS = {7: schema(ID), 258: schema(ID, NOTE)}
 LATEST = json.dumps({"id": 258, "schema": VERSIONS[258]})
 
 
-def test_a_value_follows_a_zero_and_its_schemas_id() -> None:
+def test_a_value_is_preceded_by_zero_and_its_schema_id() -> None:
     serde = plain_serde(NAME, LATEST, VERSIONS.get)
     written = serde.serialize({"id": 1, "note": "x"})
     assert written == b"\x00" + b"\x00\x00\x01\x02" + b"\x02\x02x"
@@ -55,17 +55,17 @@ def test_a_value_is_read_by_the_schema_it_was_written_with() -> None:
     [b"", b"\0", b"\0\0\0\1", b"\1\0\0\1\2\2\2x", b"\0\0\0\0\1\2", b"\0\0\0\1\2", b"\0\0\0\1\2\2\2xy"],
     ids=["empty", "magic", "short", "other magic", "unknown schema", "no value", "too long"],
 )
-def test_what_is_refused(data: bytes) -> None:
+def test_expressions_that_spark_rejects(data: bytes) -> None:
     with pytest.raises(DeserializationError):
         plain_serde(NAME, LATEST, VERSIONS.get).deserialize(data)
 
 
-def test_a_value_that_does_not_fit_is_refused() -> None:
+def test_a_value_that_does_not_match_the_schema_is_rejected() -> None:
     with pytest.raises(SerializationError):
         plain_serde(NAME, LATEST, VERSIONS.get).serialize({"id": "text", "note": "x"})
 
 
-def test_a_format_without_its_schema_is_none() -> None:
+def test_a_format_without_its_schema_is_unknown() -> None:
     with pytest.raises(UnknownFormatError):
         plain_serde(NAME)
     assert schema_key(NAME) == NAME
@@ -73,7 +73,7 @@ def test_a_format_without_its_schema_is_none() -> None:
 
 
 @pytest.mark.parametrize("handler", ["fail", "continue"])
-def test_no_handler_takes_a_silent_registry_for_a_bad_record(handler: Literal["fail", "continue"]) -> None:
+def test_an_unavailable_registry_is_not_a_bad_record(handler: Literal["fail", "continue"]) -> None:
     error_handlers = ErrorHandlers(EngineSettings(on_bad_input=handler), lambda _: None)
     record = ("orders", 0, 5, 0, None, b"", ())
     with pytest.raises(RegistryUnavailableError):

@@ -36,7 +36,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
         state.close()
 
 
-def test_writes_of_the_batch_are_seen_at_once(opened: Open) -> None:
+def test_writes_of_the_batch_are_visible_at_once(opened: Open) -> None:
     store = opened().store("s")
     store.put(b"a", b"1")
     store.put(b"", b"empty key")
@@ -45,7 +45,7 @@ def test_writes_of_the_batch_are_seen_at_once(opened: Open) -> None:
     assert list(store.range()) == [(b"", b"empty key"), (b"a", b"1")]
 
 
-def test_a_committed_batch_is_there_after_opening_again(opened: Open) -> None:
+def test_a_committed_batch_is_found_after_reopening(opened: Open) -> None:
     state = opened()
     state.store("s").put(b"a", b"1")
     state.metadata["task"] = 7
@@ -55,7 +55,7 @@ def test_a_committed_batch_is_there_after_opening_again(opened: Open) -> None:
     assert state.store("s").get(b"a") == b"1"
 
 
-def test_what_was_not_committed_is_gone(opened: Open) -> None:
+def test_uncommitted_writes_are_lost(opened: Open) -> None:
     state = opened()
     state.store("s").put(b"a", b"1")
     state.commit(0)
@@ -125,7 +125,7 @@ def test_stores_grow_beyond_the_initial_map_size(tmp_path: Path, monkeypatch: py
     state.close()
 
 
-def test_after_another_boot_an_unclosed_state_is_not_believed(
+def test_an_unclosed_state_of_an_earlier_boot_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened_at(boot: bytes) -> BatchedState:
@@ -160,7 +160,7 @@ STEPS = st.lists(
 @pytest.mark.parametrize("kind", ["memory", "lmdb"])
 @settings(max_examples=60)
 @given(steps=STEPS)
-def test_state_is_a_sorted_dictionary(
+def test_state_behaves_like_a_sorted_dictionary(
     kind: str, steps: list[tuple[str, bytes, bytes | None]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     state = BatchedState(

@@ -73,7 +73,10 @@ class Opened:
 @pytest.mark.parametrize("cache", [False, True])
 @QUICK
 @given(steps=st.lists(st.tuples(KEYS, VALUES, st.booleans()), max_size=30))
-def test_key_values_are_a_sorted_dictionary(cache: bool, steps: list[tuple[str, str | None, bool]]) -> None:  # noqa: FBT001
+def test_key_value_stores_behave_like_a_sorted_dictionary(
+    cache: bool,  # noqa: FBT001 - a parameter of the test
+    steps: list[tuple[str, str | None, bool]],
+) -> None:
     opened = Opened(cache=cache)
     store = KeyValueBytes(opened.below, STRING, STRING, opened.context)
     model: dict[str, str] = {}
@@ -97,7 +100,7 @@ def test_key_values_are_a_sorted_dictionary(cache: bool, steps: list[tuple[str, 
     }
 
 
-def test_timestamped_values_are_logged_plain_with_their_time() -> None:
+def test_timestamped_values_are_logged_with_their_timestamp() -> None:
     opened = Opened(timestamped=True)
     store = TimestampedKeyValueBytes(opened.below, STRING, STRING, opened.context)
     store.put("k", ("v", 77))
@@ -112,7 +115,7 @@ TIMES = st.integers(0, 400).map(lambda seconds: seconds * 1000)
 @pytest.mark.parametrize("duplicates", [False, True])
 @QUICK
 @given(steps=st.lists(st.tuples(KEYS, VALUES, TIMES, st.booleans()), max_size=30), first=TIMES, last=TIMES)
-def test_windows_are_seen_for_the_retention(
+def test_windows_are_visible_for_the_retention(
     duplicates: bool,  # noqa: FBT001
     steps: list[tuple[str, str | None, int, bool]],
     first: int,
@@ -231,7 +234,7 @@ def _version(versions: dict[int, str | None], as_of: int) -> Any:  # noqa: ANN40
     return versions[max(valid)], max(valid), min(later) if later else None
 
 
-def test_versions_before_the_history_are_found_only_if_they_still_hold() -> None:
+def test_versions_before_the_history_are_found_only_if_still_valid() -> None:
     opened = Opened()
     store = VersionedBytes(
         opened.state.store("s"), STRING, STRING, lambda *_: None, retention_ms=20, observed=Clock()
@@ -254,7 +257,7 @@ def test_versions_before_the_history_are_found_only_if_they_still_hold() -> None
         max_size=30,
     )
 )
-def test_suppressed_keys_keep_their_time_and_leave_in_order(steps: list[tuple[str, Any, Any]]) -> None:
+def test_suppressed_keys_keep_their_time_and_are_emitted_in_order(steps: list[tuple[str, Any, Any]]) -> None:
     opened = Opened()
     log: list[tuple[bytes, bytes | None, Any]] = []
     size = BufferSize(Clock(), Clock())
@@ -300,7 +303,7 @@ def test_suppressed_keys_keep_their_time_and_leave_in_order(steps: list[tuple[st
         buffer.drop_oldest()
 
 
-def test_lists_lie_as_kafka_streams_writes_them() -> None:
+def test_lists_are_written_as_by_kafka_streams() -> None:
     opened = Opened()
     store = ListBytes(opened.logged, STRING, STRING, STRING, opened.context)
     store.add(5, True, "k", "left")  # noqa: FBT003
@@ -312,16 +315,16 @@ def test_lists_lie_as_kafka_streams_writes_them() -> None:
         (5, True, "k", "again"),
     ]
     assert store.first_time() == 5
-    place = bytes(7) + b"\5\1k"
+    entry_key = bytes(7) + b"\5\1k"
     assert opened.log[1][2:4] == (
-        place,
+        entry_key,
         b"\1\0\0\0\2" + b"\0\0\0\5\1left" + b"\0\0\0\6\1again",
     )
     store.clear(5, True, "k")  # noqa: FBT003
     assert list(store.all()) == [(5, False, "k", "right")]
 
 
-def test_waiting_records_leave_by_time_then_as_they_came() -> None:
+def test_waiting_records_leave_by_time_then_in_arrival_order() -> None:
     opened = Opened()
     buffer = JoinBufferBytes(
         opened.state.store("s"),

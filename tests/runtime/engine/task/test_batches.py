@@ -1,4 +1,4 @@
-"""However input is cut into batches, wherever a worker dies, state is restored: the results are the same."""
+"""Results do not depend on the division into batches, on crashes of workers, or on restored state."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from spark_jobs.runtime.engine.stores.backend import BatchedState, MemoryBackend
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
-from tests.runtime.topology_runner import NO_CACHE, Driver
+from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
 
 Input = tuple[str | None, str | None, int]
 
@@ -29,19 +29,19 @@ QUICK = settings(max_examples=settings().max_examples // 4)
 EACH = pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=TOPOLOGIES)
 
 
-def records(driver: Driver, inputs: Sequence[Input]) -> list[InputRecord]:
-    return [driver.record("in", _bytes(key), _bytes(value), timestamp) for key, value, timestamp in inputs]
+def records(runner: TopologyRunner, inputs: Sequence[Input]) -> list[InputRecord]:
+    return [runner.record("in", _bytes(key), _bytes(value), timestamp) for key, value, timestamp in inputs]
 
 
-def fed(driver: Driver, inputs: Sequence[Input]) -> list[OutputRecord]:
-    return driver.feed(*records(driver, inputs))
+def fed(runner: TopologyRunner, inputs: Sequence[Input]) -> list[OutputRecord]:
+    return runner.feed(*records(runner, inputs))
 
 
 def one_by_one(topology: str, inputs: Sequence[Input]) -> list[OutputRecord]:
-    driver = Driver(topology, NO_CACHE, CLASSES)
+    runner = TopologyRunner(topology, NO_CACHE, CLASSES)
     for each in inputs:
-        fed(driver, [each])
-    return driver.all_outputs
+        fed(runner, [each])
+    return runner.all_outputs
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -59,48 +59,50 @@ def by_topic(outputs: Sequence[OutputRecord]) -> dict[str, list[OutputRecord]]:
 @EACH
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
-def test_batches_and_new_workers_change_nothing(topology: str, inputs: list[Input], cut: int) -> None:
-    driver = Driver(topology, NO_CACHE, CLASSES)
-    fed(driver, inputs[:cut])
-    driver.reopen()
-    fed(driver, inputs[cut:])
-    assert by_topic(driver.all_outputs) == by_topic(one_by_one(topology, inputs))
+def test_batches_and_new_workers_do_not_change_results(topology: str, inputs: list[Input], cut: int) -> None:
+    runner = TopologyRunner(topology, NO_CACHE, CLASSES)
+    fed(runner, inputs[:cut])
+    runner.reopen()
+    fed(runner, inputs[cut:])
+    assert by_topic(runner.all_outputs) == by_topic(one_by_one(topology, inputs))
 
 
 @EACH
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
-def test_state_restored_from_changelogs_goes_on_alike(topology: str, inputs: list[Input], cut: int) -> None:
-    driver = Driver(topology, NO_CACHE, CLASSES)
+def test_state_restored_from_changelogs_gives_the_same_results(
+    topology: str, inputs: list[Input], cut: int
+) -> None:
+    runner = TopologyRunner(topology, NO_CACHE, CLASSES)
     for each in inputs[:cut]:
-        fed(driver, [each])
-    restore(driver)
+        fed(runner, [each])
+    restore(runner)
     for each in inputs[cut:]:
-        fed(driver, [each])
-    assert by_topic(driver.all_outputs) == by_topic(one_by_one(topology, inputs))
+        fed(runner, [each])
+    assert by_topic(runner.all_outputs) == by_topic(one_by_one(topology, inputs))
 
 
 @EACH
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
-def test_state_with_caches_is_restored_as_well(topology: str, inputs: list[Input], cut: int) -> None:
-    straight, restored = (Driver(topology, CACHED, CLASSES) for _ in range(2))
-    for driver in (straight, restored):
-        fed(driver, inputs[:cut])
+def test_state_with_caches_is_restored(topology: str, inputs: list[Input], cut: int) -> None:
+    straight, restored = (TopologyRunner(topology, CACHED, CLASSES) for _ in range(2))
+    for runner in (straight, restored):
+        fed(runner, inputs[:cut])
     restore(restored)
-    for driver in (straight, restored):
-        fed(driver, inputs[cut:])
+    for runner in (straight, restored):
+        fed(runner, inputs[cut:])
     assert by_topic(restored.all_outputs) == by_topic(straight.all_outputs)
 
 
-def restore(driver: Driver) -> None:
+def restore(runner: TopologyRunner) -> None:
     """New states out of what was logged; times of operators come with the offsets, those of stores do not."""
-    for program in driver.programs:
+    for program in runner.programs:
         restored = MemoryState()
         restored.metadata.update(
             {
                 name: time
-                for name, time in driver.states[program.name].metadata.items()
+                for name, time in runner.states[program.name].metadata.items()
                 if not name.endswith(("/time", "/records", "/bytes"))
             }
         )
@@ -108,15 +110,15 @@ def restore(driver: Driver) -> None:
         for store in program.stores:
             changelog = program.changelog(store.name)
             if changelog is not None:
-                logged = [output for output in driver.all_outputs if output[0] == changelog]
+                logged = [output for output in runner.all_outputs if output[0] == changelog]
                 task.restore(
                     changelog,
                     [(topic, 0, offset, time, key, value, headers)
                      for offset, (topic, _, key, value, time, headers) in enumerate(logged)],
                 )  # fmt: skip
-        restored.commit(driver.states[program.name].version - 1)
-        driver.states[program.name] = restored
-    driver.reopen()
+        restored.commit(runner.states[program.name].version - 1)
+        runner.states[program.name] = restored
+    runner.reopen()
 
 
 class DeathError(Exception):
@@ -129,38 +131,38 @@ STEPS = ("processed", "prepared", "sent", "applied")
 @pytest.mark.parametrize("step", STEPS)
 @EACH
 @settings(max_examples=5)
-@given(inputs=INPUTS, place=st.integers(0, 8))
-def test_a_death_between_any_two_steps_loses_and_doubles_nothing(
-    topology: str, step: str, inputs: list[Input], place: int
+@given(inputs=INPUTS, crash_at=st.integers(0, 8))
+def test_a_crash_between_any_two_steps_loses_and_duplicates_no_record(
+    topology: str, step: str, inputs: list[Input], crash_at: int
 ) -> None:
     """The protocol of a batch as the runtime runs it; the cluster takes a transaction all or nothing."""
-    if len(Driver(topology, NO_CACHE, CLASSES).programs) > 1:
+    if len(TopologyRunner(topology, NO_CACHE, CLASSES).programs) > 1:
         return  # several queries each follow the protocol on their own
     sent: list[OutputRecord] = []
-    marker = 0
+    version = 0
     backend = MemoryBackend()
     batches = [inputs[at : at + 3] for at in range(0, len(inputs), 3)]
-    crashes = {place}
-    while marker < len(batches):
-        driver = Driver(topology, NO_CACHE, CLASSES, state=lambda: BatchedState(backend))
-        (program,) = driver.programs
-        state = driver.states[program.name]
-        assert state.recover(marker)
-        task = driver.tasks[program.name] = Task(program, 0, state)
-        driver.skip("in", 3 * marker)
+    crashes = {crash_at}
+    while version < len(batches):
+        runner = TopologyRunner(topology, NO_CACHE, CLASSES, state=lambda: BatchedState(backend))
+        (program,) = runner.programs
+        state = runner.states[program.name]
+        assert state.recover(version)
+        task = runner.tasks[program.name] = Task(program, 0, state)
+        runner.skip("in", 3 * version)
         try:
-            outputs = task.process(records(driver, batches[marker]), 0)
-            _die(step, "processed", marker, crashes)
-            state.prepare(marker)
-            _die(step, "prepared", marker, crashes)
+            outputs = task.process(records(runner, batches[version]), 0)
+            _die(step, "processed", version, crashes)
+            state.prepare(version)
+            _die(step, "prepared", version, crashes)
             sent += outputs
-            marker += 1
-            _die(step, "sent", marker - 1, crashes)
-            state.commit(marker - 1)
-            _die(step, "applied", marker - 1, crashes)
+            version += 1
+            _die(step, "sent", version - 1, crashes)
+            state.commit(version - 1)
+            _die(step, "applied", version - 1, crashes)
         except DeathError:
             continue
-    straight = Driver(topology, NO_CACHE, CLASSES)
+    straight = TopologyRunner(topology, NO_CACHE, CLASSES)
     expected = [output for batch in batches for output in fed(straight, batch)]
     assert sent == expected
 
@@ -177,11 +179,11 @@ ONE_KEY_ONE_UPDATE = {"count", "reduce", "tumbling", "hopping", "table filter", 
 @pytest.mark.parametrize("name", sorted(ONE_KEY_ONE_UPDATE))
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
-def test_a_cache_leaves_the_last_update_of_each_key_and_batch(
+def test_a_cache_forwards_the_last_update_of_each_key_per_batch(
     name: str, inputs: list[Input], cut: int
 ) -> None:
-    cached = Driver(TOPOLOGIES[name], CACHED, CLASSES)
-    plain = Driver(TOPOLOGIES[name], NO_CACHE, CLASSES)
+    cached = TopologyRunner(TOPOLOGIES[name], CACHED, CLASSES)
+    plain = TopologyRunner(TOPOLOGIES[name], NO_CACHE, CLASSES)
     for part in (inputs[:cut], inputs[cut:]):
         updates = _last(fed(plain, part))
         got = fed(cached, part)
@@ -200,11 +202,11 @@ FINAL_TABLES = sorted(set(TOPOLOGIES) - {"processor"} - {name for name in TOPOLO
 @pytest.mark.parametrize("name", FINAL_TABLES)
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
-def test_tables_end_alike_with_and_without_a_cache(name: str, inputs: list[Input], cut: int) -> None:
+def test_tables_are_the_same_with_and_without_a_cache(name: str, inputs: list[Input], cut: int) -> None:
     if "on close" in name:  # without a cache what expires by the record that closes it is lost
         inputs = sorted(inputs, key=lambda each: each[2])
-    cached = Driver(TOPOLOGIES[name], CACHED, CLASSES)
-    plain = Driver(TOPOLOGIES[name], NO_CACHE, CLASSES)
+    cached = TopologyRunner(TOPOLOGIES[name], CACHED, CLASSES)
+    plain = TopologyRunner(TOPOLOGIES[name], NO_CACHE, CLASSES)
     for part in (inputs[:cut], inputs[cut:]):
         fed(plain, part)
         fed(cached, part)

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from spark_jobs.runtime.engine.task import PoisonRecordError
-from tests.runtime.topology_runner import NO_CACHE, Driver
+from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
 
 LONGS = """
 - stream: {topic: in, serdes: {key: string, value: long}}
@@ -22,8 +22,8 @@ CONTINUE = attrs.evolve(
 TEXT = LONGS.replace("100 // value", "str(100 // value)")
 
 
-def test_log_and_continue_passes_over_the_node_that_fails_alone() -> None:
-    driver = Driver(
+def test_log_and_continue_skips_only_the_failing_node() -> None:
+    runner = TopologyRunner(
         """
         - stream: {topic: in, serdes: {key: string, value: long}, as: s}
         - flatMapValues: {each: "(value, 0, value)"}
@@ -33,26 +33,26 @@ def test_log_and_continue_passes_over_the_node_that_fails_alone() -> None:
         """,
         CONTINUE,
     )
-    written = driver.feed(driver.record("in", b"k", GOOD, 1))
+    written = runner.feed(runner.record("in", b"k", GOOD, 1))
     assert [topic for topic, *_ in written] == ["out", "dead", "out", "sibling"]
 
 
-def test_a_poison_record_is_named() -> None:
-    driver = Driver(TEXT)
+def test_a_poison_record_is_reported_with_its_offset() -> None:
+    runner = TopologyRunner(TEXT)
     with pytest.raises(PoisonRecordError, match="record of in, partition 0, offset 1: cannot be read: "):
-        driver.feed(driver.record("in", b"k", GOOD, 1), driver.record("in", b"k", BAD, 2))
+        runner.feed(runner.record("in", b"k", GOOD, 1), runner.record("in", b"k", BAD, 2))
 
 
-def test_a_failing_expression_is_named() -> None:
-    driver = Driver(TEXT)
+def test_a_failing_expression_is_reported_with_its_record() -> None:
+    runner = TopologyRunner(TEXT)
     with pytest.raises(PoisonRecordError, match="offset 0: cannot be processed: ZeroDivisionError"):
-        driver.feed(driver.record("in", b"k", ZERO, 1))
+        runner.feed(runner.record("in", b"k", ZERO, 1))
 
 
-def test_a_value_that_the_sink_cannot_write_is_named() -> None:
-    driver = Driver(LONGS)
+def test_a_value_that_the_sink_cannot_write_is_reported() -> None:
+    runner = TopologyRunner(LONGS)
     with pytest.raises(PoisonRecordError, match="offset 0: cannot be written to out"):
-        driver.feed(driver.record("in", b"k", GOOD, 1))
+        runner.feed(runner.record("in", b"k", GOOD, 1))
 
 
 @pytest.mark.parametrize(
@@ -63,42 +63,42 @@ def test_a_value_that_the_sink_cannot_write_is_named() -> None:
         (LONGS, GOOD, b"SerializationError"),
     ],
 )
-def test_log_and_continue_sends_the_record_to_the_dead_letters(
+def test_log_and_continue_sends_the_record_to_the_dead_letter_queue(
     topology: str, value: bytes, exception: bytes
 ) -> None:
-    driver = Driver(topology, CONTINUE)
-    bad = driver.record("in", b"k", value, 2, (("h", b"1"),))
-    (dead,) = driver.feed(bad)
+    runner = TopologyRunner(topology, CONTINUE)
+    bad = runner.record("in", b"k", value, 2, (("h", b"1"),))
+    (dead,) = runner.feed(bad)
     topic, partition, key, sent, time, headers = dead
     assert (topic, partition, key, sent, time) == ("dead", None, b"k", value, 2)
-    told = dict(headers)
-    assert told["h"] == b"1"
-    assert told["__streams.errors.exception"] == exception
-    assert told["__streams.errors.topic"] == b"in"
-    assert told["__streams.errors.offset"] == b"0"
-    assert driver.tasks["0"].context.error_handlers.skipped == 1
-    number, latest = driver.tasks["0"].take_dropped()
+    sent_headers = dict(headers)
+    assert sent_headers["h"] == b"1"
+    assert sent_headers["__streams.errors.exception"] == exception
+    assert sent_headers["__streams.errors.topic"] == b"in"
+    assert sent_headers["__streams.errors.offset"] == b"0"
+    assert runner.tasks["0"].context.error_handlers.skipped == 1
+    number, latest = runner.tasks["0"].take_dropped()
     assert number == 1
     assert "record of in, partition 0, offset 0: cannot be" in (latest or "")
     assert exception.decode() in (latest or "")
-    assert driver.tasks["0"].take_dropped() == (0, None)
+    assert runner.tasks["0"].take_dropped() == (0, None)
 
 
-def test_records_before_and_after_are_worked_on() -> None:
-    driver = Driver(TEXT, CONTINUE)
+def test_records_before_and_after_are_processed() -> None:
+    runner = TopologyRunner(TEXT, CONTINUE)
     values = (GOOD, BAD, ZERO, GOOD)
-    outputs = driver.feed(*(driver.record("in", b"k", value, 1) for value in values))
+    outputs = runner.feed(*(runner.record("in", b"k", value, 1) for value in values))
     assert [output[0] for output in outputs] == ["out", "dead", "dead", "out"]
 
 
 def test_a_negative_time_drops_the_record() -> None:
-    driver = Driver(TEXT)
-    assert driver.feed(driver.record("in", b"k", GOOD, -1)) == []
-    assert driver.tasks["0"].take_dropped() == (1, None)
+    runner = TopologyRunner(TEXT)
+    assert runner.feed(runner.record("in", b"k", GOOD, -1)) == []
+    assert runner.tasks["0"].take_dropped() == (1, None)
 
 
-def test_times_come_from_the_expression_and_order_the_records() -> None:
-    driver = Driver(
+def test_extracted_timestamps_order_the_records() -> None:
+    runner = TopologyRunner(
         """
 - stream: {topic: in, serdes: {key: string, value: long}, timestamp: value, as: a}
 - stream: {topic: other, serdes: {key: string, value: long}, as: b}
@@ -106,9 +106,9 @@ def test_times_come_from_the_expression_and_order_the_records() -> None:
 - to: {topic: out}
 """
     )
-    outputs = driver.feed(
-        driver.record("in", b"late", (30).to_bytes(8, "big"), 1),
-        driver.record("in", b"none", None, 1),
-        driver.record("other", b"early", (0).to_bytes(8, "big"), 20),
+    outputs = runner.feed(
+        runner.record("in", b"late", (30).to_bytes(8, "big"), 1),
+        runner.record("in", b"none", None, 1),
+        runner.record("other", b"early", (0).to_bytes(8, "big"), 20),
     )
     assert [(output[2], output[4]) for output in outputs] == [(b"early", 20), (b"late", 30)]

@@ -15,7 +15,7 @@ from spark_jobs.processors import (
     ValueTransformer,
 )
 from spark_jobs.runtime.engine.task import PoisonRecordError
-from tests.runtime.topology_runner import NO_CACHE, Driver
+from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
 
 PROCESS = """
 - stream: {topic: in, serdes: {key: string, value: string}}
@@ -46,15 +46,15 @@ def user(
     return User
 
 
-def test_headers_times_and_metadata_reach_the_class_and_what_it_forwards() -> None:
+def test_processors_receive_and_forward_headers_timestamps_and_metadata() -> None:
     seen = []
 
     def process(self: Any, record: Record) -> None:  # noqa: ANN401
         seen.append((record, self.context.record_metadata, self.context.task_id, self.context.application_id))
         self.context.forward(record.with_timestamp(99).with_value("new").with_headers((("h", b"2"),)))
 
-    driver = Driver(PROCESS, classes={"User": user(process)})
-    outputs = driver.feed(driver.record("in", b"k", b"v", 5, (("h", b"1"),)))
+    runner = TopologyRunner(PROCESS, classes={"User": user(process)})
+    outputs = runner.feed(runner.record("in", b"k", b"v", 5, (("h", b"1"),)))
     assert outputs == [("out", None, b"k", b"new", 99, (("h", b"2"),))]
     record, metadata, task, application = seen[0]
     assert record == Record("k", "v", 5, (("h", b"1"),))
@@ -77,45 +77,45 @@ def test_a_child_can_be_named() -> None:
         if record.value == "unknown":
             self.context.forward(record, "elsewhere")
 
-    driver = Driver(topology, classes={"User": user(process)})
-    assert [output[0] for output in driver.feed(driver.record("in", b"k", b"one", 1))] == ["right"]
-    both = [output[0] for output in driver.feed(driver.record("in", b"k", b"both", 1))]
+    runner = TopologyRunner(topology, classes={"User": user(process)})
+    assert [output[0] for output in runner.feed(runner.record("in", b"k", b"one", 1))] == ["right"]
+    both = [output[0] for output in runner.feed(runner.record("in", b"k", b"both", 1))]
     assert both == ["right", "left", "right"]
     with pytest.raises(PoisonRecordError, match="user has no child elsewhere"):
-        driver.feed(driver.record("in", b"k", b"unknown", 1))
+        runner.feed(runner.record("in", b"k", b"unknown", 1))
 
 
 def scheduled(kind: PunctuationType) -> type[Processor]:
     def init(self: Any) -> None:  # noqa: ANN401
-        def told(timestamp: int) -> None:
+        def punctuate(timestamp: int) -> None:
             now = f"{self.context.current_stream_time_ms()} {self.context.current_system_time_ms()}"
             assert self.context.record_metadata is None
             self.context.forward(Record("tick", now, timestamp))
 
-        self.context.schedule(10, kind, told)
+        self.context.schedule(10, kind, punctuate)
 
     return user(lambda self, record: None, init)  # noqa: ARG005
 
 
-def test_stream_time_punctuates_at_once_then_on_the_grid() -> None:
-    driver = Driver(PROCESS, classes={"User": scheduled(PunctuationType.STREAM_TIME)})
+def test_stream_time_punctuates_at_once_then_at_multiples_of_the_interval() -> None:
+    runner = TopologyRunner(PROCESS, classes={"User": scheduled(PunctuationType.STREAM_TIME)})
     times = (3, 9, 10, 47, 12, 49, 50)
-    outputs = driver.feed(*(driver.record("in", b"k", b"v", time) for time in times))
+    outputs = runner.feed(*(runner.record("in", b"k", b"v", time) for time in times))
     assert [time for *_, time in shown(outputs)] == [3, 10, 47, 50]
 
 
 def test_wall_clock_time_punctuates_over_batches_and_workers() -> None:
-    driver = Driver(PROCESS, classes={"User": scheduled(PunctuationType.WALL_CLOCK_TIME)})
-    assert driver.feed(driver.record("in", b"k", b"v", 1)) == []
-    assert driver.advance_wall_clock(9) == []
-    driver.reopen()
-    assert shown(driver.advance_wall_clock(1)) == [("out", "tick", "1 10", 10)]
-    assert shown(driver.advance_wall_clock(35)) == [("out", "tick", "1 45", 45)]
-    assert driver.advance_wall_clock(4) == []
-    assert shown(driver.advance_wall_clock(1)) == [("out", "tick", "1 50", 50)]
+    runner = TopologyRunner(PROCESS, classes={"User": scheduled(PunctuationType.WALL_CLOCK_TIME)})
+    assert runner.feed(runner.record("in", b"k", b"v", 1)) == []
+    assert runner.advance_wall_clock(9) == []
+    runner.reopen()
+    assert shown(runner.advance_wall_clock(1)) == [("out", "tick", "1 10", 10)]
+    assert shown(runner.advance_wall_clock(35)) == [("out", "tick", "1 45", 45)]
+    assert runner.advance_wall_clock(4) == []
+    assert shown(runner.advance_wall_clock(1)) == [("out", "tick", "1 50", 50)]
 
 
-def test_a_cancelled_schedule_is_silent() -> None:
+def test_a_cancelled_schedule_is_not_called() -> None:
     def init(self: Any) -> None:  # noqa: ANN401
         def once(timestamp: int) -> None:
             self.context.forward(Record("tick", None, timestamp))
@@ -123,8 +123,8 @@ def test_a_cancelled_schedule_is_silent() -> None:
 
         self.schedule = self.context.schedule(10, PunctuationType.STREAM_TIME, once)
 
-    driver = Driver(PROCESS, classes={"User": user(lambda self, record: None, init)})  # noqa: ARG005
-    outputs = driver.feed(*(driver.record("in", b"k", b"v", time) for time in (3, 30, 60)))
+    runner = TopologyRunner(PROCESS, classes={"User": user(lambda self, record: None, init)})  # noqa: ARG005
+    outputs = runner.feed(*(runner.record("in", b"k", b"v", time) for time in (3, 30, 60)))
     assert [time for *_, time in shown(outputs)] == [3]
 
 
@@ -140,16 +140,16 @@ def failing_at(time: int) -> type[Processor]:
     return user(lambda self, record: self.context.forward(record), init)
 
 
-def test_a_failing_punctuation_stops_the_task_by_name() -> None:
-    driver = Driver(PROCESS, classes={"User": failing_at(3)})
+def test_a_failing_punctuation_stops_the_task() -> None:
+    runner = TopologyRunner(PROCESS, classes={"User": failing_at(3)})
     with pytest.raises(PoisonRecordError, match="task 0_0: a punctuation failed: ValueError: not now"):
-        driver.feed(driver.record("in", b"k", b"v", 3))
+        runner.feed(runner.record("in", b"k", b"v", 3))
 
 
-def test_a_failing_punctuation_can_be_passed_over() -> None:
+def test_a_failing_punctuation_can_be_skipped() -> None:
     settings = attrs.evolve(NO_CACHE, on_processing_error="continue")
-    driver = Driver(PROCESS, settings, {"User": failing_at(3)})
-    outputs = driver.feed(driver.record("in", b"k", b"v", 3), driver.record("in", b"k", b"v", 12))
+    runner = TopologyRunner(PROCESS, settings, {"User": failing_at(3)})
+    outputs = runner.feed(runner.record("in", b"k", b"v", 3), runner.record("in", b"k", b"v", 12))
     assert [(key, time) for _, key, _, time in shown(outputs)] == [("k", 3), ("k", 12), ("tick", 12)]
 
 
@@ -161,22 +161,22 @@ def test_process_values_keeps_the_key() -> None:
         def process(self, record: Record) -> None:
             self.context.forward(record.with_key(record.value))
 
-    driver = Driver(PROCESS.replace("process:", "processValues:"), classes={"User": User})
-    assert shown(driver.feed(driver.record("in", b"k", b"k", 1))) == [("out", "k", "k", 1)]
+    runner = TopologyRunner(PROCESS.replace("process:", "processValues:"), classes={"User": User})
+    assert shown(runner.feed(runner.record("in", b"k", b"k", 1))) == [("out", "k", "k", 1)]
     with pytest.raises(PoisonRecordError, match="must not change the key"):
-        driver.feed(driver.record("in", b"k", b"other", 1))
+        runner.feed(runner.record("in", b"k", b"other", 1))
 
 
-def test_only_connected_stores_are_given() -> None:
-    driver = Driver(
+def test_only_connected_stores_are_available() -> None:
+    runner = TopologyRunner(
         PROCESS,
         classes={"User": user(lambda self, record: self.context.state_store("s"))},  # noqa: ARG005
     )
     with pytest.raises(PoisonRecordError, match="not connected to a store s"):
-        driver.feed(driver.record("in", b"k", b"v", 1))
+        runner.feed(runner.record("in", b"k", b"v", 1))
 
 
-def test_global_stores_are_there_without_being_connected() -> None:
+def test_global_stores_need_no_connection() -> None:
     topology = """
     - globalTable: {topic: names, serdes: {key: string, value: string}, materialized: names}
     - stream: {topic: in, serdes: {key: string, value: string}}
@@ -188,13 +188,13 @@ def test_global_stores_are_there_without_being_connected() -> None:
         found = self.context.state_store("names").get(record.key)
         self.context.forward(record.with_value(found and found.value))
 
-    driver = Driver(topology, classes={"User": user(process)})
-    assert driver.feed(driver.record("names", b"k", b"Kay", 7)) == []
-    outputs = driver.feed(driver.record("in", b"k", b"v", 1), driver.record("in", b"l", b"v", 2))
+    runner = TopologyRunner(topology, classes={"User": user(process)})
+    assert runner.feed(runner.record("names", b"k", b"Kay", 7)) == []
+    outputs = runner.feed(runner.record("in", b"k", b"v", 1), runner.record("in", b"l", b"v", 2))
     assert shown(outputs) == [("out", "k", "Kay", 1), ("out", "l", None, 2)]
 
 
-def test_a_global_store_is_filled_by_its_class() -> None:
+def test_a_global_store_is_written_by_its_class() -> None:
     topology = """
     - addGlobalStore: {store: {name: lengths, serdes: {key: string, value: long}}, topic: words,
                        name: filling, class: Filling, serdes: {key: string, value: string}}
@@ -213,12 +213,12 @@ def test_a_global_store_is_filled_by_its_class() -> None:
     def process(self: Any, record: Record) -> None:  # noqa: ANN401
         self.context.forward(record.with_value(str(self.context.state_store("lengths").get(record.key))))
 
-    driver = Driver(topology, classes={"User": user(process), "Filling": Filling})
-    assert driver.feed(driver.record("words", b"k", b"four", 7)) == []
-    assert shown(driver.feed(driver.record("in", b"k", b"v", 1))) == [("out", "k", "4", 1)]
+    runner = TopologyRunner(topology, classes={"User": user(process), "Filling": Filling})
+    assert runner.feed(runner.record("words", b"k", b"four", 7)) == []
+    assert shown(runner.feed(runner.record("in", b"k", b"v", 1))) == [("out", "k", "4", 1)]
 
 
-def test_a_transformer_makes_a_table_anew() -> None:
+def test_a_transformer_computes_a_table() -> None:
     class Transformer(ValueTransformer):
         def transform(self, key: Any, value: Any) -> Any:  # noqa: ANN401
             return None if value is None else f"{key}-{value}"
@@ -229,8 +229,8 @@ def test_a_transformer_makes_a_table_anew() -> None:
     - toStream: null
     - to: {topic: out}
     """
-    driver = Driver(topology, classes={"Transformer": Transformer})
-    outputs = driver.feed(driver.record("in", b"k", b"v", 1), driver.record("in", b"k", None, 2))
+    runner = TopologyRunner(topology, classes={"Transformer": Transformer})
+    outputs = runner.feed(runner.record("in", b"k", b"v", 1), runner.record("in", b"k", None, 2))
     assert [line for line in shown(outputs) if line[0] == "out"] == [
         ("out", "k", "k-v", 1),
         ("out", "k", None, 2),
@@ -244,5 +244,5 @@ def test_processors_are_closed_with_their_task() -> None:
         def close(self) -> None:
             closed.append(1)
 
-    Driver(PROCESS, classes={"User": User}).tasks["0"].close()
+    TopologyRunner(PROCESS, classes={"User": User}).tasks["0"].close()
     assert closed == [1]

@@ -93,9 +93,9 @@ class Busy(Processor):
         start = record.timestamp // 10_000 * 10_000
         before = self.seen.fetch(record.key, start) or ""
         self.seen.put(record.key, before + (record.value or "-"), start)
-        for session, told in list(self.visits.fetch(record.key)):
+        for session, visits in list(self.visits.fetch(record.key)):
             self.visits.remove(session)
-            self.visits.put(session._replace(end=max(session.end, record.timestamp)), told)
+            self.visits.put(session._replace(end=max(session.end, record.timestamp)), visits)
             break
         else:
             self.visits.put(type(self).session(record), "first")
@@ -106,9 +106,9 @@ class Busy(Processor):
         return Windowed(record.key, record.timestamp, record.timestamp)
 
     def report(self, timestamp: int) -> None:
-        told = [f"{key}={total}" for key, total in self.totals.all()]
-        told += [f"{window}" for window in self.seen.all()]
-        self.context.forward(Record("report", " ".join(told), timestamp))
+        lines = [f"{key}={total}" for key, total in self.totals.all()]
+        lines += [f"{window}" for window in self.seen.all()]
+        self.context.forward(Record("report", " ".join(lines), timestamp))
 
 
 CLASSES = {"Busy": Busy}
