@@ -1,4 +1,4 @@
-"""PURE. Compiles topology documents: exact names, counts and configs of internal topics."""
+"""Compiles topology documents: exact names, counts and configs of internal topics."""
 
 from infra.compiler.follow import compile_document, compile_documents
 from infra.compiler.pipeline import PASSES, build_nodes

@@ -1,4 +1,4 @@
-"""PURE. Which back end of the runtime evaluates a sub-topology (docs/adr/0012).
+"""Which back end of the runtime evaluates a sub-topology (docs/adr/0012).
 
 `native` where Spark SQL gives the same results: no state, one chain of nodes from one source to one sink,
 expressions of `native_sql` only, texts or bytes at both ends, the default partitioner. All else is for the

@@ -1,4 +1,4 @@
-"""PURE. Partition counts by the group coordinator (KIP-1071, facts 4.6): `group.protocol=streams`.
+"""Partition counts by the group coordinator (KIP-1071, facts 4.6): `group.protocol=streams`.
 
 The broker goes through the sub-topologies in the order of a Java hash map of their ids, so counts do not
 depend on the application id; co-partitioning is always enforced.

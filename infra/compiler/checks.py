@@ -1,4 +1,4 @@
-"""PURE. Names that Kafka refuses, stores that nobody uses or that cannot be opened, idle settings."""
+"""Names that Kafka refuses, stores that nobody uses or that cannot be opened, idle settings."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""PURE. What the passes hand to each other."""
+"""What the passes hand to each other."""
 
 from collections.abc import Iterable, Mapping
 

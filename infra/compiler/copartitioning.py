@@ -1,4 +1,4 @@
-"""PURE. Co-partition groups of topics, as `InternalTopologyBuilder` merges them (facts 2.4)."""
+"""Co-partition groups of topics, as `InternalTopologyBuilder` merges them (facts 2.4)."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""PURE. The pass that decides partition counts, by the group leader's assignor or by the broker."""
+"""The pass that decides partition counts, by the group leader's assignor or by the broker."""
 
 from collections.abc import Mapping, Sequence
 

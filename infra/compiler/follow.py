@@ -1,4 +1,4 @@
-"""PURE. Several applications at once: a managed sink of one may be the source of another (or of itself)."""
+"""Several applications at once: a managed sink of one may be the source of another (or of itself)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

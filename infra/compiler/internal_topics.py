@@ -1,4 +1,4 @@
-"""PURE. The pass' result: internal topics with count and config, and the sub-topologies around them."""
+"""The pass' result: internal topics with count and config, and the sub-topologies around them."""
 
 from infra.compiler.backends import backend
 from infra.compiler.compilation import Compilation

@@ -1,4 +1,4 @@
-"""PURE. Managed sink topics: those that follow have the count of the tasks that write them."""
+"""Managed sink topics: those that follow have the count of the tasks that write them."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""PURE. The part of Spark SQL that means the same to Spark and to the runtime's tasks, value by value.
+"""The part of Spark SQL that means the same to Spark and to the runtime's tasks, value by value.
 
 Outside it they differ by what types mean (`docs/expressions.md`): Spark has decimals, whole numbers of 32
 bits and Java's regular expressions. And nothing in it can fail, so that no record is bad for one of them

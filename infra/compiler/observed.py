@@ -1,4 +1,4 @@
-"""PURE. An application that was only observed: its topics are what they were, and questions stay open."""
+"""An application that was only observed: its topics are what they were, and questions stay open."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""PURE. From a document to a compiled application, by a visible tuple of passes over one frozen value."""
+"""From a document to a compiled application, by a visible tuple of passes over one frozen value."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""PURE. The renumbering hazard: generated names shift when the topology changes, and with them the topics.
+"""The renumbering hazard: generated names shift when the topology changes, and with them the topics.
 
 An operator added in front moves every generated index behind it. Kafka Streams then makes new topics, and
 what the old ones hold is lost to it without a word.

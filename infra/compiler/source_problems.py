@@ -1,4 +1,4 @@
-"""PURE. Source topics that do not exist, and counts that nothing decides."""
+"""Source topics that do not exist, and counts that nothing decides."""
 
 from collections.abc import Iterable
 

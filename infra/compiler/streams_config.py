@@ -1,4 +1,4 @@
-"""PURE. The typed view of the config keys that compiling and planning read."""
+"""The typed view of the config keys that compiling and planning read."""
 
 import re
 from collections.abc import Callable, Mapping

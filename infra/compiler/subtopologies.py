@@ -1,4 +1,4 @@
-"""PURE. Sub-topologies: the node groups of `InternalTopologyBuilder#makeNodeGroups` (facts 3.2)."""
+"""Sub-topologies: the node groups of `InternalTopologyBuilder#makeNodeGroups` (facts 3.2)."""
 
 from collections.abc import Iterable
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""PURE. Configs of internal topics as Kafka Streams sends them with CreateTopics (facts section 5)."""
+"""Configs of internal topics as Kafka Streams sends them with CreateTopics (facts section 5)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""PURE. What each sub-topology reads, writes and keeps (`InternalTopologyBuilder#subtopologyToTopicsInfo`).
+"""What each sub-topology reads, writes and keeps (`InternalTopologyBuilder#subtopologyToTopicsInfo`).
 
 Internal topics get the application id in front, patterns become the topics that they match.
 """

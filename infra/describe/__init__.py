@@ -1,4 +1,4 @@
-"""PURE. Kafka Streams' `Topology#describe()` text, written byte for byte and read back."""
+"""Kafka Streams' `Topology#describe()` text, written byte for byte and read back."""
 
 from infra.describe.read import read_description, read_descriptions
 from infra.describe.write import write_description

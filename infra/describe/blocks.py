@@ -1,4 +1,4 @@
-"""PURE. Lines put together to descriptions, sub-topologies and nodes, names not yet resolved."""
+"""Lines put together to descriptions, sub-topologies and nodes, names not yet resolved."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""PURE. Finds the lines of a `describe()` text in what may surround them: log prefixes and other output."""
+"""Finds the lines of a `describe()` text in what may surround them: log prefixes and other output."""
 
 import re
 from collections.abc import Iterator, Mapping

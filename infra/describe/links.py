@@ -1,4 +1,4 @@
-"""PURE. Sizes and neighbors of nodes, as `InternalTopologyBuilder#describeSubtopology` links them."""
+"""Sizes and neighbors of nodes, as `InternalTopologyBuilder#describeSubtopology` links them."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence

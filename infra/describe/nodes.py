@@ -1,4 +1,4 @@
-"""PURE. From the blocks of a text to typed nodes, with every claim of the text held against the others."""
+"""From the blocks of a text to typed nodes, with every claim of the text held against the others."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

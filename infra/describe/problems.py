@@ -1,4 +1,4 @@
-"""PURE. What can be wrong with a description text, as problems with line and expectation."""
+"""What can be wrong with a description text, as problems with line and expectation."""
 
 from collections.abc import Sequence
 

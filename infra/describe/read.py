@@ -1,4 +1,4 @@
-"""PURE. Reads `Topology#describe()` texts of running applications (facts 3.3)."""
+"""Reads `Topology#describe()` texts of running applications (facts 3.3)."""
 
 from infra.describe.blocks import split
 from infra.describe.lines import lines

@@ -1,4 +1,4 @@
-"""PURE. Writes `Topology#describe()` byte for byte (facts 3.3 and 3.4)."""
+"""Writes `Topology#describe()` byte for byte (facts 3.3 and 3.4)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""PURE. The vocabulary of every package: topology, topics, cluster snapshot, setup record, problems.
+"""The types that all packages share: topology, topics, cluster snapshot, setup record, problems.
 
-Values only: frozen attrs classes over tuples and read-only mappings. Nothing here decides, reads or prints.
+Frozen attrs classes over tuples and read-only mappings, without logic, I/O or output.
 """

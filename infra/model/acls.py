@@ -1,4 +1,4 @@
-"""Access control: who may do what to which resource of the cluster, and what a document declares of it."""
+"""Access control lists: permissions on cluster resources, and what a document declares about them."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from infra.model.problems import Location
 
 
 class ResourceKind(StrEnum):
-    """What a right is about. The words are those of Pulumi's Kafka provider."""
+    """The resource type of a permission, as Pulumi's Kafka provider spells it."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -17,14 +17,14 @@ class ResourceKind(StrEnum):
 
 
 class Pattern(StrEnum):
-    """Whether a right holds for one name, or for all that begin with it."""
+    """The pattern type: one resource name, or all names with a prefix."""
 
     LITERAL = "Literal"
     PREFIXED = "Prefixed"
 
 
 class Operation(StrEnum):
-    """What may be done. Some imply others (`implied`)."""
+    """The permitted operation. Some operations imply others (`implied`)."""
 
     READ = "Read"
     WRITE = "Write"
@@ -37,7 +37,7 @@ class Operation(StrEnum):
 
     @property
     def implied(self) -> "Operation | None":
-        """What Kafka's authorizer allows along with it (`StandardAuthorizerData#checkSection`)."""
+        """Return the operation that this one includes (`StandardAuthorizerData#checkSection`)."""
         return _IMPLIED.get(self)
 
 
@@ -51,12 +51,12 @@ _IMPLIED = {
 CLUSTER_NAME = "kafka-cluster"
 """The name of the one resource of kind CLUSTER."""
 ANY_NAME = "*"
-"""As a literal name it stands for every resource of the kind, as a host for every host."""
+"""As a literal name: all resources of the kind. As a host: all hosts."""
 
 
 @attrs.frozen
 class Right:
-    """To do `operation` to what is named."""
+    """The permission to perform `operation` on the resources with this name or prefix."""
 
     kind: ResourceKind
     name: str
@@ -64,7 +64,7 @@ class Right:
     pattern: Pattern = Pattern.LITERAL
 
     def covers(self, other: "Right") -> bool:
-        """Whether who has this right needs no `other`."""
+        """Return whether this permission includes `other`."""
         if self.kind is not other.kind or other.operation not in {self.operation, self.operation.implied}:
             return False
         if self.pattern is Pattern.PREFIXED:
@@ -73,14 +73,14 @@ class Right:
 
     @property
     def text(self) -> str:
-        """Such as `Read Topic orders`; a star ends what names begin with."""
+        """Return the permission as text, such as `Read Topic orders`; a prefix ends with a star."""
         star = "*" if self.pattern is Pattern.PREFIXED else ""
         return f"{self.operation} {self.kind} {self.name}{star}"
 
 
 @attrs.frozen
 class Acl:
-    """Allows a right to a principal (`User:orders`) that connects from `host` (an address, or any: `*`)."""
+    """An ACL: permits `right` to a principal (`User:orders`) from `host` (an address, or `*` for all)."""
 
     principal: str
     host: str
@@ -88,13 +88,13 @@ class Acl:
 
     @property
     def text(self) -> str:
-        """What tells it from all others, such as `User:orders Read Topic orders`."""
-        place = "" if self.host == ANY_NAME else f" from {self.host}"
-        return f"{self.principal} {self.right.text}{place}"
+        """Return a unique text of the ACL, such as `User:orders Read Topic orders`."""
+        host = "" if self.host == ANY_NAME else f" from {self.host}"
+        return f"{self.principal} {self.right.text}{host}"
 
 
 class InternalTopicAcls(StrEnum):
-    """Whether internal topics are named one by one, or by the beginning that they share."""
+    """Whether ACLs of internal topics name each topic or their common prefix."""
 
     LITERAL = "literal"
     PREFIXED = "prefixed"
@@ -102,10 +102,10 @@ class InternalTopicAcls(StrEnum):
 
 @attrs.frozen
 class AclDeclaration:
-    """What a document says about its application's rights.
+    """The ACL section of a document.
 
-    `reads` and `writes` are further topics that it reads and writes, a star at the end standing for all names
-    that begin so: what the topology does not tell, such as the topics that an extractor chooses.
+    `reads` and `writes` are additional topics that the application reads and writes and that the topology
+    does not show, such as those of a `TopicNameExtractor`. A star at the end makes a name a prefix.
     """
 
     principals: tuple[str, ...]
@@ -118,7 +118,7 @@ class AclDeclaration:
 
 @attrs.frozen
 class LiveAcls:
-    """The ACLs of the cluster that were asked for; without an authorizer there are none to have."""
+    """The ACLs read from the cluster; a cluster without an authorizer has none."""
 
     allowed: frozenset[Acl] = frozenset()
     has_authorizer: bool = True

@@ -1,4 +1,4 @@
-"""What was read from the live cluster, once, in batched admin calls."""
+"""The snapshot of a live cluster, read once in batched admin requests."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from infra.model.acls import LiveAcls
 class LiveTopic:
     """A topic on the cluster.
 
-    `config` holds only what was set on the topic (DYNAMIC_TOPIC_CONFIG), never broker defaults. `is_empty`
-    None = not asked: it is asked only for topics whose id differs from the recorded one.
+    `config` contains only what is set on the topic itself (DYNAMIC_TOPIC_CONFIG), no broker defaults.
+    `is_empty` is read only for topics whose id differs from the recorded one; None = not read.
     """
 
     name: str
@@ -25,16 +25,16 @@ class LiveTopic:
 
 @attrs.frozen
 class LiveGroup:
-    """A consumer group, `state` as the broker names it: Stable, Empty and so on."""
+    """A consumer group; `state` in the broker's words: Stable, Empty and so on."""
 
     id: str
     state: str
     members: int | None = 0
-    """None = not known: the client library cannot describe groups of the streams protocol (KIP-1071)."""
+    """None = unknown: the client library cannot describe groups of the streams protocol (KIP-1071)."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it has members, as far as is known."""
+        """Return whether the group has members or may have some."""
         return self.members is None or self.members > 0
 
 
@@ -42,10 +42,9 @@ class LiveGroup:
 class ClusterSnapshot:
     """Topics and groups by name.
 
-    `topics` covers all topics of the cluster (names and counts); configs, replication factor and ids are read
-    for the topics that were asked for and are present in `described`.
-
-    `topic_defaults` holds, for topic config keys, the value that applies where a topic sets none.
+    `topics` has all topics of the cluster with their partition counts. Configs, replication factors and ids
+    are valid only for topics in `described`. `topic_defaults`: topic config key → value where a topic sets
+    none.
     """
 
     cluster_id: str
@@ -57,9 +56,9 @@ class ClusterSnapshot:
     default_min_insync_replicas: int | None = None
     topic_defaults: Mapping[str, str] = attrs.field(factory=dict)
     acls: LiveAcls | None = None
-    """None = not asked: nobody declares or holds any."""
+    """None = not read, because no document declares and no stack has any."""
 
     @property
     def partitions(self) -> Mapping[str, int]:
-        """Topic name → partition count, of all topics."""
+        """Return topic name → partition count of all topics."""
         return {name: topic.partitions for name, topic in self.topics.items()}

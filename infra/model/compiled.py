@@ -12,7 +12,7 @@ from infra.model.topology import Application, Sink
 
 
 class Backend(Enum):
-    """What evaluates a sub-topology on Spark: Spark SQL, or our tasks in Python workers."""
+    """What executes a sub-topology on Spark: Spark SQL, or tasks in Python workers."""
 
     NATIVE = "native"
     TASKS = "tasks"
@@ -20,12 +20,13 @@ class Backend(Enum):
 
 @attrs.frozen
 class InternalTopic:
-    """One internal topic as Kafka Streams would create it.
+    """An internal topic as Kafka Streams creates it (`InternalTopicManager#makeReady`).
 
     `config` has exactly the keys that Kafka Streams sends with its CreateTopics request.
-    `replication_factor` -1 means the broker's default. `node` is the store (changelog) or the sink node
-    (repartition) that it belongs to; `subtopology` is the one that reads (repartition) or owns (changelog)
-    it, None in an application that was only observed. `pinned` = the count is explicit in the document.
+    `replication_factor` -1 means the broker's default. `node` is the name of the store (changelog) or of the
+    sink node (repartition). `subtopology` is the id of the one that reads (repartition) or owns (changelog)
+    the topic, None in an observed application. `pinned`: the document sets the count explicitly. `generated`:
+    the name contains a generated index.
     """
 
     name: str
@@ -43,10 +44,11 @@ class InternalTopic:
 
 @attrs.frozen
 class SubTopology:
-    """What forms one set of tasks.
+    """A sub-topology: the nodes that run together in tasks.
 
-    `sources` and `sinks` are full topic names, patterns resolved, sorted; `tasks` is the largest partition
-    count among the sources.
+    `sources` and `sinks` are full topic names, sorted, with patterns resolved. `tasks` is the number of
+    tasks: the largest partition count of the sources. `source_changelogs` are source topics that serve as
+    changelogs.
     """
 
     id: int
@@ -67,9 +69,9 @@ class SubTopology:
 class CompiledApplication:
     """The result of compiling one document against the partition counts of its source topics.
 
-    `problems` holds errors (then `internal_topics` lists only those whose count could be decided) and
-    lints. `external_sources` are the user topics read, full names, patterns resolved, sorted;
-    `missing_sources` those without counts. `sinks` are the managed sink topics with their decided count.
+    With errors in `problems`, `internal_topics` has only the topics whose count could be decided.
+    `external_sources` are the user topics that are read: full names, sorted, with patterns resolved.
+    `missing_sources` are those that do not exist. `sinks` are the managed sink topics with their counts.
     """
 
     application: Application
@@ -83,13 +85,13 @@ class CompiledApplication:
     sinks: tuple[Sink, ...] = ()
     problems: tuple[Problem, ...] = ()
     extractor_sinks: tuple[str, ...] = ()
-    """Sink nodes whose topic is chosen record by record."""
+    """Sink nodes with a `TopicNameExtractor`."""
     is_observed: bool = False
-    """Only its topics are known: there are no `subtopologies`, and counts are those of the document."""
+    """Only the internal topics are known: `subtopologies` is empty, counts are those of the document."""
 
     @property
     def is_stateful(self) -> bool:
-        """Whether any sub-topology keeps state (a logged or unlogged store)."""
+        """Return whether any sub-topology that is not global has a state store."""
         if self.is_observed:
             return any(topic.kind is TopicKind.CHANGELOG for topic in self.internal_topics)
         return any(part.stores for part in self.subtopologies if not part.is_global)

@@ -1,11 +1,11 @@
-"""The node topology: what `InternalTopologyBuilder` holds after a build, before anything is counted.
+"""The node topology: the content of `InternalTopologyBuilder` after a build, before counts are decided.
 
-Both ways in end here (the DSL compiler and the import of a `describe()` text); sub-topologies, `describe()`
-out, partition counts and configs start from it. Topic names of internal topics are UNDECORATED (no
-application id prefix).
+The DSL compiler and the import of a `describe()` text both produce it. Sub-topologies, the `describe()` text,
+partition counts and configs are computed from it. Names of internal topics have no application id prefix
+here.
 
-What a node does when it runs (`reads`, `behavior`, `writes`, `keeps`) is for the runtime; it is known of
-documents with calls, never of an imported text, and no comparison of topologies asks for it.
+`reads`, `behavior`, `writes` and `keeps` say what the runtime does at a node. They are set for documents with
+calls, not for imported texts, and are excluded from comparisons.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from infra.model.problems import Location, Problem
 
 @attrs.frozen
 class SourceNode:
-    """A source node, of either `topics` (in declared order) or a `pattern` (Java regular expression)."""
+    """A source node with either `topics`, in declared order, or a `pattern`, a Java regular expression."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class SourceNode:
 
 @attrs.frozen
 class ProcessorNode:
-    """A processor with its `parents` in declared order and the names of the `stores` connected to it."""
+    """A processor node; `parents` in declared order, `stores` are the names of the connected stores."""
 
     name: str
     parents: tuple[str, ...]
@@ -41,7 +41,7 @@ class ProcessorNode:
 
 @attrs.frozen
 class SinkNode:
-    """A sink to `topic`, or a dynamic one: `extractor` is the text that its extractor prints."""
+    """A sink node with a `topic`, or with a `TopicNameExtractor` whose `toString()` is `extractor`."""
 
     name: str
     parents: tuple[str, ...]
@@ -64,7 +64,7 @@ class TopicKind(Enum):
 
 
 class ChangelogKind(Enum):
-    """How a changelog topic is configured (facts section 5.2)."""
+    """The kind of a store as far as it decides the changelog's config (facts 5.2)."""
 
     KEY_VALUE = "key-value"
     WINDOWED = "windowed"
@@ -74,13 +74,13 @@ class ChangelogKind(Enum):
 
 @attrs.frozen
 class StateStore:
-    """A store that a processor uses, or that was added and never connected (then it has no changelog).
+    """A state store. A store that no processor uses has no changelog.
 
-    `base_ms` is what the changelog's retention (windowed) or compaction lag (versioned) is computed from
-    (facts 5.3). `changelog_topic` names a user topic that serves as changelog instead of an internal one.
-    `connections` holds a set of processors for each time the store was added, in order: Kafka Streams
-    forgets the processors of an earlier builder, so each set forms a sub-topology of its own and the last
-    one owns the changelog. Empty = all that name it form one set.
+    `base_ms` is the duration in milliseconds from which the changelog's retention (windowed) or compaction
+    lag (versioned) is computed (facts 5.3). `changelog_topic` is a user topic that serves as changelog.
+    `connections` has one set of processors for each time the store was added: Kafka Streams drops the
+    processors of an earlier builder, so each set is a sub-topology of its own and the last one owns the
+    changelog. Empty = all processors that name the store are one set.
     """
 
     name: str
@@ -97,7 +97,7 @@ class StateStore:
 
 @attrs.frozen
 class RepartitionTopic:
-    """An internal topic between a sink and a source node. `partitions` is set for an explicit count only."""
+    """An internal topic between a sink and a source node; `partitions` is set only for an explicit count."""
 
     name: str
     is_foreign_key: bool = False
@@ -107,11 +107,11 @@ class RepartitionTopic:
 
 @attrs.frozen
 class NodeTopology:
-    """`nodes` in declaration order (it decides sub-topology ids and the text of `describe()`).
+    """A topology; `nodes` in declaration order, which decides sub-topology ids and the `describe()` text.
 
-    `copartition_groups` hold source node names, in the order in which they were registered; names of nodes
-    that do not exist are kept: Kafka Streams drops them silently and a lint tells. `problems` are those
-    found while building.
+    `copartition_groups` are sets of source node names in the order of registration. They may name nodes that
+    do not exist: Kafka Streams drops such names silently, a lint reports them. `problems` were found during
+    the build.
     """
 
     nodes: tuple[Node, ...]
@@ -121,10 +121,10 @@ class NodeTopology:
     copartition_groups: tuple[frozenset[str], ...] = ()
     problems: tuple[Problem, ...] = ()
     generated_names: frozenset[str] = frozenset()
-    """Topic prefixes and store names that carry a generated index and so shift when the topology changes."""
+    """Topic prefixes and store names with a generated index, which shifts when the topology changes."""
     listing: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = attrs.field(factory=dict)
     """Imported texts only: node → its `-->` and `<--` lists in the order of the text."""
     printed_groups: Mapping[str, int] = attrs.field(factory=dict)
     """Imported texts only: node → the sub-topology that the text lists it in."""
     name: str | None = None
-    """The named topology that this is; its name follows the application id in names of internal topics."""
+    """The name of a named topology; it follows the application id in names of internal topics."""

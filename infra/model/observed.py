@@ -1,4 +1,4 @@
-"""An application as a cluster shows it: which internal topics it has, not what its topology is made of."""
+"""An application as observed on a cluster: its internal topics are known, its topology is not."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,21 +10,22 @@ from infra.model.problems import Location
 
 
 class Unknown(StrEnum):
-    """What a cluster does not tell of an application; each stays a question until somebody answers it."""
+    """What the cluster does not show about an application; reported until the document answers it."""
 
     SUBTOPOLOGIES = "subtopologies"
-    """Which sub-topology reads, writes or owns a topic, hence whom its partition count follows."""
+    """Which sub-topology reads, writes or owns a topic, so which count its partition count follows."""
     SOURCES = "sources"
     """Which topics are read: the group has neither members nor offsets."""
     PROTOCOL = "protocol"
-    """Classic or streams: the group is gone."""
+    """Classic or streams: the consumer group does not exist."""
 
 
 @attrs.frozen(kw_only=True)
 class ObservedTopic:
-    """An internal topic that exists, `name` undecorated. `config` holds every setting of the topic itself.
+    """An existing internal topic; `name` without the application id prefix.
 
-    None = those that Kafka Streams sets for the kind. `replication_factor` -1 = the broker's default.
+    `config` has all settings of the topic; None = those that Kafka Streams sets for the kind.
+    `replication_factor` -1 = the broker's default.
     """
 
     name: str
@@ -37,9 +38,9 @@ class ObservedTopic:
 
 @attrs.frozen
 class ObservedTopology:
-    """`sources` are topics that the application reads, with the counts that they had when it was observed.
+    """The internal topics, and the source topics with their partition counts at the time of observation.
 
-    `unknown` has a place in the document for each open question.
+    `unknown` maps each open question to its location in the document.
     """
 
     topics: tuple[ObservedTopic, ...]
@@ -47,4 +48,4 @@ class ObservedTopology:
     sources: Mapping[str, int] = attrs.field(factory=dict)
     unknown: Mapping[Unknown, Location] = attrs.field(factory=dict)
     locations: Mapping[str, Location] = attrs.field(factory=dict)
-    """Source topic → where it is noted."""
+    """Source topic → its location in the document."""

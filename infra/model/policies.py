@@ -1,4 +1,4 @@
-"""Policies: what an organization wants of all its applications, beyond what Kafka Streams demands.
+"""Policies: rules of an organization for all its applications, beyond those of Kafka Streams.
 
 Durations are milliseconds. Bounds are inclusive; None = no bound.
 """
@@ -12,7 +12,7 @@ from infra.model.problems import Location, Severity
 
 
 class TopicClass(StrEnum):
-    """What a policy may choose topics by: the kinds of internal topics, and managed sink topics."""
+    """The classes by which a policy selects topics: kinds of internal topics, and managed sink topics."""
 
     REPARTITION = "repartition"
     CHANGELOG = "changelog"
@@ -24,7 +24,7 @@ EVERY_CLASS = frozenset(TopicClass)
 
 
 class Named(StrEnum):
-    """Whose name is judged. Names that Kafka Streams generates are nobody's choice and not judged."""
+    """What the checked name belongs to. Names that Kafka Streams generates are not checked."""
 
     APPLICATION = "applicationId"
     STORE = "storeName"
@@ -33,7 +33,7 @@ class Named(StrEnum):
 
 
 class Effect(StrEnum):
-    """What one run may do only so often."""
+    """The changes that a policy limits in one run."""
 
     CREATED_TOPICS = "createdTopics"
     ADDED_PARTITIONS = "addedPartitions"
@@ -94,7 +94,7 @@ class MinInsyncReplicas:
 
 @attrs.frozen
 class Retention:
-    """How long topics whose cleanup policy deletes keep records; without limit is longer than any bound."""
+    """Retention in milliseconds of topics whose cleanup policy deletes; unlimited exceeds every bound."""
 
     bounds: Bounds
     classes: frozenset[TopicClass] = EVERY_CLASS
@@ -116,7 +116,7 @@ class NamedResources:
 
 @attrs.frozen
 class BlastRadius:
-    """How much one run may do, all chosen applications together."""
+    """The number of changes that one run may make, over all selected applications."""
 
     limits: Mapping[Effect, int]
 
@@ -138,8 +138,8 @@ PolicyRule = (
 class Policy:
     """A rule for the applications whose ids fully match `applications` (a Java regular expression).
 
-    `message` says why the organization wants it; empty = the rule's own reason. `key` is the policy's word
-    for itself in the file that it stands in.
+    `message` is the organization's reason; empty = the default text of the rule. `key` is the name of the
+    policy in the policy file.
     """
 
     rule: PolicyRule

@@ -1,7 +1,6 @@
-"""Problems are values: what is wrong, where, what was expected and found, why it matters and how to fix it.
+"""Problems as values: what is wrong, where, what was expected and found, the consequence and the fix.
 
-Passes return them; only the edges (command line, Pulumi program) turn a non-empty collection into an exit
-code.
+Compiler and planner return them; only the command line and the Pulumi program turn them into an exit code.
 """
 
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ import attrs
 
 
 class Severity(Enum):
-    """How much a problem weighs: an ERROR stops every change, the others are told and nothing more."""
+    """The severity of a problem: an ERROR prevents every change, the others are only reported."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +18,7 @@ class Severity(Enum):
 
 
 class ProblemCode(StrEnum):
-    """The closed vocabulary of problems. `docs/problems.md` explains each; a test compares the two."""
+    """All problem codes. `docs/problems.md` explains each; a test compares the two."""
 
     # the document cannot be read or does not fit the schema
     UNREADABLE_DOCUMENT = "UnreadableDocument"
@@ -31,7 +30,7 @@ class ProblemCode(StrEnum):
     UNREADABLE_DESCRIBE = "UnreadableDescribe"
     MISSING_DETAIL = "MissingDetail"
 
-    # the topology is one that Kafka Streams refuses (the text names the exception class it throws)
+    # Kafka Streams rejects the topology (the text names the exception class)
     INVALID_TOPOLOGY = "InvalidTopology"
     INVALID_NAME = "InvalidName"
     INVALID_CONFIG = "InvalidConfig"
@@ -71,7 +70,7 @@ class ProblemCode(StrEnum):
     UNSUPPORTED_FORMAT = "UnsupportedFormat"
     QUERY_FAILED = "QueryFailed"
 
-    # lints: what Kafka Streams would silently do wrong
+    # lints: Kafka Streams accepts it silently
     UNCHECKED_COPARTITIONING = "UncheckedCopartitioning"
     PARTITIONS_DEPEND_ON_APPLICATION_ID = "PartitionsDependOnApplicationId"
     COPARTITION_GROUP_LOST_MEMBER = "CopartitionGroupLostMember"
@@ -87,7 +86,7 @@ class ProblemCode(StrEnum):
 
 @attrs.frozen
 class Location:
-    """Where in a document: `line` and `column` count from 1, `pointer` is an RFC 6901 JSON pointer."""
+    """A location in a document; `line` and `column` start at 1, `pointer` is a JSON pointer (RFC 6901)."""
 
     file: str
     line: int = 0
@@ -100,10 +99,10 @@ class Location:
 
 @attrs.frozen(kw_only=True)
 class Problem:
-    """One thing that is wrong, complete enough to be acted on without reading the source.
+    """One problem, with all that a user needs to fix it.
 
-    `summary` is one sentence. `expected` and `found` are short phrases that fit a table cell. `why` says
-    what happens if it is left as it is, `fix` what to do, in the imperative.
+    `summary` is one sentence. `expected` and `found` are short phrases that fit a table cell. `why` says what
+    happens without a fix. `fix` says what to do, in the imperative.
     """
 
     code: ProblemCode
@@ -135,7 +134,7 @@ class Problem:
 
 
 class ProblemsError(Exception):
-    """Raised once, at the edge, with everything that was collected."""
+    """Raised once, by the command line or the Pulumi program, with all collected problems."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -143,5 +142,5 @@ class ProblemsError(Exception):
 
 
 def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Those that stop every change."""
+    """Return the problems with severity ERROR."""
     return tuple(problem for problem in problems if problem.severity is Severity.ERROR)

@@ -1,4 +1,4 @@
-"""The recorded setup of the last finished `up`: it tells a first-ever start from data loss (KIP-698)."""
+"""The setup record of the last `pulumi up`: it distinguishes a first start from data loss (KIP-698)."""
 
 from collections.abc import Mapping
 
@@ -9,40 +9,40 @@ from infra.model.acls import Acl
 
 @attrs.frozen
 class RecordedTopic:
-    """A topic that was set up: `topic_id` is the cluster's, `partitions` the count then.
+    """A topic that was set up, with its id on the cluster and its partition count at that time.
 
-    `topic_id` is empty in a plan for a topic that the run creates (it is looked up afterwards), and in a
-    record for a topic of a run that was interrupted before it could look: such a topic counts as ours, its
-    absence as no loss.
+    `topic_id` is empty in a plan for a topic that the run creates, because it is read afterwards, and in the
+    record of a run that was interrupted before it could read the id. Such a topic counts as owned by the
+    application, and its absence is not treated as data loss.
     """
 
     name: str
     topic_id: str
     partitions: int
     is_sink: bool = False
-    """A managed sink topic: it belongs to its readers too and is never deleted."""
+    """A managed sink topic: other applications may read it, so it is never deleted."""
 
 
 @attrs.frozen
 class SetupRecord:
-    """One application's record.
+    """The setup record of one application.
 
-    `initial_processors` is what linear hashing starts from (KIP-287); once known it never changes, 0 = not
-    known yet.
+    `initial_processors` is the initial bucket count of linear hashing (KIP-287). Once known it never changes;
+    0 = not known yet.
     """
 
     application_id: str
     topics: Mapping[str, RecordedTopic]
     initial_processors: int = 0
     generated: frozenset[str] = frozenset()
-    """Names that carried a generated index when recorded (for the renumbering hint)."""
+    """Names that contained a generated index at the time of the setup, to detect renumbering."""
     origins: Mapping[str, str] = attrs.field(factory=dict)
-    """Generated name → from which user topics its records descend, as a digest; may lack names."""
+    """Generated name → digest of the user topics upstream (`renumbering.origins`); may be incomplete."""
     cluster_id: str = ""
-    """The cluster on which it was set up; empty = not known."""
+    """The cluster on which the application was set up; empty = unknown."""
     retired: bool = False
-    """The first of the two steps to deletion is done: without its document the internal topics go."""
+    """The first of two steps to deletion is done: without the document, the internal topics are deleted."""
     unfinished: bool = False
-    """The first run was interrupted: what exists now was made by it, what is missing is still to be made."""
+    """The first run was interrupted: existing topics are its own, missing ones are not created yet."""
     acls: frozenset[Acl] = frozenset()
-    """Those that the stack holds for the application."""
+    """The ACLs of the application in the stack."""

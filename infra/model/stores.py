@@ -7,7 +7,7 @@ import attrs
 
 
 class StoreKind(Enum):
-    """What a store is to its changelog: each kind has its own topic settings (facts section 5.2)."""
+    """The kind of a store; it decides the changelog's config (facts 5.2)."""
 
     KEY_VALUE = "keyValue"
     TIMESTAMPED_KEY_VALUE = "timestampedKeyValue"
@@ -18,7 +18,7 @@ class StoreKind(Enum):
 
 
 class StoreType(Enum):
-    """`Materialized.withStoreType`; both are logged alike."""
+    """`Materialized.withStoreType`; the changelog is the same for both."""
 
     ROCKS_DB = "rocksDB"
     IN_MEMORY = "in-memory"
@@ -49,9 +49,9 @@ class StoreSupplier:
 
 @attrs.frozen
 class Materialized:
-    """`Materialized`, given, even if without a name: one that is given may burn an index.
+    """`Materialized` as passed to a call; even one without a name may use an index.
 
-    A `supplier` carries its own name, then `store` is None.
+    A `supplier` has its own name, then `store` is None.
     """
 
     store: str | None = None
@@ -64,13 +64,13 @@ class Materialized:
 
     @property
     def store_name(self) -> str | None:
-        """The user's name of the store, None when Kafka Streams must generate one (`storeName()`)."""
+        """Return the user's name of the store, None if Kafka Streams generates one (`storeName()`)."""
         return self.supplier.name if self.supplier is not None else self.store
 
 
 @attrs.frozen
 class StoreBuilder:
-    """`Stores.…StoreBuilder(supplier, …)` as added by `addStateStore` or by a processor supplier."""
+    """`Stores.…StoreBuilder(supplier, …)`, added by `addStateStore` or by a processor supplier."""
 
     supplier: StoreSupplier
     logging: Logging = Logging()
@@ -84,7 +84,7 @@ class StoreBuilder:
 
 @attrs.frozen
 class Serdes:
-    """Key and value formats by name (`string`, `long`, `json`…). The compiler never reads them."""
+    """Key and value formats by name (`string`, `long`, `json`…). They do not affect internal topics."""
 
     key: str | None = None
     value: str | None = None

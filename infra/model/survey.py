@@ -1,4 +1,4 @@
-"""What a cluster shows of applications that nobody declared: groups, and topics named like internal ones."""
+"""What a cluster shows of applications without a document: consumer groups and internal topics."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -18,10 +18,10 @@ class GroupType(Enum):
 
 @attrs.frozen(kw_only=True)
 class GroupFacts:
-    """A group as a survey finds it. Without members nobody knows its assignor and what it subscribes to.
+    """A consumer group; the assignor and the subscribed topics are known only while it has members.
 
-    `protocol_type` is `consumer` for all that read topics, and the name of something else (`connect`) for
-    others; `committed` are the topics that it has offsets of.
+    `protocol_type` is `consumer` for groups that read topics, otherwise for example `connect`. `committed`
+    are the topics with committed offsets.
     """
 
     id: str
@@ -35,13 +35,13 @@ class GroupFacts:
 
     @property
     def read(self) -> frozenset[str]:
-        """Topics that it reads; offsets may be left from earlier, so a subscription goes before them."""
+        """Return the topics that the group reads: the subscription, else the topics with offsets."""
         return self.subscribed or self.committed
 
 
 @attrs.frozen
 class Survey:
-    """`topics` are all of the cluster; those named like internal ones are described. `groups` are by id."""
+    """All topics and groups of a cluster; topics with names of internal topics have configs."""
 
     cluster_id: str
     topics: Mapping[str, LiveTopic]

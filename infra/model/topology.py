@@ -1,4 +1,4 @@
-"""A topology document, checked and typed: one application and what its topology is made of."""
+"""A validated topology document: one application and its topology."""
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum
@@ -13,14 +13,14 @@ from infra.model.problems import Location
 
 
 class Protocol(StrEnum):
-    """Who decides the counts: the group leader's assignor, or the broker (KIP-1071)."""
+    """The group protocol: the group leader's assignor or the broker (KIP-1071) decides partition counts."""
 
     CLASSIC = "classic"
     STREAMS = "streams"
 
 
 class Lifecycle(Enum):
-    """RELEASED: its topics stay, the record is dropped. RETIRED: the first of two steps to deletion."""
+    """RELEASED: the topics stay, the setup record is removed. RETIRED: the first of two steps to deletion."""
 
     ACTIVE = "active"
     RELEASED = "released"
@@ -29,9 +29,9 @@ class Lifecycle(Enum):
 
 @attrs.frozen
 class Step:
-    """One call: `operator` on the handle `input`, the result named `alias`.
+    """One call: `operator` on the handle `input`; its result is named `alias`.
 
-    Without `input` it goes on from the preceding step's result.
+    Without `input` the call is made on the result of the preceding step.
     """
 
     operator: Operator
@@ -42,7 +42,7 @@ class Step:
 
 @attrs.frozen
 class Sink:
-    """A sink topic declared `managed`: `partitions` None = follow the sub-topology that writes it."""
+    """A managed sink topic; `partitions` None = as many as the sub-topology that writes it has tasks."""
 
     topic: str
     partitions: int | None
@@ -52,23 +52,24 @@ class Sink:
 
 @attrs.frozen
 class Setup:
-    """How the application may be set up (KIP-698 `InitParameters`, adoption, re-initialization)."""
+    """What a setup of the application may do (KIP-698 `InitParameters`, adoption, re-initialization)."""
 
     if_incomplete: bool = False
-    """`setupInternalTopicsIfIncomplete`: create the missing ones of an incomplete set."""
+    """`setupInternalTopicsIfIncomplete`: create the missing topics of an incomplete set."""
     adopt: bool = False
-    """Take over internal topics that Headwater did not set up (only `manual` needs to be told)."""
+    """Adopt internal topics that Headwater did not set up (required only with setup mode `manual`)."""
     reinitialize: bool = False
-    """Create lost internal topics anew, accepting that their data is gone."""
+    """Re-create lost internal topics without their data."""
     timeout_ms: int = 60_000
-    """Milliseconds that planning may take."""
+    """The timeout of planning in milliseconds."""
     allow_unsafe_expansion: bool = False
-    """Acknowledges that keys move when a stateful, not statically partitioned application grows (KIP-878)."""
+    """Accept that keys move to other partitions when a stateful application without a static partitioner is
+    expanded (KIP-878)."""
 
 
 @attrs.frozen
 class StoreDetail:
-    """What `describe()` does not print about a store."""
+    """The properties of a store that `describe()` does not print."""
 
     kind: str = "timestampedKeyValue"
     retention_ms: int | None = None
@@ -81,20 +82,20 @@ class StoreDetail:
 
 @attrs.frozen
 class DescribedTopology:
-    """What a `Topology#describe()` text says (`nodes`), with what such a text lacks."""
+    """The `nodes` of a `Topology#describe()` text, with the details that such a text does not contain."""
 
     nodes: NodeTopology
     at: Location
     repartition_partitions: Mapping[str, int] = attrs.field(factory=dict)
-    """Undecorated repartition topic → explicit count."""
+    """Repartition topic without the application id prefix → explicit count."""
     stores: Mapping[str, StoreDetail] = attrs.field(factory=dict)
     copartitioned: tuple[tuple[str, ...], ...] = ()
-    """Groups of undecorated topic names beyond those that the text implies."""
+    """Groups of topic names, without the prefix, in addition to those that follow from the text."""
 
 
 @attrs.frozen
 class Application:
-    """`config` holds Kafka Streams' own keys with values as they would stand in a properties file."""
+    """An application; `config` has Kafka Streams' config keys with the values of a properties file."""
 
     id: str
     at: Location
@@ -104,12 +105,12 @@ class Application:
     setup: Setup = Setup()
     renamed_from: str | None = None
     acls: AclDeclaration | None = None
-    """Whom it runs as; None = its rights are somebody else's business."""
+    """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
 
 
 @attrs.frozen
 class TopologyDocument:
-    """One application: its `steps`, calls in order, its `described` text or its `observed` topics."""
+    """One application with either `steps` (calls in order), a `described` text or `observed` topics."""
 
     application: Application
     steps: tuple[Step, ...] = ()

@@ -1,4 +1,4 @@
-"""Windows of the DSL. All durations are milliseconds; `grace` counts from the window's end (stream time)."""
+"""Windows of the DSL. Durations are milliseconds; `grace` starts at the window's end, in stream time."""
 
 import attrs
 
@@ -48,7 +48,7 @@ Window = TumblingWindow | HoppingWindow | SlidingWindow | SessionWindow | Unlimi
 
 @attrs.frozen
 class JoinWindow:
-    """`JoinWindows`: a partner may be `before_ms` earlier or `after_ms` later."""
+    """`JoinWindows`: the other record may be `before_ms` milliseconds earlier or `after_ms` later."""
 
     before_ms: int
     after_ms: int

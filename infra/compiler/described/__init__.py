@@ -1,4 +1,4 @@
-"""PURE. From a text that `Topology#describe()` printed to a node topology that can be counted.
+"""From a text that `Topology#describe()` printed to a node topology that can be counted.
 
 The text tells nodes, stores and topics, not: explicit counts, kinds and retention of stores, logging,
 optimization, co-partitioning. What follows for certain from names and structure is filled in here, what has

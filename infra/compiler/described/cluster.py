@@ -1,4 +1,4 @@
-"""PURE. What a live cluster tells about a described application by the internal topics that it has."""
+"""What a live cluster tells about a described application by the internal topics that it has."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""PURE. Puts together what the text says, what follows from it and what the document adds."""
+"""Puts together what the text says, what follows from it and what the document adds."""
 
 from collections.abc import Iterable, Iterator
 

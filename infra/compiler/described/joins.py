@@ -1,4 +1,4 @@
-"""PURE. Co-partition groups that a text implies.
+"""Co-partition groups that a text implies.
 
 A join looks into a store that the other side fills. So the sources above the join and above the other users
 of its stores are co-partitioned. What Kafka Streams forgets (suppressed tables, results of a cogroup) is

@@ -1,4 +1,4 @@
-"""PURE. What names of nodes, stores and topics say about the DSL call that made them (facts section 1)."""
+"""What names of nodes, stores and topics say about the DSL call that made them (facts section 1)."""
 
 import re
 

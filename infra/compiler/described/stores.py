@@ -1,4 +1,4 @@
-"""PURE. What kind of store each store of a text is, and what has to be told about it."""
+"""What kind of store each store of a text is, and what has to be told about it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""PURE. A described topology's graph: who reads, who writes, what stands upstream."""
+"""A described topology's graph: who reads, who writes, what stands upstream."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType

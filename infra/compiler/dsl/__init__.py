@@ -1,4 +1,4 @@
-"""PURE. From the DSL and Processor API calls of a document to the node topology that Kafka Streams builds.
+"""From the DSL and Processor API calls of a document to the node topology that Kafka Streams builds.
 
 Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its
 optimizations (`graph`, `calls`, `optimize`), the written topology with its checks (`write`, `topology`,

@@ -140,8 +140,7 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
     found = f"a history of {history} ms" if history is not None else "a store that is not versioned"
     topology.problems.append(
         topology_error(
-            f"{node.name} waits {grace_ms} ms for late records, longer than the history of store {store} "
-            "remembers.",
+            f"{node.name} waits {grace_ms} ms for late records, longer than the history of store {store}.",
             throws=ARGUMENT,
             node=node.name,
             expected=f"a versioned store with a history of at least {grace_ms} ms",

@@ -1,4 +1,4 @@
-"""PURE. Java's character classes as sets of the characters that topic names may have."""
+"""Java's character classes as sets of the characters that topic names may have."""
 
 import string
 

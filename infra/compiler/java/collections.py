@@ -1,4 +1,4 @@
-"""PURE. Hash codes and iteration orders of Java's collections, which decide results (facts 3.4, 4.2)."""
+"""Hash codes and iteration orders of Java's collections, which decide results (facts 3.4, 4.2)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache

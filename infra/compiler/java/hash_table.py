@@ -1,4 +1,4 @@
-"""PURE. The table of `java.util.HashMap`, as far as it decides the order of iteration.
+"""The table of `java.util.HashMap`, as far as it decides the order of iteration.
 
 Buckets in which nine keys meet make a small table grow and become red-black trees in a larger one. A tree is
 iterated in the order of its list, with its root moved to the front. Keys that collide are not as rare as

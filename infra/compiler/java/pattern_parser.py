@@ -1,4 +1,4 @@
-"""PURE. Parses Java regular expressions (`java.util.regex.Pattern`)."""
+"""Parses Java regular expressions (`java.util.regex.Pattern`)."""
 
 from infra.compiler.java.character_classes import CASED, CONTROLS, PROPERTIES, SHORTHANDS, both_cases
 from infra.compiler.java.pattern_tree import (

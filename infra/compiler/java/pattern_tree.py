@@ -1,4 +1,4 @@
-"""PURE. What a Java regular expression is made of, and the regular language that it stands for."""
+"""What a Java regular expression is made of, and the regular language that it stands for."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""PURE. Java regular expressions of pattern sources, matched against whole topic names.
+"""Java regular expressions of pattern sources, matched against whole topic names.
 
 A pattern is parsed and becomes a regular language over the characters of topic names, so matching takes
 linear time whatever the pattern: no nesting of repetitions can make it slow. What is not regular, or too

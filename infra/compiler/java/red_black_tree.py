@@ -1,4 +1,4 @@
-"""PURE. Red-black trees as Java balances them: their shape shows where comparisons change over time."""
+"""Red-black trees as Java balances them: their shape shows where comparisons change over time."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""PURE. Regular languages over the characters of topic names, by derivatives: matching takes linear time.
+"""Regular languages over the characters of topic names, by derivatives: matching takes linear time.
 
 Expressions are numbers handed out by an `Algebra`, equal expressions the same number (Brzozowski 1964;
 intersection and complement come for free, which is what look-ahead needs).

@@ -1,12 +1,12 @@
 """What a node of the topology does when a record arrives: a frozen class for each processor of Kafka Streams.
 
-The compiler hangs them on the nodes that it writes; the runtime has one operator for each. Expressions are
-Spark SQL text (None = the document does not say; such a topology plans but does not run). Store names are
-undecorated. Durations are milliseconds. Names follow the processors of
+The compiler sets them on the nodes that it writes; the runtime has one operator for each. Expressions are
+Spark SQL texts; None = not in the document, which can then be planned but not run. Store names have no
+application id prefix. Durations are milliseconds. Class names follow the processors in
 `org.apache.kafka.streams.kstream.internals`.
 
-`sends_old` = changes go on with their old value, as `enableSendingOldValues` decides it; `versioned` = an
-upstream table is versioned, so that changes which are not the latest are passed over or on (KIP-914).
+`sends_old`: changes contain the old value (`enableSendingOldValues`). `versioned`: an upstream table is
+versioned, so out-of-order changes are handled as in KIP-914.
 """
 
 from infra.model.behaviors.aggregations import Aggregation, AggregationKind, StreamAggregate, TableAggregate

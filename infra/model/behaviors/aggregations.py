@@ -1,4 +1,4 @@
-"""What is kept as a running total, of a stream's records or of a table's changes."""
+"""Behaviors of aggregations: of the records of a stream, or of the changes of a table."""
 
 from enum import Enum
 
@@ -26,7 +26,7 @@ class Aggregation:
 
 @attrs.frozen
 class StreamAggregate:
-    """`KStreamAggregate`, `KStreamReduce` (`window` None), and their windowed, sliding and session kin."""
+    """`KStreamAggregate`, `KStreamReduce`; with `window` also the window, sliding and session variants."""
 
     store: str
     aggregation: Aggregation
@@ -37,7 +37,7 @@ class StreamAggregate:
 
 @attrs.frozen
 class TableAggregate:
-    """`KTableAggregate`, `KTableReduce`: removes the old value, adds the new one."""
+    """`KTableAggregate`, `KTableReduce`: subtracts the old value and adds the new one."""
 
     store: str
     aggregation: Aggregation

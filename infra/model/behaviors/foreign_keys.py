@@ -1,4 +1,4 @@
-"""The five processors of a foreign-key join, in the order of its messages, and its result (KIP-213)."""
+"""Behaviors of the processors of a foreign-key join (KIP-213), in the order of its messages."""
 
 import attrs
 
@@ -8,10 +8,10 @@ from infra.model.behaviors.views import JoinKind, TableView
 
 @attrs.frozen
 class ForeignKeySend:
-    """`SubscriptionSendProcessorSupplier`: tells the foreign side which keys of the left table want what.
+    """`SubscriptionSendProcessorSupplier`: sends subscriptions of the left table's keys to the right table.
 
-    The message holds a hash of the left value as `left` writes it; equal foreign keys are told by the bytes
-    of `foreign`.
+    The message contains a hash of the left value, serialized with `left`. Foreign keys are compared by their
+    bytes, serialized with `foreign`.
     """
 
     kind: JoinKind
@@ -23,7 +23,7 @@ class ForeignKeySend:
 
 @attrs.frozen
 class ForeignKeyReceive:
-    """`SubscriptionReceiveProcessorSupplier`: keeps the subscription."""
+    """`SubscriptionReceiveProcessorSupplier`: stores the subscription."""
 
     store: str
 
@@ -37,7 +37,7 @@ class ForeignKeyAnswer:
 
 @attrs.frozen
 class ForeignKeyNotify:
-    """`ForeignTableJoinProcessorSupplier`: a change of the right table answers all its subscriptions."""
+    """`ForeignTableJoinProcessorSupplier`: sends a change of the right table to all its subscriptions."""
 
     store: str
     versioned: bool = False
@@ -45,7 +45,7 @@ class ForeignKeyNotify:
 
 @attrs.frozen
 class ForeignKeyResolve:
-    """`ResponseJoinProcessorSupplier`: joins the answer if the left value is still the one that asked."""
+    """`ResponseJoinProcessorSupplier`: joins the response if the left value is still the subscribed one."""
 
     kind: JoinKind
     value: str | None

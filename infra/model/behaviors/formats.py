@@ -1,4 +1,4 @@
-"""What bytes mean where records enter, leave or are kept."""
+"""Formats of keys and values, and the settings of sources, sinks and stores."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ DEFAULT_FORMAT = "default"
 class Format:
     """A serde by name (`DEFAULT_FORMAT` = the application's); `window` set = a windowed key over it.
 
-    `size_ms` None = the size is not known (time) or lies in the key (session).
+    `size_ms` is the window's length in milliseconds; None = unknown (time) or part of the key (session).
     """
 
     name: str
@@ -21,7 +21,10 @@ class Format:
 
 @attrs.frozen
 class RecordFormat:
-    """None = the application's default (`default.key.serde`, `default.value.serde`; without them: string)."""
+    """The formats of key and value.
+
+    None = the application's default (`default.key.serde`, `default.value.serde`, otherwise string).
+    """
 
     key: Format | None = None
     value: Format | None = None
@@ -31,41 +34,47 @@ DEFAULT_RECORD_FORMAT = RecordFormat()
 
 
 ForeignKeyMessage = Literal["subscription", "response"]
-"""Of a subscription the format's key is the foreign key's and its value the left key's (both default to the
-keys' default); of a response the key is the left key's and the value the right value's."""
+"""The message type of a foreign-key join's internal topic.
+
+The format of a subscription has the foreign key as key and the left table's key as value (both default to the
+default key format). The format of a response has the left table's key and the right table's value.
+"""
 
 
 @attrs.frozen
 class SourceSettings:
-    """What a source node needs to read. `timestamp` is an expression for the record's time (milliseconds)."""
+    """How a source node reads records.
+
+    `timestamp` is an expression for the record's timestamp in milliseconds (`TimestampExtractor`).
+    """
 
     format: RecordFormat
     offset_reset: str | None = None
     timestamp: str | None = None
     carries_changes: bool = False
-    """A repartition topic of `KTable#groupBy`: values carry old and new (`ChangedSerializer`)."""
+    """A repartition topic of `KTable#groupBy`: values contain old and new value (`ChangedSerializer`)."""
     foreign_key: ForeignKeyMessage | None = None
 
 
 @attrs.frozen
 class SinkSettings:
-    """What a sink node needs to write."""
+    """How a sink node writes records."""
 
     format: RecordFormat
     partitioner: str | None = None
     extractor: str | None = None
-    """An expression for the topic's name."""
+    """An expression for the topic name (`TopicNameExtractor`)."""
     carries_changes: bool = False
     foreign_key: ForeignKeyMessage | None = None
 
 
 @attrs.frozen
 class StoreSettings:
-    """What a store needs to be opened.
+    """How the runtime opens a store; durations are milliseconds.
 
-    Keys of window and session stores are plain here, the store adds the window. A `list` keeps the values of
-    both sides of a stream-stream join: `format` is the left one's, `right` the right one's. A `subscription`
-    is kept by foreign key (`format.key`) and left key (`format.value`).
+    `format.key` of window and session stores is the key without the window. A `list` store has the values of
+    both sides of a stream-stream join: `format` is the left side's, `right` the right side's. A
+    `subscription` store has the foreign key (`format.key`) and the left table's key (`format.value`) as key.
     """
 
     kind: Literal[
@@ -79,7 +88,7 @@ class StoreSettings:
     caching: bool | None = None
     in_memory: bool = False
     without_timestamps: bool = False
-    """On disk values have no timestamp: a supplier of plain stores, where Kafka Streams reads -1."""
+    """The store has no timestamps (supplier of a plain store on disk): Kafka Streams reads -1."""
     ordered_by_key: bool = False
-    """Closed windows come by segment and key, not by time: a supplier of stores on disk."""
+    """Closed windows are emitted by segment and key instead of by time (supplier of a store on disk)."""
     right: RecordFormat | None = None

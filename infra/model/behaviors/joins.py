@@ -1,4 +1,4 @@
-"""Joins of streams and of tables, but for those by a foreign key."""
+"""Behaviors of joins of streams and of tables, except foreign-key joins."""
 
 import attrs
 
@@ -8,16 +8,17 @@ from infra.model.windows import JoinWindow
 
 @attrs.frozen
 class JoinWindowed:
-    """`KStreamJoinWindow`: puts the record into its side's window store and forwards it."""
+    """`KStreamJoinWindow`: puts the record into the window store of its side and forwards it."""
 
     store: str
 
 
 @attrs.frozen
 class StreamStreamJoin:
-    """`KStreamKStreamJoinLeftSide`/`RightSide`: looks for partners in the other side's store.
+    """`KStreamKStreamJoinLeftSide`, `KStreamKStreamJoinRightSide`: joins with the other side's window store.
 
-    `window` is seen from the left side. `shared` is the list store of records that wait for a partner.
+    `window` is that of the left side. `shared` is the store of records without a join result so far, of left
+    and outer joins.
     """
 
     kind: JoinKind
@@ -40,7 +41,7 @@ class StreamSelfJoin:
 
 @attrs.frozen
 class StreamTableJoin:
-    """`KStreamKTableJoin`; `grace_ms` set = records wait in the buffer store `buffer` (versioned tables)."""
+    """`KStreamKTableJoin`; with `grace_ms`, records are buffered in the store `buffer` (versioned tables)."""
 
     kind: JoinKind
     value: str | None
@@ -51,7 +52,7 @@ class StreamTableJoin:
 
 @attrs.frozen
 class StreamGlobalJoin:
-    """`KStreamGlobalKTableJoin`: `key` is the global table's, made of the record."""
+    """`KStreamGlobalKTableJoin`; `key` is the expression for the global table's key."""
 
     kind: JoinKind
     key: str | None
@@ -61,7 +62,7 @@ class StreamGlobalJoin:
 
 @attrs.frozen
 class TableTableJoin:
-    """One side of a table-table join: `own` is the side it hears from, `other` the one it looks into."""
+    """One side of a table-table join: it receives changes of `own` and reads values of `other`."""
 
     kind: JoinKind
     is_left: bool

@@ -1,4 +1,4 @@
-"""What is done to each record of a stream by itself."""
+"""Behaviors of stream processors without state."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class PassThrough:
-    """Forwards what comes: merges, branches' own nodes."""
+    """Forwards each record: `merge`, and the node of each branch."""
 
 
 @attrs.frozen
@@ -70,12 +70,12 @@ class Branch:
 
 @attrs.frozen
 class NonNullKeyFilter:
-    """The filter before a repartition sink: null keys are dropped."""
+    """The filter before a repartition sink: drops records with a null key."""
 
 
 @attrs.frozen
 class RunProcessor:
-    """`process`, `processValues`, `addProcessor`: a class of the user's, `module:Class`."""
+    """`process`, `processValues`, `addProcessor` with a class of the user, `module:Class`."""
 
     processor_class: str | None
     stores: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What is done to the changes of a table."""
+"""Behaviors of table processors."""
 
 import attrs
 
@@ -7,7 +7,7 @@ from infra.model.behaviors.views import TableView
 
 @attrs.frozen
 class TableSource:
-    """`KTableSource`: `table`, `toTable`; `store` None = not materialized (forwards without an old value)."""
+    """`KTableSource`: `table`, `toTable`; without a `store` it forwards changes without old values."""
 
     store: str | None
     sends_old: bool = False
@@ -15,7 +15,7 @@ class TableSource:
 
 @attrs.frozen
 class GlobalTableSource:
-    """`KTableSource` of a global table, or the restoring of `addGlobalStore` (then `processor_class`)."""
+    """`KTableSource` of a global table, or with `processor_class` the processor of `addGlobalStore`."""
 
     store: str
     processor_class: str | None = None
@@ -35,7 +35,7 @@ class TableFilter:
 
 @attrs.frozen
 class TableMapValues:
-    """`KTableMapValues`: `value` is computed of the new value, and of the old one where it is sent."""
+    """`KTableMapValues`: computes `value` from the new value, and from the old one if that is sent."""
 
     value: str | None
     parent: TableView
@@ -45,7 +45,7 @@ class TableMapValues:
 
 @attrs.frozen
 class TableTransformValues:
-    """`KTableTransformValues`: a class of the user's, `module:Class`; `stores` are those it may use."""
+    """`KTableTransformValues` with a class of the user, `module:Class`, that may access `stores`."""
 
     processor_class: str | None
     parent: TableView
@@ -61,7 +61,7 @@ class TableToStream:
 
 @attrs.frozen
 class TableRepartitionMap:
-    """`KTable#groupBy`: old and new value go on under the keys that the selector gives them."""
+    """`KTable#groupBy`: forwards old and new value with the keys that the selector returns."""
 
     key: str | None
     value: str | None
@@ -71,14 +71,14 @@ class TableRepartitionMap:
 
 @attrs.frozen
 class TableSuppress:
-    """`KTableSuppressProcessorSupplier`: changes wait in `store` for a time or for their window's end."""
+    """`KTableSuppressProcessorSupplier`: buffers changes in `store` for a time or until the window closes."""
 
     store: str
     parent: TableView
     until_window_closes: bool
     wait_ms: int
-    """The time limit, or the grace after a window's end."""
+    """Milliseconds: the time limit, or the grace after the window's end."""
     max_records: int | None = None
     max_bytes: int | None = None
     shut_down_when_full: bool = False
-    """Otherwise the oldest is emitted early. A limit is a limit of either."""
+    """Shut down when a limit is reached; otherwise emit the oldest change early."""

@@ -1,4 +1,4 @@
-"""How a table's current value is looked up (`KTableValueGetterSupplier`)."""
+"""How the current value of a table is read (`KTableValueGetterSupplier`)."""
 
 from typing import Literal
 
@@ -9,14 +9,14 @@ JoinKind = Literal["inner", "left", "outer"]
 
 @attrs.frozen
 class StoreView:
-    """The values lie in a store."""
+    """The values are in a state store (`KTableMaterializedValueGetterSupplier`)."""
 
     store: str
 
 
 @attrs.frozen
 class FilteredView:
-    """`KTableFilter`'s getter over an unmaterialized parent."""
+    """The getter of `KTableFilter` without a store."""
 
     parent: "TableView"
     where: str | None
@@ -25,7 +25,7 @@ class FilteredView:
 
 @attrs.frozen
 class MappedView:
-    """`KTableMapValues`' getter over an unmaterialized parent."""
+    """The getter of `KTableMapValues` without a store."""
 
     parent: "TableView"
     value: str | None
@@ -43,7 +43,7 @@ class JoinedView:
 
 @attrs.frozen
 class TransformedView:
-    """`KTableTransformValues`' getter: the transformer of `node` is called for each look-up."""
+    """The getter of `KTableTransformValues`: it calls the transformer of `node` for each read."""
 
     parent: "TableView"
     node: str
@@ -51,7 +51,7 @@ class TransformedView:
 
 @attrs.frozen
 class SuppressedView:
-    """`KTableSuppressProcessorSupplier`'s getter: what `store` buffers hides the parent's value."""
+    """The getter of `KTableSuppressProcessorSupplier`: a value buffered in `store`, else the parent's."""
 
     parent: "TableView"
     store: str

@@ -1,7 +1,7 @@
-"""One frozen class for each call of the DSL and of the Processor API, fields as the call's options.
+"""One frozen class for each call of the DSL and of the Processor API; the fields are the call's options.
 
-`name` is always what the user passed as `Named`, `Grouped`, `Joined`, `Repartitioned`, `Consumed.as`…; None
-= not given. Expressions and Python classes are text for the runtime: a topology without them still plans.
+`name` is what the user passes as `Named`, `Grouped`, `Joined`, `Repartitioned`, `Consumed.as` and so on;
+None = not given. Expressions and Python classes are texts that only the runtime uses.
 """
 
 from infra.model.operators.grouping import (

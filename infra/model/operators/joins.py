@@ -1,4 +1,4 @@
-"""Joins. Which of the five it is follows from the handles' types; options that do not fit are refused."""
+"""Joins. The types of both handles decide which of the five joins it is and which options are valid."""
 
 from collections.abc import Mapping
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Calls on a `Topology` (Processor API), be it one that `StreamsBuilder#build` returned."""
+"""Calls on a `Topology` (Processor API), also on one that `StreamsBuilder#build` returned."""
 
 import attrs
 
@@ -43,7 +43,7 @@ class AddSink:
 class AddReadOnlyStateStore:
     """`addReadOnlyStateStore(store, source, …, topic, processor, supplier)` (KIP-813).
 
-    `name` is the processor's. The topic read is the store's changelog, so that none is made.
+    `name` is the processor's. The topic serves as the store's changelog, so Kafka Streams creates none.
     """
 
     store: StoreBuilder

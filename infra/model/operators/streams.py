@@ -1,4 +1,4 @@
-"""Calls on a `KStream` that keep it a stream, and its sinks."""
+"""Calls on a `KStream` that return a stream, and sinks."""
 
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class TransformKind(Enum):
-    """The record-by-record operators that differ in name prefix and in whether they change key or value.
+    """Operators on single records. They differ in the name prefix and in whether they change key or value.
 
-    FILTER, FILTER_NOT and MAP_VALUES also exist on a `KTable` (then `Transform.materialized` may be given).
+    FILTER, FILTER_NOT and MAP_VALUES are also calls on a `KTable`, which may have `Transform.materialized`.
     """
 
     FILTER = "filter"
@@ -31,7 +31,7 @@ class TransformKind(Enum):
 
 @attrs.frozen
 class Transform:
-    """One of `TransformKind`. All else are Spark SQL expressions; `each` is one that yields an array."""
+    """One of `TransformKind`; the expressions are Spark SQL, `each` is one that returns an array."""
 
     kind: TransformKind
     name: str | None = None
@@ -75,9 +75,9 @@ class Merge:
 
 @attrs.frozen
 class Branch:
-    """`branch(predicate, Branched)`; `then` are the calls of `withFunction`/`withConsumer`, run at once.
+    """`branch(predicate, Branched)`; `then` are the calls of `withFunction` or `withConsumer`.
 
-    `alias` is the handle of the branch (with `then`: of what its last call returns).
+    `alias` names the handle of the branch, or with `then` the result of its last call.
     """
 
     name: str | None = None

@@ -1,4 +1,4 @@
-"""Between streams and tables."""
+"""Calls that convert between streams and tables, and `KTable#transformValues`."""
 
 import attrs
 
