@@ -1,4 +1,7 @@
-"""Compiles topology documents: exact names, counts and configs of internal topics."""
+"""Compiles topology documents to internal topics with exact names, partition counts and configs.
+
+`compile_document` and `compile_documents` run all passes; `build_nodes` returns the node topology alone.
+"""
 
 from infra.compiler.follow import compile_document, compile_documents
 from infra.compiler.pipeline import PASSES, build_nodes

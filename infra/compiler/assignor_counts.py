@@ -31,10 +31,11 @@ _DELETE = {"cleanup.policy": "delete"}
 
 @attrs.frozen
 class TopicGraph:
-    """Who reads and who writes which topic, by sub-topology id.
+    """The sub-topologies, by id, that read and write each topic.
 
-    `known` holds the counts of external topics and explicit ones, `missing` the external sources without a
-    count. `writers` has the repartition topics only; `writes` those of them that have no explicit count.
+    `known`: topic → count of external topics and of repartition topics with an explicit count. `missing`:
+    external sources without a count. `writers` has only repartition topics; `writes` maps a sub-topology to
+    the repartition topics without an explicit count that it writes.
     """
 
     groups: tuple[TopicGroup, ...]
@@ -46,7 +47,7 @@ class TopicGraph:
 
     @classmethod
     def of(cls, groups: Sequence[TopicGroup], external: Mapping[str, int]) -> "TopicGraph":
-        """`groups` as compiled, `external` topic → count of the cluster's topics."""
+        """Return the graph of `groups`; `external`: topic → partition count on the cluster."""
         counting = tuple(group for group in groups if group.sources and not group.is_global)
         internal = {topic: details for group in counting for topic, details in group.repartition.items()}
         known = {topic: details.partitions for topic, details in internal.items() if details.partitions}
@@ -74,7 +75,10 @@ class TopicGraph:
 
 
 def assignor_order(groups: Sequence[TopicGroup]) -> tuple[TopicGroup, ...]:
-    """The order of the assignor's `HashSet<TopicsInfo>`: added by id, then added to a second set."""
+    """Return the groups in the order of the assignor's `HashSet<TopicsInfo>`.
+
+    The objects are added by id and then copied to a second set.
+    """
     by_id = {group.id: group for group in groups}
     codes = {group.id: _hash_code(group) for group in groups}
     once = hash_order(by_id, codes.__getitem__)
@@ -82,10 +86,12 @@ def assignor_order(groups: Sequence[TopicGroup]) -> tuple[TopicGroup, ...]:
 
 
 def count_by_assignor(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> dict[str, int]:
-    """Counts of all external and repartition topics that the assignor decides when it iterates in `order`.
+    """Return topic → count of the external and repartition topics that the assignor decides in this `order`.
 
-    Instead of repeating whole passes, a queue of (pass, position) holds the undecided topics of which
-    something is known; leaving it in that order is what the passes do.
+    A priority queue of (pass, position) contains the undecided topics with a known input. Its order is that
+    of the assignor's repeated passes, in linear time.
+
+    Source: `RepartitionTopics#setRepartitionSourceTopicPartitionCount`.
     """
     counts: dict[str, int] = {}
     sequence = [topic for group in order for topic in group.repartition]
@@ -113,9 +119,9 @@ def count_by_assignor(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> d
 
 
 def count_in_dependency_order(topic_graph: TopicGraph) -> dict[str, int]:
-    """Counts if each topic waits until all that its writers read is decided.
+    """Return topic → count if each topic waits until all inputs of its writers are decided.
 
-    Topics in a loop or behind an missing source stay out.
+    Topics in a cycle or downstream of a missing source are omitted.
     """
     counts: dict[str, int] = {}
     undecided_sources = {group.id: len(group.sources) for group in topic_graph.groups}
@@ -138,7 +144,7 @@ def count_in_dependency_order(topic_graph: TopicGraph) -> dict[str, int]:
 
 
 def _hash_code(group: TopicGroup) -> int:
-    """`TopicsInfo#hashCode`."""
+    """Return `TopicsInfo#hashCode`."""
     changelogs = signed(
         sum(string_hash(topic) ^ _changelog_hash(topic, store) for topic, store in group.changelogs.items())
     )
@@ -148,7 +154,7 @@ def _hash_code(group: TopicGroup) -> int:
 
 
 def _changelog_hash(topic: str, store: StateStore) -> int:
-    """`hashCode` of the changelog's `InternalTopicConfig`."""
+    """Return `hashCode` of the changelog's `InternalTopicConfig`."""
     overrides = {} if store.changelog_topic is not None else dict(store.overrides)
     if store.kind is ChangelogKind.WINDOWED_DUPLICATES:
         overrides = _DELETE | overrides

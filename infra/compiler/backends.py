@@ -1,8 +1,8 @@
-"""Which back end of the runtime evaluates a sub-topology (docs/adr/0012).
+"""Chooses the runtime's back end for a sub-topology (docs/adr/0012-two-back-ends.md).
 
-`native` where Spark SQL gives the same results: no state, one chain of nodes from one source to one sink,
-expressions of `native_sql` only, texts or bytes at both ends, the default partitioner. All else is for the
-tasks.
+`native` is chosen where Spark SQL gives the same results: no state, one chain of nodes from one source to one
+sink, only expressions of `native_sql`, strings or bytes at both ends, the default partitioner. All other
+sub-topologies run as tasks.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from infra.model.topology import Application
 
 _KINDS = {"string": Kind.TEXT, DEFAULT_FORMAT: Kind.TEXT, "bytes": Kind.BYTES}
-"""By the names of formats; an application that has defaults of its own is for the tasks."""
+"""Format name → kind; an application with default serdes of its own runs as tasks."""
 _TASKS_ONLY = (
     "default.key.serde",
     "default.value.serde",
@@ -35,12 +35,12 @@ _TASKS_ONLY = (
     "processing.exception.handler",
     "production.exception.handler",
 )
-"""What an application has to leave as it is: serdes of its own, partitioners, handlers that go on."""
+"""Config keys that the native back end does not support: default serdes, partitioners, error handlers."""
 
 
 @attrs.frozen
 class _Kinds:
-    """Of key and value, as a record goes down the chain."""
+    """The kinds of key and value at one point of the chain."""
 
     key: Kind
     value: Kind
@@ -50,7 +50,7 @@ class _Kinds:
 
 
 def backend(nodes: Sequence[Node], application: Application) -> Backend:
-    """Return the back end of a sub-topology's nodes, in declaration order."""
+    """Return the back end for `nodes`, the nodes of a sub-topology in declaration order."""
     is_plain = not any(key in application.config for key in _TASKS_ONLY)
     return Backend.NATIVE if is_plain and _is_chain(nodes) and _same_in_spark_sql(nodes) else Backend.TASKS
 
@@ -104,7 +104,7 @@ def _kind(format_: Format | None) -> Kind | None:
 
 
 def _after(node: Node, kinds: _Kinds) -> _Kinds | None:
-    """What comes out of a node; None = for the tasks."""
+    """Return the kinds of the node's output; None = not supported by the native back end."""
     if not isinstance(node, ProcessorNode) or node.stores:
         return None
     match node.behavior:

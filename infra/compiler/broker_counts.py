@@ -1,7 +1,7 @@
-"""Partition counts by the group coordinator (KIP-1071, facts 4.6): `group.protocol=streams`.
+"""Partition counts as the group coordinator decides them with `group.protocol=streams` (KIP-1071, facts 4.6).
 
-The broker goes through the sub-topologies in the order of a Java hash map of their ids, so counts do not
-depend on the application id; co-partitioning is always enforced.
+The broker iterates over the sub-topologies in the order of a `HashMap` of their ids, so counts do not depend
+on the application id. It always enforces co-partitioning.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +14,17 @@ from infra.model.problems import Problem, ProblemCode
 
 
 def broker_order(groups: Iterable[TopicGroup]) -> tuple[TopicGroup, ...]:
-    """The order of the ids as strings in a hash map."""
+    """Return the groups in the order of a `HashMap` with their ids as strings."""
     by_id = {str(group.id): group for group in groups}
     return tuple(by_id[id_] for id_ in string_set_order(sorted(by_id)))
 
 
 def count_by_broker(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> dict[str, int]:
-    """Counts of all topics read: an undecided one takes the largest count known to its *first* writer."""
+    """Return topic → count of all topics that are read.
+
+    An undecided topic takes the largest count that is known to the *first* sub-topology that writes it
+    (`RepartitionTopics` of the group coordinator).
+    """
     counts = dict(topic_graph.known)
     peak = {
         group.id: max((counts[source] for source in group.sources if source in counts), default=0)
@@ -47,7 +51,11 @@ def count_by_broker(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> dic
 def client_errors(
     topology: NodeTopology, groups: Iterable[TopicGroup], copartitioned: Iterable[frozenset[str]]
 ) -> tuple[Problem, ...]:
-    """What the client refuses before it joins: patterns, named topologies, scattered co-partition groups."""
+    """Return what the client rejects before it joins the group.
+
+    The client does not support patterns, named topologies and co-partition groups over several
+    sub-topologies.
+    """
     readers = {topic: group.id for group in groups for topic in group.sources}
     problems = [
         _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
@@ -64,26 +72,26 @@ def client_errors(
 def explicit_counts_conflict(
     copartitioned: Iterable[frozenset[str]], topic_graph: TopicGraph
 ) -> tuple[int | None, tuple[Problem, ...]]:
-    """The broker's known fault: it holds a group of repartition topics only against *all* explicit counts.
+    """Return the explicit count that groups of only repartition topics take, and a problem if counts differ.
 
-    Returns the count that such groups take (None: nothing is explicit) and the refusal if the explicit counts
-    differ.
+    A known bug of the broker: it compares such groups with *all* explicit counts of the topology. None =
+    there is no explicit count.
     """
-    fixed = {
+    explicit = {
         topic: topic_graph.known[topic] for topic in sorted(topic_graph.writers) if topic in topic_graph.known
     }
-    if not fixed:
+    if not explicit:
         return None, ()
     affected = sorted(min(group) for group in copartitioned if group and group <= topic_graph.writers.keys())
-    if affected and len(set(fixed.values())) > 1:
-        return None, (_explicit_counts_differ(affected[0], fixed),)
-    return next(iter(fixed.values())), ()
+    if affected and len(set(explicit.values())) > 1:
+        return None, (_explicit_counts_differ(affected[0], explicit),)
+    return next(iter(explicit.values())), ()
 
 
 def undersized_source_changelogs(
     groups: Iterable[TopicGroup], counts: Mapping[str, int], tasks: Mapping[int, int]
 ) -> tuple[Problem, ...]:
-    """Source topics that serve as changelog (`reuse.ktable.source.topics`), too small for its tasks."""
+    """Return a problem for each source topic that is reused as changelog and has too few partitions."""
     return tuple(
         _undersized(topic, counts[topic], tasks[group.id])
         for group in groups
@@ -94,7 +102,7 @@ def undersized_source_changelogs(
 
 
 def status_text(problem_code: ProblemCode) -> str:
-    """What happens to the application in 4.1, by the status that the broker answers with."""
+    """Return the consequence of a problem for a 4.1 application, with the status in the broker's response."""
     status = {
         ProblemCode.MISSING_SOURCE_TOPIC: "status 1, MISSING_SOURCE_TOPICS",
         ProblemCode.NOT_COPARTITIONED: "status 2, INCORRECTLY_PARTITIONED_TOPICS",
@@ -154,8 +162,8 @@ def _undersized(topic: str, count: int, tasks: int) -> Problem:
     )
 
 
-def _explicit_counts_differ(topic: str, fixed: Mapping[str, int]) -> Problem:
-    counts = ", ".join(f"{name}={count}" for name, count in fixed.items())
+def _explicit_counts_differ(topic: str, explicit: Mapping[str, int]) -> Problem:
+    counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(

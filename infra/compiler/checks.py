@@ -1,4 +1,4 @@
-"""Names that Kafka refuses, stores that nobody uses or that cannot be opened, idle settings."""
+"""Passes that check topic names, unused stores, retention and settings without effect."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_names(compilation: Compilation) -> Compilation:
-    """`Topic#validate` of every internal topic; an illegal application id is told once."""
+    """Check the names of internal topics (`Topic#validate`); report an invalid application id once."""
     prefix = compilation.naming.prefix
     topics = {topic: details.at for topic, details in compilation.repartition.items()}
     topics |= {
@@ -37,7 +37,7 @@ def check_names(compilation: Compilation) -> Compilation:
 
 
 def check_stores(compilation: Compilation) -> Compilation:
-    """Stores that no processor uses: Kafka Streams neither opens them nor makes a changelog."""
+    """Warn of stores that no processor uses: Kafka Streams neither opens them nor creates a changelog."""
     used = {
         store
         for node in compilation.topology.nodes
@@ -63,7 +63,7 @@ def check_stores(compilation: Compilation) -> Compilation:
 
 
 def check_retention(compilation: Compilation) -> Compilation:
-    """Durations whose sum is more than a Java `long` holds: it turns negative, and no store has that."""
+    """Check that the retention of each store, a sum of durations, fits into a Java `long`."""
     problems = [
         Problem(
             code=ProblemCode.INVALID_TOPOLOGY,
@@ -82,7 +82,7 @@ def check_retention(compilation: Compilation) -> Compilation:
 
 
 def check_computed_settings(compilation: Compilation) -> Compilation:
-    """`topic.` configs that give way to what Kafka Streams computes for a store (facts 5.1)."""
+    """Warn of `topic.` configs that Kafka Streams overrides with a computed value (facts 5.1)."""
     config = compilation.config
     problems = []
     for key, kinds in _COMPUTED.items():

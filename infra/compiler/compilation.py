@@ -1,4 +1,4 @@
-"""What the passes hand to each other."""
+"""The value that the compiler's passes take and return."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,11 +18,11 @@ EMPTY_TOPIC_GRAPH = TopicGraph.of((), {})
 
 @attrs.frozen
 class Compilation:
-    """One application on its way: each pass returns a copy that knows more.
+    """The state of a compilation; each pass returns a copy with more fields set.
 
-    `partitions` are the counts of the cluster's topics, `counts` those of all topics that the application
-    reads (repartition topics included) as far as they are decided, `tasks` those of the sub-topologies.
-    `following` are managed sink topics of any document that take the count of their writers.
+    `partitions`: topic → partition count on the cluster. `counts`: topic → count of all topics that the
+    application reads, including repartition topics, as far as decided. `tasks`: sub-topology id → number of
+    tasks. `following`: managed sink topics of any document whose count follows their writers.
     """
 
     application: Application
@@ -42,7 +42,7 @@ class Compilation:
 
     @property
     def repartition(self) -> Mapping[str, RepartitionTopic]:
-        """Full name → details of the repartition topics that are read."""
+        """Return full name → details of the repartition topics that are read."""
         return {
             topic: details
             for group in self.topic_graph.groups
@@ -50,12 +50,15 @@ class Compilation:
         }
 
     def with_problems(self, problems: Iterable[Problem]) -> "Compilation":
-        """A copy with further problems."""
+        """Return a copy with further problems."""
         return attrs.evolve(self, problems=(*self.problems, *problems))
 
 
 def tasks_of(groups: Iterable[TopicGroup], counts: Mapping[str, int]) -> dict[int, int]:
-    """Sub-topology id → number of tasks = its largest source; those with an undecided source stay out."""
+    """Return sub-topology id → number of tasks, the largest partition count of its sources.
+
+    Sub-topologies with an undecided source are omitted.
+    """
     return {
         group.id: max(counts[topic] for topic in group.sources)
         for group in groups

@@ -1,4 +1,4 @@
-"""Co-partition groups of topics, as `InternalTopologyBuilder` merges them (facts 2.4)."""
+"""Co-partition groups as `InternalTopologyBuilder` builds them, and their enforcement (facts 2.4, 4.3)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,10 +12,12 @@ from infra.model.problems import Problem, ProblemCode, Severity
 
 
 def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozenset[str], ...]:
-    """Groups of full topic names in the order in which the assignor enforces them.
+    """Return groups of full topic names in the order in which the assignor enforces them.
 
-    A registered group joins the first known group that shares a topic; two groups that are already known are
-    never united, so that topics may end up in two groups. Names of nodes that do not exist vanish.
+    A registered group is added to the first known group that shares a topic. Two known groups are never
+    merged, so a topic may be in two groups. Names of nodes that do not exist are dropped.
+
+    Source: `InternalTopologyBuilder#copartitionGroups`.
     """
     known: dict[str, set[str]] = {}
     for members in topology.copartition_groups:
@@ -31,7 +33,10 @@ def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozen
 
 
 def check_explicit_counts(topology: NodeTopology, naming: Naming) -> tuple[Problem, ...]:
-    """`InternalTopologyBuilder#validateCopartition`: groups of nothing but explicit counts that differ."""
+    """Return a problem for each group whose counts are all explicit and differ.
+
+    Source: `InternalTopologyBuilder#validateCopartition`.
+    """
     topics_of = {node.name: node.topics for node in topology.nodes if isinstance(node, SourceNode)}
     problems: dict[frozenset[str], Problem] = {}
     for members in topology.copartition_groups:
@@ -64,7 +69,7 @@ def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
 
 @attrs.frozen
 class EnforcedCounts:
-    """Counts after enforcement, with what could not be made equal."""
+    """Topic → count after enforcement, and problems for groups whose counts cannot be equal."""
 
     counts: Mapping[str, int]
     problems: tuple[Problem, ...] = ()
@@ -78,13 +83,14 @@ def enforce(
     explicit_count: int | None = None,
     by_broker: bool = False,
 ) -> EnforcedCounts:
-    """Set the repartition topics of each group, in order, to one count.
+    """Return the counts after all repartition topics of each group, in order, are set to one count.
 
-    It is that of the group's external topics, else the fixed one, else the largest.
+    The count is that of the group's external topics, else the explicit one, else the largest. Groups with an
+    undecided member do not change. With `explicit_count` (a known bug of the streams protocol), groups of
+    only repartition topics take that count, even if it is set on another topic. `by_broker`: the group
+    coordinator decides (KIP-1071), so problems give the broker's response.
 
-    Groups with an undecided member are left alone. With `explicit_count` (the streams protocol's known fault)
-    groups of repartition topics only take this count instead, whether it is theirs or not. `by_broker`: the
-    group coordinator decides (KIP-1071), so the problems say how a broker refuses.
+    Source: `CopartitionedTopicsEnforcer#enforce`.
     """
     decided = dict(counts)
     problems: list[Problem] = []
@@ -92,7 +98,7 @@ def enforce(
         if not all(topic in decided for topic in group):
             continue
         external = {topic: decided[topic] for topic in sorted(group) if topic not in repartition}
-        fixed = {
+        explicit = {
             topic: decided[topic]
             for topic in sorted(group)
             if topic in repartition and repartition[topic].partitions
@@ -101,29 +107,29 @@ def enforce(
             if len(set(external.values())) > 1:
                 problems.append(not_copartitioned(external, by_broker=by_broker))
                 continue
-            wanted = next(iter(external.values()))
+            required = next(iter(external.values()))
         elif explicit_count is not None:
-            wanted = explicit_count
-        elif fixed:
-            if len(set(fixed.values())) > 1:
-                # all of them explicit: the build refuses that already
-                if len(fixed) != len(group):
-                    problems.append(_explicit_counts_differ(fixed, repartition, by_broker=by_broker))
+            required = explicit_count
+        elif explicit:
+            if len(set(explicit.values())) > 1:
+                # if all are explicit, building the topology fails already
+                if len(explicit) != len(group):
+                    problems.append(_explicit_counts_differ(explicit, repartition, by_broker=by_broker))
                 continue
-            wanted = next(iter(fixed.values()))
+            required = next(iter(explicit.values()))
         else:
-            wanted = max((decided[topic] for topic in group), default=0)
+            required = max((decided[topic] for topic in group), default=0)
         problems += [
-            _explicit_count_mismatch(t, c, wanted, external, repartition, by_broker=by_broker)
-            for t, c in fixed.items()
-            if c != wanted
+            _explicit_count_mismatch(t, c, required, external, repartition, by_broker=by_broker)
+            for t, c in explicit.items()
+            if c != required
         ]
-        decided.update((topic, wanted) for topic in group if topic in repartition and topic not in fixed)
+        decided.update((topic, required) for topic in group if topic in repartition and topic not in explicit)
     return EnforcedCounts(decided, tuple(problems))
 
 
 def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -> Problem:
-    """Source topics of one group with different counts, as the assignor or the broker refuses them."""
+    """Return the problem of source topics in one group with different counts."""
     return Problem(
         code=ProblemCode.NOT_COPARTITIONED,
         summary=f"Source topics that are joined have different partition counts: {listed(external)}.",
@@ -142,7 +148,10 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
 
 
 def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tuple[Problem, ...]:
-    """Groups that the assignor would refuse if it looked: it does not without a repartition topic."""
+    """Return warnings for groups with different counts in a topology without repartition topics.
+
+    The assignor enforces co-partitioning only if there is a repartition topic.
+    """
     problems = []
     for group in groups:
         found = {topic: counts[topic] for topic in sorted(group) if topic in counts}
@@ -173,23 +182,23 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    """`topic=count, topic=count`."""
+    """Return `topic=count, topic=count`."""
     return ", ".join(f"{topic}={count}" for topic, count in counts.items())
 
 
 def _explicit_counts_differ(
-    fixed: Mapping[str, int], repartition: Mapping[str, RepartitionTopic], *, by_broker: bool
+    explicit: Mapping[str, int], repartition: Mapping[str, RepartitionTopic], *, by_broker: bool
 ) -> Problem:
-    first = next(iter(fixed))
+    first = next(iter(explicit))
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(
             "Repartition topics that must be co-partitioned have different explicit partition counts: "
-            f"{listed(fixed)}."
+            f"{listed(explicit)}."
         ),
         topic=first,
         expected="equal explicit counts",
-        found=listed(fixed),
+        found=listed(explicit),
         why=status_text(ProblemCode.CONFLICTING_PARTITIONS)
         if by_broker
         else 'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
@@ -202,13 +211,13 @@ def _explicit_counts_differ(
 def _explicit_count_mismatch(
     topic: str,
     count: int,
-    wanted: int,
+    required: int,
     external: Mapping[str, int],
     repartition: Mapping[str, RepartitionTopic],
     *,
     by_broker: bool,
 ) -> Problem:
-    against = listed(external) or f"{wanted} partitions of the topics it is joined with"
+    against = listed(external) or f"{required} partitions of the topics it is joined with"
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(
@@ -216,12 +225,12 @@ def _explicit_count_mismatch(
             f"co-partitioned with {against}."
         ),
         topic=topic,
-        expected=str(wanted),
+        expected=str(required),
         found=str(count),
         why=status_text(ProblemCode.CONFLICTING_PARTITIONS)
         if by_broker
         else "Kafka Streams throws TopologyException (the count of the repartition topic does not match) and "
         "the application stops.",
-        fix=f"Set `partitions` of the repartition() call to {wanted}, or leave it out.",
+        fix=f"Set `partitions` of the repartition() call to {required}, or leave it out.",
         location=repartition[topic].at,
     )

@@ -1,4 +1,4 @@
-"""The pass that decides partition counts, by the group leader's assignor or by the broker."""
+"""The pass that decides partition counts as the group leader's assignor or the broker does."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,9 +28,10 @@ _MOST_TOPICS_TRIED = 20_000
 
 
 def count_partitions(compilation: Compilation) -> Compilation:
-    """Counts of the repartition topics and tasks of the sub-topologies.
+    """Decide the counts of repartition topics and the number of tasks of each sub-topology.
 
-    While a source is missing Kafka Streams decides nothing; what does not depend on it is still counted here.
+    With a missing source topic Kafka Streams decides nothing; counts that do not depend on it are still
+    decided here.
     """
     topic_graph = TopicGraph.of(compilation.groups, compilation.partitions)
     compilation = attrs.evolve(compilation, topic_graph=topic_graph)
@@ -75,10 +76,9 @@ def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> Enforced
 
 
 def _other_orders(topic_graph: TopicGraph) -> list[tuple[TopicGroup, ...]]:
-    """Orders that other application ids may lead to; none if no order can matter.
+    """Return orders of the sub-topologies that other application ids may give; empty if counts cannot differ.
 
-    The order matters only to a topic whose writers read, between them, something undecided and something
-    else.
+    The order matters only for a topic whose writers read both an undecided topic and another topic.
     """
     undecided = topic_graph.writers.keys() - topic_graph.known.keys()
     read = {group.id: len(group.sources) for group in topic_graph.groups}
@@ -95,7 +95,7 @@ def _other_orders(topic_graph: TopicGraph) -> list[tuple[TopicGroup, ...]]:
 
 
 def _shuffled(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]:
-    """One of many orders, always the same."""
+    """Return a permutation of `groups` that depends only on `step`."""
     return tuple(sorted(groups, key=lambda group: (group.id * 7919 * step) % 104_729))
 
 
@@ -135,8 +135,8 @@ def _depends_on_application_id(
 
 def _by_broker(compilation: Compilation) -> EnforcedCounts:
     topic_graph = compilation.topic_graph
-    refusals = client_errors(compilation.topology, topic_graph.groups, compilation.copartitioned)
-    explicit_count, clash = explicit_counts_conflict(compilation.copartitioned, topic_graph)
+    rejected = client_errors(compilation.topology, topic_graph.groups, compilation.copartitioned)
+    explicit_count, conflict = explicit_counts_conflict(compilation.copartitioned, topic_graph)
     order = broker_order(topic_graph.groups)
     counts = (
         count_in_dependency_order(topic_graph) if topic_graph.missing else count_by_broker(topic_graph, order)
@@ -148,7 +148,7 @@ def _by_broker(compilation: Compilation) -> EnforcedCounts:
         explicit_count=explicit_count,
         by_broker=True,
     )
-    outgrown = undersized_source_changelogs(
+    undersized = undersized_source_changelogs(
         topic_graph.groups, enforced.counts, tasks_of(topic_graph.groups, enforced.counts)
     )
-    return EnforcedCounts(enforced.counts, (*refusals, *clash, *enforced.problems, *outgrown))
+    return EnforcedCounts(enforced.counts, (*rejected, *conflict, *enforced.problems, *undersized))

@@ -1,4 +1,4 @@
-"""Several applications at once: a managed sink of one may be the source of another (or of itself)."""
+"""Compiles several applications together: a managed sink of one may be a source of another or of itself."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -14,9 +14,10 @@ from infra.model.topology import TopologyDocument
 def compile_document(
     document: TopologyDocument, partitions: Mapping[str, int], caller: Caller = PLAN
 ) -> CompiledApplication:
-    """Compile one document alone. `partitions`: topic → partition count of the cluster's topics.
+    """Return the compiled application of one document.
 
-    Never raises for a topology that Kafka Streams would refuse: `problems` of the result says what is wrong.
+    `partitions`: topic → partition count on the cluster. `caller` decides the wording of problems. Never
+    raises for a topology that Kafka Streams rejects: see `CompiledApplication.problems`.
     """
     return compile_documents([document], partitions, caller)[0]
 
@@ -24,9 +25,11 @@ def compile_document(
 def compile_documents(
     documents: Iterable[TopologyDocument], partitions: Mapping[str, int], caller: Caller = PLAN
 ) -> tuple[CompiledApplication, ...]:
-    """Compile all, in the given order. Sources that are a managed sink of one of them take the count it gets.
+    """Return the compiled applications of `documents`, in the same order.
 
-    Counts spread until nothing changes; a sink that needs its own count to be decided is a FOLLOW_CYCLE.
+    `partitions`: topic → partition count on the cluster. A source topic that is a managed sink of one of the
+    documents has the count that this sink gets. Documents are compiled again until no count changes. A sink
+    whose count depends on itself is a FOLLOW_CYCLE problem. Never raises, as `compile_document`.
     """
     documents = tuple(documents)
     topologies = [build_nodes(document) for document in documents]

@@ -1,4 +1,4 @@
-"""The pass' result: internal topics with count and config, and the sub-topologies around them."""
+"""The internal topics with counts and configs, and the sub-topologies of a compilation."""
 
 from infra.compiler.backends import backend
 from infra.compiler.compilation import Compilation
@@ -9,13 +9,13 @@ from infra.model.nodes import SinkNode
 
 
 def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:
-    """Every internal topic whose count is decided, sorted by name."""
+    """Return all internal topics whose count is decided, sorted by name."""
     found = [*_repartition_topics(compilation), *_changelog_topics(compilation)]
     return tuple(sorted(found, key=lambda topic: topic.name))
 
 
 def subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
-    """All sub-topologies by id; global ones and those whose sources are undecided have 0 tasks."""
+    """Return all sub-topologies by id; global ones and those with undecided sources have 0 tasks."""
     return tuple(_subtopology(group, compilation) for group in compilation.groups)
 
 

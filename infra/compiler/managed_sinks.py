@@ -1,4 +1,4 @@
-"""Managed sink topics: those that follow have the count of the tasks that write them."""
+"""Partition counts of managed sink topics: `follow` means one partition for each task that writes them."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from infra.model.topology import Sink
 def sink_counts(
     sinks: Iterable[Sink], compilation: Compilation
 ) -> tuple[tuple[Sink, ...], tuple[Problem, ...]]:
-    """`sinks` with their counts (None = not decided), and a problem for each that nothing writes."""
+    """Return `sinks` with their counts (None = undecided), and a problem for each without a writer."""
     sized: list[Sink] = []
     problems: list[Problem] = []
     for sink in sinks:

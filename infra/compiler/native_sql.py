@@ -1,8 +1,8 @@
-"""The part of Spark SQL that means the same to Spark and to the runtime's tasks, value by value.
+"""The subset of Spark SQL that gives the same value in Spark and in the runtime's tasks.
 
-Outside it they differ by what types mean (`docs/expressions.md`): Spark has decimals, whole numbers of 32
-bits and Java's regular expressions. And nothing in it can fail, so that no record is bad for one of them
-only. Texts, conditions and whole numbers are told apart; what does not fit together is for the tasks, too.
+Outside of it their types differ (`docs/expressions.md`): Spark has decimals, 32-bit integers and Java's
+regular expressions. No expression of the subset can fail, so no record is invalid in only one of the two.
+Expressions are typed as string, bytes, integer or boolean; type errors are not in the subset.
 """
 
 import re
@@ -14,7 +14,7 @@ import attrs
 
 
 class Kind(Enum):
-    """What an expression yields. Nulls are of every kind."""
+    """The type of an expression's value; every kind includes null."""
 
     TEXT = auto()
     BYTES = auto()
@@ -33,11 +33,11 @@ _FUNCTIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
     "translate": ((_T, _T, _T), _T),
     "nullif": ((_T, _T), _T),
 }
-"""Name → kinds of arguments, kind of the result."""
+"""Function → kinds of the arguments, kind of the result."""
 _WITH_NUMBERS: Mapping[str, tuple[int, ...]] = {
     "left": (1,), "right": (1,), "substr": (1, 2), "substring": (1, 2),
 }  # fmt: skip
-"""Of a text and so many literal numbers."""
+"""Function of a string → allowed numbers of integer literals."""
 _CHOOSING = {"coalesce", "ifnull", "nvl"}
 _RECORD = {"topic": _T, "partition": _W, "offset": _W, "timestamp": _W}
 _COMPARISONS = {"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"}
@@ -59,7 +59,10 @@ class _UnsupportedError(Exception):
 
 @lru_cache(maxsize=8192)
 def kind_of(text: str, key: Kind, value: Kind) -> Kind | None:
-    """What `text` yields by Spark and by tasks alike, given the kinds of `key`, `value`; None = not that."""
+    """Return the kind of the expression `text`, given the kinds of `key` and `value`.
+
+    None = the expression is not in the subset.
+    """
     if len(text) > _MOST_CHARACTERS:
         return None
     try:
@@ -72,7 +75,7 @@ def kind_of(text: str, key: Kind, value: Kind) -> Kind | None:
 
 
 _Token = tuple[str, str]
-"""(`text`, `whole`, `name`, `keyword`, `sign` or `end`, what stands there)."""
+"""Token type (`text`, `whole`, `name`, `keyword`, `sign` or `end`) and text."""
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -93,7 +96,7 @@ def _tokens(text: str) -> list[_Token]:
 
 @attrs.define
 class _Reader:
-    """By descent, as Spark's grammar binds: or, and, not, predicates, `||`, `%`."""
+    """A recursive descent parser with Spark's precedence: or, and, not, predicates, `||`, `%`."""
 
     tokens: list[_Token]
     names: Mapping[str, Kind]
@@ -237,13 +240,13 @@ class _Reader:
             return _F
         if name == "string" and kinds in ([_W], [_T]):
             return _T
-        wanted, result = _FUNCTIONS.get(name, ((), None))
-        if result is None or tuple(kinds) != wanted:
+        required, result = _FUNCTIONS.get(name, ((), None))
+        if result is None or tuple(kinds) != required:
             raise _UnsupportedError
         return result
 
     def _arguments(self) -> list[Kind]:
-        """At least one, after the bracket, up to the closing one."""
+        """Read one or more arguments up to the closing parenthesis."""
         kinds = [self.condition()]
         while self.take("sign", ","):
             kinds.append(self.condition())
@@ -251,7 +254,7 @@ class _Reader:
         return kinds
 
     def _with_numbers(self, counts: tuple[int, ...]) -> Kind:
-        """Literals, so that they are known to fit."""
+        """Read a string and integer literals, whose range is known."""
         _both(_T, self.condition())
         numbers = 0
         while self.take("sign", ","):
@@ -265,10 +268,10 @@ class _Reader:
         return _T
 
 
-def _both(wanted: Kind, *kinds: Kind) -> Kind:
-    if any(kind is not wanted for kind in kinds):
+def _both(required: Kind, *kinds: Kind) -> Kind:
+    if any(kind is not required for kind in kinds):
         raise _UnsupportedError
-    return wanted
+    return required
 
 
 def _one_of(kinds: list[Kind]) -> Kind:

@@ -1,4 +1,4 @@
-"""An application that was only observed: its topics are what they were, and questions stay open."""
+"""Compiles an observed application: its internal topics are as on the cluster, its topology is unknown."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -27,10 +27,13 @@ def compile_observed(
     following: frozenset[str] = frozenset(),
     caller: Caller = PLAN,
 ) -> CompiledApplication:
-    """Return exactly the observed topics. `partitions`: topic → count on the cluster, empty = not asked.
+    """Return exactly the observed topics.
 
-    Counts never follow anything: where a source has another count than it had, that is an error, for nobody
-    knows which of the topics should grow with it.
+    `partitions`: topic → partition count on the cluster, empty = not read. A source topic whose count has
+    changed is an error, because it is unknown which internal topics follow it.
+
+    Raises:
+        ValueError: the document has no observed topics.
     """
     application, observed = document.application, document.observed
     if observed is None:
@@ -64,14 +67,14 @@ def compile_observed(
 
 
 def default_config(kind: TopicKind) -> Mapping[str, str]:
-    """The settings of a topic of which the document notes none: those of a plain store, or a repartition."""
+    """Return the config of a topic without settings in the document: key-value changelog or repartition."""
     return changelog_config(_PLAIN_STORE, {}, 0) if kind is TopicKind.CHANGELOG else repartition_config({})
 
 
 def open_questions(
     application: Application, observed: ObservedTopology, *, is_growing: bool = False
 ) -> Iterator[Problem]:
-    """What the document leaves open, a hint each; with autoscaling a warning that no count can follow."""
+    """Return a problem for each open question of the document: a hint, or with autoscaling a warning."""
     texts = {
         Unknown.SUBTOPOLOGIES: (
             f"The topology of {application.id} is not known, only its internal topics are.",

@@ -1,4 +1,4 @@
-"""From a document to a compiled application, by a visible tuple of passes over one frozen value."""
+"""Compiles a document to a `CompiledApplication` by a tuple of passes over one frozen value."""
 
 from collections.abc import Callable, Mapping
 
@@ -24,7 +24,7 @@ from infra.model.topology import TopologyDocument
 
 
 def resolve_topics(compilation: Compilation) -> Compilation:
-    """Sub-topologies with the full names of what they read, write and keep."""
+    """Add the sub-topologies with the full names of their topics and stores."""
     topology, naming = compilation.topology, compilation.naming
     sources = resolve_sources(topology, naming, compilation.partitions)
     groups = topic_groups(topology, node_groups(topology), sources, naming)
@@ -32,7 +32,7 @@ def resolve_topics(compilation: Compilation) -> Compilation:
 
 
 def resolve_copartitioning(compilation: Compilation) -> Compilation:
-    """Co-partition groups of topics, with the checks that need no counts."""
+    """Add the co-partition groups of topics, and the problems that need no counts."""
     topology = compilation.topology
     problems = check_explicit_counts(topology, compilation.naming)
     groups = copartition_groups(topology, compilation.sources)
@@ -49,13 +49,14 @@ PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
     check_retention,
     check_computed_settings,
 )
-"""Each reads what the passes before it found; all problems are collected."""
+"""The passes in order; each uses the results of those before it. All problems are collected."""
 
 
 def build_nodes(document: TopologyDocument) -> NodeTopology:
-    """The node topology of a document: built from its calls, or completed from its described text.
+    """Return the node topology of a document, built from its calls or completed from its described text.
 
-    That of an application which was only observed is empty, its problems the open questions.
+    The topology of an observed application is empty; its problems are the open questions. Never raises for an
+    invalid topology: see `NodeTopology.problems`.
     """
     if document.observed is not None:
         return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
@@ -73,9 +74,10 @@ def compile_nodes(
     following: frozenset[str] = frozenset(),
     caller: Caller = PLAN,
 ) -> CompiledApplication:
-    """Run the passes over the node topology of `document`. `partitions`: topic → count on the cluster.
+    """Run the passes over the node topology of `document`; `partitions`: topic → count on the cluster.
 
-    No problem is made for a missing source among `following`, managed sink topics of any document.
+    A missing source is no problem if it is in `following`, the managed sink topics of all documents that
+    follow their writers.
     """
     if document.observed is not None:
         return compile_observed(document, partitions, following=following, caller=caller)

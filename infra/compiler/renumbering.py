@@ -1,7 +1,7 @@
-"""The renumbering hazard: generated names shift when the topology changes, and with them the topics.
+"""Detects renumbering: generated names of internal topics that shift when the topology changes.
 
-An operator added in front moves every generated index behind it. Kafka Streams then makes new topics, and
-what the old ones hold is lost to it without a word.
+A new operator shifts the generated indices of all operators after it. Kafka Streams then silently creates new
+topics and no longer uses the old ones with their data.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _STARTS_EMPTY = (
     "A change of the topology shifts generated indices. Kafka Streams uses the new, empty topic and no "
     "longer reads the old one: the application loses its state and the records in flight."
 )
-_TAKES_OVER = (
+_TAKEN_NAME = (
     "A change of the topology shifts generated indices. Kafka Streams uses a topic that another operator "
     "has used until now, with the data of that operator: results are wrong, or records cannot be "
     "deserialized."
@@ -38,25 +38,27 @@ _INDEX = re.compile(r"\d{10}")
 
 @attrs.frozen
 class Renumbering:
-    """An internal topic that goes on under another name."""
+    """An internal topic whose generated name changes from `old` to `new`."""
 
     old: str
     new: str
 
 
 def renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tuple[Renumbering, ...]:
-    """Pairs of full topic names, old → new, among the names with a generated index.
+    """Return pairs of full topic names with a generated index, old and new.
 
-    Both: topic → its origin ("" = unknown). Names of one origin are compared with each other first: a name
-    may live on as that of another operator. Of the rest, topics that only one side has are paired. Names of
-    a pair differ in nothing but the index; they pair in order, and where there are more of them on one side
-    so that most are shifted alike.
+    Both arguments: topic → its origin ("" = unknown). Names with the same origin are paired first, because a
+    name may now belong to another operator. Then the remaining topics that only one side has are paired. The
+    names of a pair differ only in the index. They are paired in order; if one side has more names, so that
+    most of them shift by the same number.
     """
     old, new = _by_origin(recorded), _by_origin(compiled)
-    pairs = [pair for origin in sorted(old.keys() & new.keys()) for pair in _moved(old[origin], new[origin])]
-    gone = recorded.keys() - compiled.keys() - {pair.old for pair in pairs}
-    come = compiled.keys() - recorded.keys() - {pair.new for pair in pairs}
-    return tuple(sorted((*pairs, *_moved(gone, come)), key=lambda pair: pair.old))
+    pairs = [
+        pair for origin in sorted(old.keys() & new.keys()) for pair in _renamed(old[origin], new[origin])
+    ]
+    old_only = recorded.keys() - compiled.keys() - {pair.old for pair in pairs}
+    new_only = compiled.keys() - recorded.keys() - {pair.new for pair in pairs}
+    return tuple(sorted((*pairs, *_renamed(old_only, new_only)), key=lambda pair: pair.old))
 
 
 def _by_origin(names: Mapping[str, str]) -> dict[str, set[str]]:
@@ -67,11 +69,11 @@ def _by_origin(names: Mapping[str, str]) -> dict[str, set[str]]:
     return found
 
 
-def _moved(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumbering]:
-    gone, come = _by_shape(old - new), _by_shape(new - old)
-    for shape in sorted(gone.keys() & come.keys()):
-        for before, after in _paired(gone[shape], come[shape]):
-            yield Renumbering(gone[shape][before], come[shape][after])
+def _renamed(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumbering]:
+    old_only, new_only = _by_shape(old - new), _by_shape(new - old)
+    for shape in sorted(old_only.keys() & new_only.keys()):
+        for before, after in _paired(old_only[shape], new_only[shape]):
+            yield Renumbering(old_only[shape][before], new_only[shape][after])
 
 
 def renumbering_problems(
@@ -91,7 +93,7 @@ def renumbering_problems(
             node=topics[pair.new].node,
             expected=pair.old,
             found=pair.new,
-            why=_TAKES_OVER if pair.new in recorded else _STARTS_EMPTY,
+            why=_TAKEN_NAME if pair.new in recorded else _STARTS_EMPTY,
             fix=_REFUSED_FIX if is_refused else _FIX,
             location=topics[pair.new].at,
             severity=Severity.ERROR if is_refused else Severity.WARNING,
@@ -101,7 +103,7 @@ def renumbering_problems(
 
 
 def _by_shape(names: Iterable[str]) -> dict[str, dict[int, str]]:
-    """Name with # for the index → index → name. The last index counts: application ids may have digits."""
+    """Return name with # for its last index → index → name; application ids may contain digits, too."""
     shapes: dict[str, dict[int, str]] = {}
     for name in names:
         found = list(_INDEX.finditer(name))
@@ -111,26 +113,26 @@ def _by_shape(names: Iterable[str]) -> dict[str, dict[int, str]]:
     return {shape: dict(sorted(indices.items())) for shape, indices in shapes.items()}
 
 
-def _paired(gone: Mapping[int, str], come: Mapping[int, str]) -> list[tuple[int, int]]:
-    old, new = list(gone), list(come)
+def _paired(old_only: Mapping[int, str], new_only: Mapping[int, str]) -> list[tuple[int, int]]:
+    old, new = list(old_only), list(new_only)
     size = min(len(old), len(new))
     ways = [
         list(zip(old[first : first + size], new[second : second + size], strict=True))
         for first in range(len(old) - size + 1)
         for second in range(len(new) - size + 1)
     ]
-    return max(ways, key=_alike)
+    return max(ways, key=_most_frequent_shift)
 
 
-def _alike(pairs: list[tuple[int, int]]) -> int:
-    """How many of the pairs share the commonest shift."""
+def _most_frequent_shift(pairs: list[tuple[int, int]]) -> int:
+    """Return how many of the pairs have the most frequent shift."""
     return max(Counter(after - before for before, after in pairs).values())
 
 
 def origins(compiled: CompiledApplication) -> Mapping[str, str]:
-    """Internal topic with a generated name → a digest of the user topics and sub-topologies above it.
+    """Return internal topic with a generated name → digest of the user topics upstream of it.
 
-    Topics in a chain that no further user topic flows into have one origin, however long it is.
+    All topics of a chain without a further user topic have the same origin.
     """
     of_part = _of_subtopologies(compiled.subtopologies)
     return {

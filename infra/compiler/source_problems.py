@@ -1,4 +1,4 @@
-"""Source topics that do not exist, and counts that nothing decides."""
+"""Problems of missing source topics and of undecided partition counts."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from infra.model.topology import Protocol
 
 
 def check_sources(compilation: Compilation) -> Compilation:
-    """A problem for each missing source; if there is none, for each repartition topic without a count."""
+    """Add a problem for each missing source, or if none is missing, for each undecided repartition topic."""
     problems = _empty(compilation) + _missing(compilation) + _missing_global(compilation)
     if not compilation.topic_graph.missing:
         problems += _undecidable(compilation)
@@ -20,12 +20,12 @@ def check_sources(compilation: Compilation) -> Compilation:
 
 
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
-    """Topics that are read, by tasks or whole, and have no partition count; sorted."""
+    """Return the topics that tasks or global tables read and that have no partition count, sorted."""
     return tuple(sorted(compilation.topic_graph.missing | set(_absent_global(compilation))))
 
 
 def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tuple[Problem, ...]:
-    """Each problem once, with the application; without a place it gets that of the topic's source."""
+    """Return each problem once, with the application; location and node default to the topic's source."""
     readers = _readers(compilation)
     application = compilation.application
     found = []

@@ -1,4 +1,4 @@
-"""The typed view of the config keys that compiling and planning read."""
+"""The Kafka Streams config keys that compiler and planner read, as typed values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -49,13 +49,14 @@ class Guarantee(StrEnum):
 
 @attrs.frozen
 class StreamsConfig:
-    """Defaults are Kafka Streams' own (4.1) and those of KIP-698 and KIP-878. Durations are milliseconds.
+    """The config of an application. Durations are milliseconds.
 
-    A value that is refused is a problem, and its key counts as not given.
+    Defaults are those of Kafka Streams 4.1, KIP-698 and KIP-878. An invalid value is a problem, and its key
+    has the default.
     """
 
     optimizations: frozenset[str] = frozenset()
-    """Of `OPTIMIZATIONS`, from `topology.optimization`."""
+    """The enabled ones of `OPTIMIZATIONS` (`topology.optimization`)."""
     replication_factor: int = -1
     """-1 = the broker's default."""
     topic_overrides: Mapping[str, str] = attrs.field(factory=dict)
@@ -82,7 +83,7 @@ class StreamsConfig:
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
-        """Read `application.config`; never raises: `problems` tells of each value that would be refused."""
+        """Return the config of `application`; never raises, see `problems` for invalid values."""
         values = _Values(application.config, application.id, application.at)
         values.check_protocol(application.protocol)
         return cls(
@@ -114,11 +115,11 @@ class StreamsConfig:
 
 
 class _BadValueError(Exception):
-    """`str()` says what is allowed."""
+    """An invalid value; `str()` is the text of the allowed values."""
 
 
 class _Values:
-    """Reads values one by one and collects what is wrong with them."""
+    """Parses single values and collects problems."""
 
     def __init__(self, config: Mapping[str, str], application: str, at: Location) -> None:
         self._config = config
@@ -132,11 +133,11 @@ class _Values:
         try:
             return parse(self._config[key])
         except _BadValueError as allowed:
-            self.problems.append(self._refused(key, self._config[key], str(allowed)))
+            self.problems.append(self._invalid(key, self._config[key], str(allowed)))
             return default
 
     def check_protocol(self, declared: Protocol) -> None:
-        """The application would use what its config says, and counts would be those of the other protocol."""
+        """Report a `group.protocol` in the config that differs from the declared protocol."""
         key = "group.protocol"
         configured = self.read(key, lambda value: _one_of(Protocol)(value.lower()), declared)
         if configured is not declared:
@@ -153,7 +154,7 @@ class _Values:
                 )
             )
 
-    def _refused(self, key: str, value: str, allowed: str) -> Problem:
+    def _invalid(self, key: str, value: str, allowed: str) -> Problem:
         return Problem(
             code=ProblemCode.INVALID_CONFIG,
             summary=f"{key} has a value that is not allowed.",

@@ -1,4 +1,4 @@
-"""Sub-topologies: the node groups of `InternalTopologyBuilder#makeNodeGroups` (facts 3.2)."""
+"""Sub-topologies as node groups, like `InternalTopologyBuilder#makeNodeGroups` (facts 3.2)."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,7 +10,7 @@ from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 @attrs.frozen
 class NodeGroup:
-    """One sub-topology before topics are looked at: its nodes in declaration order."""
+    """The nodes of one sub-topology in declaration order."""
 
     id: int
     nodes: tuple[SourceNode | ProcessorNode | SinkNode, ...]
@@ -18,9 +18,9 @@ class NodeGroup:
 
 
 def node_groups(topology: NodeTopology) -> tuple[NodeGroup, ...]:
-    """The groups in the order of their ids, which is that of the first declared node of each.
+    """Return the groups by id, which is the order of their first declared nodes.
 
-    A text read by `read_description` says itself which node stands where.
+    The groups of an imported text are those in the text.
     """
     group_of = topology.printed_groups or _united(topology)
     members: dict[int, list[SourceNode | ProcessorNode | SinkNode]] = {}
@@ -33,7 +33,7 @@ def node_groups(topology: NodeTopology) -> tuple[NodeGroup, ...]:
 
 
 def _united(topology: NodeTopology) -> dict[str, int]:
-    """Node → group id, by uniting each node with its parents and all processors that share a store."""
+    """Return node → group id; a node is in the group of its parents and of processors that share a store."""
     union = _Union(node.name for node in topology.nodes)
     users: dict[str, list[str]] = {}
     for node in topology.nodes:
@@ -67,6 +67,6 @@ class _Union:
         return name
 
     def unite(self, one: str, other: str) -> None:
-        """One group from two; nodes that do not exist are passed over (a refused topology has some)."""
+        """Merge two groups; ignore names of nodes that do not exist, as in an invalid topology."""
         if one in self._parent and other in self._parent:
             self._parent[self.root(other)] = self.root(one)

@@ -22,17 +22,21 @@ _CLEANUP_POLICY = {
 
 
 def repartition_config(defaults: Mapping[str, str]) -> Mapping[str, str]:
-    """`RepartitionTopicConfig#properties`; `defaults` are the application's `topic.` configs."""
+    """Return the config of a repartition topic (`RepartitionTopicConfig#properties`).
+
+    `defaults` are the application's `topic.` configs.
+    """
     return dict(sorted({**_REPARTITION, **defaults}.items()))
 
 
 def changelog_config(
     store: StateStore, defaults: Mapping[str, str], additional_retention_ms: int
 ) -> Mapping[str, str]:
-    """`…ChangelogTopicConfig#properties`: library < `topic.` configs < store's overrides; then the computed.
+    """Return the config of a changelog topic (`…ChangelogTopicConfig#properties`).
 
-    The computed retention or compaction lag gives way to the store's overrides only, never to `topic.`
-    configs.
+    Precedence: Kafka Streams' defaults < `defaults` (the application's `topic.` configs) < the store's
+    overrides. The computed retention or compaction lag overrides `topic.` configs, but not the store's
+    overrides. `additional_retention_ms` is `windowstore.changelog.additional.retention.ms`.
     """
     config = {"message.timestamp.type": "CreateTime", "cleanup.policy": _CLEANUP_POLICY[store.kind]}
     config |= defaults

@@ -1,6 +1,6 @@
-"""What each sub-topology reads, writes and keeps (`InternalTopologyBuilder#subtopologyToTopicsInfo`).
+"""The topics of each sub-topology (`InternalTopologyBuilder#subtopologyToTopicsInfo`).
 
-Internal topics get the application id in front, patterns become the topics that they match.
+Internal topics get the application id as prefix; patterns are resolved to the topics that match.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,12 +21,12 @@ from infra.model.nodes import (
 from infra.model.problems import Problem, ProblemCode, Severity
 
 _HIDDEN_FROM_CONSUMERS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that a pattern subscription never sees (`exclude.internal.topics`)."""
+"""Topics that a pattern subscription excludes (`exclude.internal.topics`)."""
 
 
 @attrs.frozen
 class Naming:
-    """How internal topics are called: `prefix` stands before each; `internal` are the undecorated ones."""
+    """The names of internal topics: the common `prefix`, and the repartition topics by name without it."""
 
     prefix: str
     internal: Mapping[str, RepartitionTopic]
@@ -45,11 +45,11 @@ class Naming:
 
 @attrs.frozen
 class TopicGroup:
-    """A sub-topology's topics.
+    """The topics of a sub-topology (`TopicsInfo`), with full names.
 
-    `sources` hold external and repartition topics alike, `repartition` the latter in the order in which the
-    assignor goes through them. `changelogs` maps the changelog topic to its store, source topics that serve
-    as changelog included.
+    `sources` are external and repartition topics; `repartition` are the latter in the order in which the
+    assignor iterates over them. `changelogs`: changelog topic → store, including source topics that serve as
+    changelog.
     """
 
     id: int
@@ -68,14 +68,14 @@ class TopicGroup:
 
 @attrs.frozen
 class Sources:
-    """Source node → full names of the topics it reads, of a whole topology; `problems` of patterns."""
+    """Source node → full names of the topics that it reads, and `problems` of patterns."""
 
     topics: Mapping[str, tuple[str, ...]]
     problems: tuple[Problem, ...] = ()
 
 
 def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterable[str]) -> Sources:
-    """Full topic names of every source node, patterns matched against `known_topics`."""
+    """Return the full topic names of each source node; patterns are matched against `known_topics`."""
     topics: dict[str, tuple[str, ...]] = {}
     problems: list[Problem] = []
     matched_by: dict[str, SourceNode] = {}
@@ -92,7 +92,11 @@ def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterab
             pattern = JavaPattern(node.pattern)
             found = tuple(topic for topic in known if pattern.matches(topic))
         except UntranslatablePatternError as reason:
-            problems.append(_refused(node, reason) if reason.is_refused_by_java else _unknown(node, reason))
+            problems.append(
+                _invalid_pattern(node, reason)
+                if reason.is_invalid_java
+                else _unsupported_pattern(node, reason)
+            )
             continue
         for topic in found:
             other = matched_by.setdefault(topic, node)
@@ -107,7 +111,7 @@ def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterab
 def topic_groups(
     topology: NodeTopology, groups: Iterable[NodeGroup], sources: Sources, naming: Naming
 ) -> tuple[TopicGroup, ...]:
-    """One for each node group, global ones included (their topics are read whole and make no tasks)."""
+    """Return one topic group for each node group, including global ones, which have no tasks."""
     stores = {store.name: store for store in topology.stores}
     owners = {name: store.connections[-1] for name, store in stores.items() if store.connections}
     return tuple(_topic_group(group, stores, owners, sources, naming) for group in groups)
@@ -176,7 +180,7 @@ def _add_changelogs(
             owned[naming.changelog(name)] = store
 
 
-def _refused(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
+def _invalid_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
         summary=f"The pattern of source {node.name} is not a valid regular expression. {reason}.",
@@ -189,7 +193,7 @@ def _refused(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
     )
 
 
-def _unknown(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
+def _unsupported_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
         summary=f"The pattern of source {node.name} cannot be evaluated here: {reason}.",

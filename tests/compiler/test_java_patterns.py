@@ -25,7 +25,7 @@ def evaluated(text: str) -> list[str] | UntranslatablePatternError:
 def test_patterns_match_what_java_matches(recorded: dict[str, Any]) -> None:
     matched = evaluated(recorded["pattern"])
     if isinstance(matched, UntranslatablePatternError):
-        assert matched.is_refused_by_java == (recorded["matches"] is None)
+        assert matched.is_invalid_java == (recorded["matches"] is None)
     else:
         assert matched == recorded["matches"]
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_evaluated_is_named(pattern: str, reason: str) -> None:
     with pytest.raises(UntranslatablePatternError) as refusal:
         JavaPattern(pattern)
     assert str(refusal.value) == reason
-    assert not refusal.value.is_refused_by_java
+    assert not refusal.value.is_invalid_java
 
 
 CATASTROPHES = ["(a+)+b", "(a|a)*b", "(.*a){20}b", "(a|aa)+$b", "((a*)*)*b", ".*.*.*.*.*.*.*.*x"]

@@ -1,12 +1,12 @@
-"""From the DSL and Processor API calls of a document to the node topology that Kafka Streams builds.
+"""Builds the node topology from the DSL and Processor API calls of a document, as Kafka Streams does.
 
-Three layers, as in the facts: names and the index counter (`naming`), the graph of calls with its
-optimizations (`graph`, `calls`, `optimize`), the written topology with its checks (`write`, `topology`,
-`lints`). The graph mirrors what `InternalStreamsBuilder` does, observed and read, not how it is written: the
-order of indices, priorities, parents and groups is behavior that names and sub-topologies depend on, and is
-kept where it looks odd, too.
+Three layers: names and the index counter (`naming`); the graph of calls with its optimizations (`graph`,
+`calls`, `optimize`); the written topology with its checks (`write`, `topology`, `lints`). The graph mirrors
+the behavior of `InternalStreamsBuilder`, not its code. Names and sub-topologies depend on the order of
+indices, priorities, parents and groups, so that order is the same as in Kafka Streams even where it looks
+odd.
 
-Nothing here recurses over the topology and each pass is linear: five thousand calls in a chain are ordinary.
+No function recurses over the topology and each pass takes linear time: 5,000 calls in a chain are supported.
 """
 
 from infra.compiler.dsl import processor_api
@@ -21,7 +21,7 @@ from infra.model.topology import TopologyDocument
 
 
 def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology:
-    """Build the topology of `document.steps`; never raises: what is wrong with them is in `problems`.
+    """Return the node topology of `document.steps`; never raises, see `NodeTopology.problems`.
 
     Source: `StreamsBuilder`, `InternalStreamsBuilder#buildAndOptimizeTopology`, `InternalTopologyBuilder`.
     """
@@ -34,8 +34,8 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
     for step in document.steps:
         if processor_api.is_processor_api(step.operator):
             processor_api.add(topology, step)
-    told = (problem for rule in LINTS for problem in rule(builder, topology))
-    problems = dict.fromkeys((*builder.problems, *topology.problems, *told))
+    lints = (problem for rule in LINTS for problem in rule(builder, topology))
+    problems = dict.fromkeys((*builder.problems, *topology.problems, *lints))
     return NodeTopology(
         nodes=topology.nodes(),
         stores=topology.stores(),

@@ -1,6 +1,6 @@
-"""What the calls of a document work on: counter, graph, co-partition groups, memories of handles, problems.
+"""The mutable state of a build: index counter, graph, co-partition groups, state of handles, problems.
 
-It is the one mutable object of a build and never leaves it; `build_dsl` hands out frozen results only.
+It is used only during a build; `build_dsl` returns frozen values.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from infra.model.stores import Materialized
 
 @attrs.frozen
 class NonSource:
-    """A name in a co-partition group that is no source: `instead` are the sources really read."""
+    """A name in a co-partition group that is not a source node; `instead` are the sources that are read."""
 
     reason: str
     instead: frozenset[str]
@@ -34,7 +34,7 @@ class NonSource:
 
 @attrs.define(eq=False)
 class UnnamedResources:
-    """Names that Kafka Streams had to invent, as it lists them for explicit naming (facts 1.8)."""
+    """Generated names, as Kafka Streams lists them for explicit naming (facts 1.8)."""
 
     changelogs: list[str] = attrs.field(factory=list)
     stores: list[str] = attrs.field(factory=list)
@@ -46,14 +46,14 @@ class UnnamedResources:
 
 @attrs.define(eq=False)
 class Builder:
-    """What the calls of one document leave behind; each call reads and changes it."""
+    """The state that each call of a document reads and changes."""
 
     config: StreamsConfig
     names: Names = attrs.field(factory=Names)
     graph: Graph = attrs.field(factory=Graph)
     problems: list[Problem] = attrs.field(factory=list)
     at: Location | None = None
-    """The call that is being made."""
+    """The location of the current call."""
 
     copartition_groups: list[set[str]] = attrs.field(factory=list)
     group_origins: list[Location | None] = attrs.field(factory=list)
@@ -62,21 +62,21 @@ class Builder:
     unnamed: UnnamedResources = attrs.field(factory=UnnamedResources)
 
     stream_repartitions: dict[Stream, GraphNode] = attrs.field(factory=dict)
-    """The last repartition made for a join of this `KStream` object (facts 1.7)."""
+    """The last repartition node that a join added for this `KStream` object (facts 1.7)."""
     group_repartitions: dict[GroupedStream | GroupedTable, GraphNode] = attrs.field(factory=dict)
     cogroup_inputs: dict[CogroupedStream, dict[GroupedStream, str | None]] = attrs.field(factory=dict)
-    """Inputs in the order in which they joined, each with its aggregator."""
+    """The inputs in the order of the `cogroup` calls, each with its aggregator."""
     cogroups_of_sources: list[tuple[str, frozenset[str], Location | None]] = attrs.field(factory=list)
-    """Store, group and place of each cogroup whose group names sources from before a repartition."""
+    """Store, group and location of each cogroup whose group names sources upstream of a repartition."""
     cogroup_repartitions: dict[CogroupedStream, dict[GroupedStream, GraphNode]] = attrs.field(factory=dict)
 
     mergeable: dict[GraphNode, dict[GraphNode, None]] = attrs.field(factory=dict)
-    """Key-changing nodes in order, each with the repartitions that the optimization may hoist to it."""
+    """Key-changing nodes in order, each with the repartitions that the optimization may move up to it."""
     merges: list[GraphNode] = attrs.field(factory=list)
     other_windowed: dict[GraphNode, GraphNode] = attrs.field(factory=dict)
     """Stream-stream join → the node that windows its other side."""
     renamed_sources: dict[str, str] = attrs.field(factory=dict)
-    """Repartition source that the optimization took away → the one that took its place."""
+    """Repartition source that the optimization removed → its replacement."""
 
     def reject(self, problem: Problem) -> InvalidHandle:
         self.problems.append(problem)
@@ -85,7 +85,7 @@ class Builder:
     # names
 
     def check_name(self, name: str | None, what: str) -> None:
-        """`Named#validate`."""
+        """Check a user's name (`Named#validate`)."""
         fault = name_error(name) if name is not None else None
         if fault is not None:
             shown = f'"{name}"'
@@ -105,7 +105,10 @@ class Builder:
         return self.names.given_or_next(given, prefix)
 
     def suffixed(self, given: str | None, suffix: str, prefix: str) -> str:
-        """The user's name with a suffix (checked again: it may be too long now), or a generated one."""
+        """Return the user's name with `suffix`, checked for its length, or a generated name.
+
+        Both take one index.
+        """
         if given is None:
             return self.names.processor(prefix)
         self.names.skip_index()
@@ -114,7 +117,7 @@ class Builder:
         return given + suffix
 
     def store_name(self, materialized: Materialized | None, prefix: str) -> str:
-        """The store's name; a generated one is listed as unnamed, whether or not the store will exist."""
+        """Return the store's name; a generated one is listed as unnamed even if no store is created."""
         given = materialized.store_name if materialized is not None else None
         if given is not None:
             return given
@@ -142,7 +145,7 @@ class Builder:
         versioned: bool | None = None,
         grace_ms: int | None = None,
     ) -> GraphNode:
-        """A new node below `parents` (the root when there is none)."""
+        """Add a node below `parents`, without parents below the root."""
         node = GraphNode(
             name,
             declares,
@@ -157,7 +160,7 @@ class Builder:
         return self.attach(node, *parents or (self.graph.root,))
 
     def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
-        """Hang up a node, also one that hangs already (a shared repartition); note what optimizing needs."""
+        """Attach a node and note it for optimizations; a shared repartition is attached several times."""
         self.graph.attach(node, *parents)
         if node.changes_key:
             self.mergeable[node] = {}
@@ -178,7 +181,10 @@ class Builder:
         explicit: bool = False,
         partitioner: str | None = None,
     ) -> GraphNode:
-        """`createRepartitionedSource`: burns sink, filter and source; the node is not attached yet."""
+        """Return a repartition node that is not attached yet; takes the indices of sink, filter and source.
+
+        Source: `OptimizableRepartitionNode`, `KStreamImpl#createRepartitionedSource`.
+        """
         topic = repartition_topic(prefix)
         if not named_by_user:
             self.unnamed.repartitions.append(topic)
@@ -204,14 +210,14 @@ class Builder:
         )
 
     def copartition(self, sources: Iterable[str]) -> frozenset[str]:
-        """Register a group of source nodes that must have the same number of partitions."""
+        """Register source nodes as a co-partition group."""
         group = set(sources)
         self.copartition_groups.append(group)
         self.group_origins.append(self.at)
         return frozenset(group)
 
     def note_shared_repartition(self, name: str, shared: GraphNode) -> None:
-        """A call that reads an earlier one's repartition still names the source that it would have had."""
+        """Note that a call that shares an earlier repartition names a source node that is not added."""
         if name != shared.name:
             self.note_non_source(
                 name,

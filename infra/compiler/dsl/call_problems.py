@@ -1,4 +1,4 @@
-"""What is wrong with a call that has no handle to work on, or one of another type."""
+"""Problems of calls without a handle, or on a handle of the wrong type."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""What a node of the DSL graph writes into the topology: one frozen class for each form.
+"""What a node of the DSL graph adds to the topology: one frozen class for each type of `GraphNode`.
 
-Parents that are not named here are the graph node's parents at the time of writing (the optimization may
-change them).
+Parents that are not named here are the graph node's parents at the time of writing, because optimizations may
+change them.
 """
 
 import attrs
@@ -30,7 +30,7 @@ class SourceDeclaration:
 
 @attrs.frozen
 class TableSourceDeclaration:
-    """`table` and `globalTable`: a source and the processor that fills the store, if that is needed."""
+    """`table` and `globalTable`: a source and the processor, with the store if it is needed."""
 
     topic: str
     source: str
@@ -55,11 +55,11 @@ class GlobalStoreDeclaration:
 
 @attrs.frozen
 class ProcessorDeclaration:
-    """A processor with the stores of its supplier, and the names of stores that it is connected to.
+    """A processor with the stores of its supplier and the names of connected stores.
 
-    `lazy_store` is the store of a `toTable` or of a foreign-key result: it exists only if something needs it.
-    `required_history_ms` is the grace of a stream-table join: each connected store must be versioned and keep
-    that long. `behavior` is completed while writing: with the lazy_store store, with what `changes` says.
+    `lazy_store` is the store of a `toTable` or of a foreign-key join's result. `required_history_ms` is the
+    grace of a stream-table join: each connected store must be versioned with at least that history retention.
+    `behavior` is completed at the time of writing with `lazy_store` and `old_values`.
     """
 
     name: str
@@ -123,7 +123,7 @@ class StreamJoinDeclaration:
 
 @attrs.frozen
 class SelfJoinDeclaration:
-    """What `single.store.self.join` makes of a stream-stream join."""
+    """A stream-stream join after the optimization `single.store.self.join`."""
 
     windowed: str
     merge: str

@@ -1,4 +1,4 @@
-"""The calls of a document, made one after another, and the handles that they return."""
+"""Makes the calls of a document one after another and keeps the handles that they return."""
 
 from collections.abc import Sequence
 
@@ -23,14 +23,14 @@ from infra.model.topology import Step
 
 
 class Document:
-    """Runs steps on a builder. Handles have aliases; a step without `from` goes on from the one before."""
+    """Makes the calls of steps; a step without `from` is a call on the result of the preceding step."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._handles: dict[str, Handle] = {}
 
     def run(self, steps: Sequence[Step], current: Handle | None = None) -> Handle | None:
-        """Make the calls; returns what the last one returned (`current` when there is none)."""
+        """Make the calls and return the result of the last one, `current` if there is none."""
         for step in steps:
             self._builder.at = step.at
             current = self._call(step, current)
@@ -68,7 +68,7 @@ class Document:
             self._remember(branch.alias, result)
 
     def _refuse_branches(self, operator: Operator) -> None:
-        """What a split that is not made would have given names to is known, and refused."""
+        """Register the aliases of an invalid split as invalid handles."""
         if isinstance(operator, op.Split):
             for branch in (*operator.branches, *([operator.default] if operator.default is not None else [])):
                 for step in branch.then:

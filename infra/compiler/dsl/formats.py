@@ -1,9 +1,9 @@
-"""Formats of keys and values along the calls.
+"""The formats of keys and values of each call's result.
 
-What a call does not say stays as the preceding call had it: a count's value is a long, a windowed result's
-key wraps the key it had, a new key of a windowed one is plain again, a join's result is formatted as its left
-side. What no call says is the application's default. (Kafka Streams forgets a serde at every call that might
-change the type; a document would have to repeat itself.)
+A call without serdes keeps the formats of the preceding call. The value of a count is a long, the key of a
+windowed result is windowed, a new key is not windowed, the result of a join has the formats of its left side.
+Without any serdes, the formats are the application's defaults. (Kafka Streams drops a serde at each call that
+may change the type; documents would have to repeat serdes.)
 """
 
 import re
@@ -20,7 +20,7 @@ _WINDOWED = re.compile(r"(?P<kind>time|session)-windowed(?::(?P<size>\d+))?(?::(
 
 
 def with_serdes(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
-    """`before`, with what `serdes` says instead."""
+    """Return `before` with the formats that `serdes` sets."""
     if serdes is None:
         return before
     return RecordFormat(_named(serdes.key, before.key), _named(serdes.value, before.value))
@@ -31,12 +31,12 @@ def with_store_serdes(before: RecordFormat, materialized: Materialized | None) -
 
 
 def with_new_key(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
-    """The result of a call that gives a new key."""
+    """Return the formats after a call that sets a new key."""
     return with_serdes(RecordFormat(without_window(before.key), before.value), serdes)
 
 
 def without_window(key: Format | None) -> Format | None:
-    """The format of the key inside a windowed one."""
+    """Return the format of the key without its window."""
     if key is None or key.window is None:
         return key
     return Format(key.name) if key.name != DEFAULT_FORMAT else None
@@ -47,7 +47,7 @@ def with_long_value(before: RecordFormat) -> RecordFormat:
 
 
 def with_windowed_key(before: RecordFormat, window: Window) -> RecordFormat:
-    """The result of a windowed aggregation."""
+    """Return the formats of the result of a windowed aggregation."""
     inner = without_window(before.key)
     name = inner.name if inner is not None else DEFAULT_FORMAT
     kind: Literal["time", "session"] = "session" if isinstance(window, SessionWindow) else "time"
@@ -55,14 +55,14 @@ def with_windowed_key(before: RecordFormat, window: Window) -> RecordFormat:
 
 
 def size_of(window: Window) -> int | None:
-    """How long the windows are; None where they have no common length."""
+    """Return the length of the windows in milliseconds; None if it is not constant."""
     if isinstance(window, TumblingWindow | HoppingWindow):
         return window.size_ms
     return window.difference_ms if isinstance(window, SlidingWindow) else None
 
 
 def _named(name: str | None, before: Format | None) -> Format | None:
-    """`time-windowed[:SIZE][:INNER]`, `session-windowed[:INNER]`, or a plain name."""
+    """Parse `time-windowed[:SIZE][:INNER]`, `session-windowed[:INNER]`, or the name of a format."""
     if name is None:
         return before
     found = _WINDOWED.fullmatch(name)

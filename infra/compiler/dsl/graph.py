@@ -1,12 +1,11 @@
-"""The graph of DSL calls, as it stands before anything is written (facts 3.1).
+"""The graph of DSL calls before it is written to the topology (`GraphNode`, facts 3.1).
 
-A node may write several topology nodes; what it writes is its `declares`. Parents and children are ordered
-sets (dictionaries without values): their order decides the order of parents in the topology and which parent
-the searches of the optimization see first.
+A graph node may write several topology nodes (`declares`). Parents and children are ordered sets
+(dictionaries without values): their order decides the order of parents in the topology and which parent the
+searches of the optimization find first.
 
-A node's parents are complete when the last call that attaches it returns, and every later node is attached
-below. So what is searched for upwards (the nearest key change, the grace of a window, versioning) is known at
-once from the parents' answers.
+All parents of a node are attached before its children. So the results of upward searches (the nearest key
+change, the grace of a window, versioning) are computed from those of the parents when a node is attached.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,10 @@ from infra.model.problems import Location
 
 @attrs.define(eq=False, repr=False)
 class GraphNode:
-    """One call's node. `versioned` None = as its parents; `grace_ms` set = the aggregation of a window."""
+    """The node of one call.
+
+    `versioned` None = as its parents. `grace_ms` is set for windowed aggregations, in milliseconds.
+    """
 
     name: str
     declares: Declaration | None = None
@@ -30,7 +32,7 @@ class GraphNode:
     is_merge: bool = False
     relaxes_null_keys: bool = False
     keeps_null_keys: bool = False
-    """Of a repartition: a join that takes null keys lies below (facts 2.2). Known when it is written."""
+    """Of a repartition: a join that accepts null keys is downstream (facts 2.2). Set before writing."""
     versioned: bool | None = None
     grace_ms: int | None = None
 
@@ -39,11 +41,11 @@ class GraphNode:
     parents: "dict[GraphNode, None]" = attrs.field(factory=dict)
     children: "dict[GraphNode, None]" = attrs.field(factory=dict)
     key_changer: "GraphNode | None" = None
-    """What the upward search for a key-changing node finds, starting here."""
+    """The result of the upward search for a key-changing node from here."""
     changer: "GraphNode | None" = None
-    """Likewise for a node that changes key or value."""
+    """The result of the upward search for a node that changes key or value."""
     window_grace_ms: int | None = None
-    """The grace of the windows upstream; None when some way up to the root has no windowed aggregation."""
+    """The largest grace upstream in milliseconds; None if a path to the root has no windowed aggregation."""
     is_versioned: bool = False
 
     def __repr__(self) -> str:
@@ -65,14 +67,14 @@ class GraphNode:
 
 
 class Graph:
-    """The root and the running number that gives each attached node its priority."""
+    """The root, and the counter of build priorities (`GraphNode#buildPriority`)."""
 
     def __init__(self) -> None:
         self.root = GraphNode("root")
         self._next = 0
 
     def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
-        """Hang `node` below `parents`, in order. Each time it gets a new priority: the last one stays."""
+        """Attach `node` below `parents`, in order; each parent gives a new priority, the last one counts."""
         for parent in parents:
             parent.add_child(node)
             node.priority = self._next
@@ -92,7 +94,7 @@ def _search_up(
     matches: Callable[[GraphNode], bool],
     answer_of: Callable[[GraphNode], GraphNode | None],
 ) -> GraphNode | None:
-    """The first parent that matches, otherwise what the last parent answers (facts 2.5.1)."""
+    """Return the first parent that matches, otherwise the result of the last parent (facts 2.5.1)."""
     if matches(start):
         return start
     answer = None
@@ -120,7 +122,7 @@ def _grace_of(node: GraphNode) -> int | None:
 
 
 def reachable(root: GraphNode) -> list[GraphNode]:
-    """Every node below `root`, each once."""
+    """Return `root` and all nodes below it, each once."""
     seen = {root: None}
     pending = [root]
     while pending:
@@ -132,7 +134,7 @@ def reachable(root: GraphNode) -> list[GraphNode]:
 
 
 def mark_kept_null_keys(root: GraphNode) -> None:
-    """Mark what has a join below that takes null keys."""
+    """Mark the nodes upstream of a join that accepts null keys (KIP-962)."""
     pending = [parent for node in reachable(root) if node.relaxes_null_keys for parent in node.parents]
     while pending:
         node = pending.pop()

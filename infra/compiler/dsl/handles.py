@@ -1,7 +1,7 @@
-"""What a call returns: typed handles, and which calls each type offers.
+"""The handles that calls return, the calls that each type of handle has, and how the DSL spells them.
 
-Handles are values with identity: two handles of the same topic are two objects, as in Kafka Streams, where
-for instance the repartition node of a join is remembered by the `KStream` object and not by what it reads.
+Handles are compared by identity, as in Kafka Streams: for example, the repartition node of a join belongs to
+the `KStream` object, not to the topic.
 """
 
 import attrs
@@ -53,14 +53,14 @@ class WindowedStream:
 
 @attrs.frozen(eq=False)
 class CogroupedStream:
-    """`CogroupedKStream`: the object collects its inputs, also for those who hold it under an older name."""
+    """`CogroupedKStream`; further `cogroup` calls add inputs to the same object."""
 
     first: GroupedStream
 
 
 @attrs.frozen(eq=False)
 class WindowedCogroupedStream:
-    """`TimeWindowedCogroupedKStream` or one of its sliding and session kin."""
+    """`TimeWindowedCogroupedKStream` or `SessionWindowedCogroupedKStream`."""
 
     cogrouped: CogroupedStream
     window: Window
@@ -68,9 +68,9 @@ class WindowedCogroupedStream:
 
 @attrs.frozen(eq=False)
 class View:
-    """Where a table's values are read: names of stores, and the one that reading brings into being.
+    """How a table's values are read (`KTableValueGetterSupplier`): names of stores, and the lazy store.
 
-    A table without a store of its own reads the stores of the table that it is made from; `values` says how.
+    A table without a store of its own reads the stores of its upstream table with `values`.
     """
 
     stores: tuple[str, ...]
@@ -82,11 +82,11 @@ class View:
         return cls((store,), StoreView(store), lazy_store)
 
     def through(self, values: TableView) -> "View":
-        """The view of a table without a store, made from this one's."""
+        """Return the view of a derived table without a store."""
         return View(self.stores, values, self.lazy_store)
 
     def materialize(self) -> tuple[str, ...]:
-        """Make sure that the stores exist and tell their names."""
+        """Make the lazy store exist and return the names of all stores."""
         if self.lazy_store is not None:
             self.lazy_store.needed = True
         return self.stores
@@ -94,7 +94,7 @@ class View:
 
 @attrs.frozen(eq=False)
 class Table:
-    """`KTable`. `name` is that of its processor."""
+    """`KTable`; `name` is that of its processor."""
 
     name: str
     sources: frozenset[str]
@@ -116,7 +116,7 @@ class GroupedTable:
 
 @attrs.frozen(eq=False)
 class GlobalTable:
-    """`GlobalKTable`: only the other side of a stream's join."""
+    """`GlobalKTable`: only the right side of a stream's join."""
 
     store: str
     record: RecordFormat = DEFAULT_RECORD_FORMAT
@@ -124,7 +124,7 @@ class GlobalTable:
 
 @attrs.frozen(eq=False)
 class Branches:
-    """What `split` leaves behind: its branches have handles, it has none."""
+    """The result of `split`: only its branches have handles."""
 
 
 @attrs.frozen(eq=False)
@@ -136,7 +136,7 @@ class Nothing:
 
 @attrs.frozen(eq=False)
 class InvalidHandle:
-    """The result of a call that was refused: calls on it are passed over, the first problem says it all."""
+    """The result of an invalid call; calls on it are ignored and report no further problem."""
 
 
 Handle = (
@@ -215,11 +215,11 @@ _CALL_NAMES: dict[type, str] = {
     op.ConnectStores: "connectProcessorAndStateStores",
 }
 UNCHECKED_NAMES = (op.Repartition, op.Suppress, op.GroupByKey)
-"""Calls whose name Kafka Streams does not check."""
+"""Calls whose names Kafka Streams does not validate."""
 
 
 def call_name(operator: Operator) -> str:
-    """As the DSL spells it."""
+    """Return the call as the DSL spells it."""
     if isinstance(operator, op.Transform):
         return operator.kind.value
     if isinstance(operator, op.Join):

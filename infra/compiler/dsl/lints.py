@@ -1,4 +1,4 @@
-"""Names that Kafka Streams invents: refused where the user demands names, a hazard elsewhere (facts 1.8)."""
+"""Warnings of what Kafka Streams accepts silently, and the error of unnamed resources."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,7 +13,7 @@ _SHOWN = 10
 
 
 def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    """At most one: an error if `ensure.explicit.internal.resource.naming` is set, otherwise a warning."""
+    """Return an error if `ensure.explicit.internal.resource.naming` is set, else a warning (facts 1.8)."""
     unnamed = builder.unnamed
     lists = (
         ("changelog topics", unnamed.changelogs),
@@ -48,7 +48,7 @@ def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> 
 
 
 def generated_names(builder: Builder, topology: TopologyUnderConstruction) -> frozenset[str]:
-    """Stores with a changelog and internal topics whose names carry an index."""
+    """Return the names of stores with a changelog and of internal topics that contain a generated index."""
     stores = topology.logged_stores()
     topics = (topic.name for topic in topology.repartition_topics)
     return frozenset(name for name in (*stores, *topics) if builder.names.carries_index(name))
@@ -60,7 +60,7 @@ def _shortened(names: list[str]) -> str:
 
 
 def lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    """Names in groups that are no sources vanish; what is really read is not held to the others then."""
+    """Warn of topics that are not co-partitioned because a group does not name their source (facts 2.4)."""
     for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
         kept = _topics(topology, group)
         behind = {name: _topics(topology, _actual_sources(builder, topology, name)) for name in sorted(group)}
@@ -72,7 +72,7 @@ def lost_group_members(builder: Builder, topology: TopologyUnderConstruction) ->
 
 
 def _actual_sources(builder: Builder, topology: TopologyUnderConstruction, name: str) -> set[str]:
-    """The sources behind a name that is none, also through several such names; empty for a source."""
+    """Return the sources that a name in a group really reads; empty for a source."""
     found: set[str] = set()
     pending, seen = [name], {name}
     while pending:
@@ -110,7 +110,7 @@ def _lost(names: str, reasons: str, missing: set[str], kept: set[str], at: Locat
 
 
 def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    """One for each cogroup that names sources from before a repartition."""
+    """Warn of each cogroup whose group names sources upstream of a repartition (facts 0.1, item 5)."""
     for store, group, at in builder.cogroups_of_sources:
         topics = sorted({topic for source in group for topic in topology.topics_read(source)})
         yield lint(
@@ -127,7 +127,10 @@ def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -
 
 
 def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -> Iterator[Problem]:
-    """An explicit repartition filters null keys unless a join that takes them lies below (facts 2.2)."""
+    """Report each explicit repartition that drops null keys (facts 2.2).
+
+    Kafka Streams keeps them only if a join that accepts null keys is downstream.
+    """
     for node in reachable(builder.graph.root):
         declares = node.declares
         if isinstance(declares, RepartitionDeclaration) and declares.explicit and not node.keeps_null_keys:
@@ -152,4 +155,4 @@ LINTS: tuple[Callable[[Builder, TopologyUnderConstruction], Iterator[Problem]], 
     cogroups_of_sources,
     dropped_null_keys,
 )
-"""Lints of single calls (ignored retention and logging) stand with the calls."""
+"""All rules; lints of single calls (ignored retention and logging) are reported by the calls."""

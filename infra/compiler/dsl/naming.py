@@ -1,4 +1,4 @@
-"""Names: the index counter, the rules for users' names, which names carry an index (facts 1.1, 1.2)."""
+"""The index counter, the rules for users' names, and which names contain an index (facts 1.1, 1.2)."""
 
 import re
 
@@ -11,41 +11,41 @@ _GENERATED_STREAM_NAME = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
 class Names:
-    """The counter of one `StreamsBuilder`: it starts at 0 and serves processors and stores alike."""
+    """The index counter of one `InternalStreamsBuilder`: it starts at 0, for processors and stores."""
 
     def __init__(self) -> None:
         self._next = 0
         self._generated: set[str] = set()
 
     def processor(self, prefix: str) -> str:
-        """`newProcessorName`: the prefix and the next index."""
+        """Return the prefix with the next index (`InternalStreamsBuilder#newProcessorName`)."""
         name = f"{prefix}{self._next:010d}"
         self._next += 1
         self._generated.add(name)
         return name
 
     def store(self, prefix: str) -> str:
-        """`newStoreName`."""
+        """Return a store's name with the next index (`InternalStreamsBuilder#newStoreName`)."""
         return self.processor(prefix + "STATE-STORE-")
 
     def skip_index(self) -> None:
-        """Pass over the index of a name that is generated and thrown away."""
+        """Take an index without a name: Kafka Streams generates a name that it does not use."""
         self._next += 1
 
     def given_or_next(self, given: str | None, prefix: str) -> str:
-        """The user's name, which burns the index that the generated one would have had."""
+        """Return the user's name, or a generated one; both take an index."""
         if given is None:
             return self.processor(prefix)
         self.skip_index()
         return given
 
     def carries_index(self, name: str) -> bool:
-        """Whether `name` is, or starts with, a name that this counter made."""
+        """Return whether `name` is or starts with a name that this counter generated."""
         return any(name[: index.end()] in self._generated for index in _INDEX.finditer(name))
 
 
 def name_error(name: str) -> str | None:
-    """Why `Named` refuses a name, None when it accepts it."""
+    """Return why `Named#validate` rejects a name, None if it is valid."""
     if not name:
         return "it is empty"
     if name in {".", ".."}:
@@ -58,10 +58,10 @@ def name_error(name: str) -> str | None:
 
 
 def repartition_topic(prefix: str) -> str:
-    """The undecorated topic of a stream repartition: the suffix is not doubled."""
+    """Return the repartition topic of a stream, without the application id; the suffix is not repeated."""
     return prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
 
 
 def looks_generated(prefix: str) -> bool:
-    """Whether a repartition of this prefix keeps its generated node names; a user's name may look so."""
+    """Return whether the nodes of a repartition with this prefix keep their generated names."""
     return _GENERATED_STREAM_NAME.fullmatch(prefix) is not None

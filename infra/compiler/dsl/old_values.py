@@ -1,7 +1,7 @@
-"""Which nodes of tables tell old values: `enableSendingOldValues`, as calls downstream ask for it.
+"""Which table nodes send old values (`KTableImpl#enableSendingOldValues`).
 
-A table without a store asks the one that it is made from; a source table tells old values only once it has a
-store. Nothing here recurses: chains of tables may be long.
+A downstream call enables it. A table without a store also enables it on its upstream tables; a source table
+then needs a store. Nothing recurses, because chains of tables may be long.
 """
 
 import attrs
@@ -11,7 +11,7 @@ from infra.compiler.dsl.stores import LazyStore
 
 @attrs.define(eq=False)
 class OldValues:
-    """Of one table's node. `source` is the store without which nobody above knows old values."""
+    """Whether a table's node sends old values; `source` is the upstream store that this needs."""
 
     upstream: "tuple[OldValues, ...]" = ()
     source: LazyStore | None = None
@@ -19,11 +19,11 @@ class OldValues:
 
     @classmethod
     def derived(cls, upstream: "OldValues") -> "OldValues":
-        """Of a table without a store of its own."""
+        """Return the value for a table without a store of its own."""
         return cls((upstream,), upstream.source)
 
     def enable(self, *, only_if_materialized: bool = False) -> None:
-        """Ask for old values; with `only_if_materialized` only if nothing needs to be materialized for it."""
+        """Send old values; with `only_if_materialized` only if that creates no further store."""
         if only_if_materialized and self.source is not None and not self.source.needed:
             return
         pending = [self]

@@ -1,4 +1,4 @@
-"""What Kafka Streams refuses, as problems that name the exception it throws (facts 8)."""
+"""Constructors of the DSL's problems; errors name the exception that Kafka Streams throws (facts 8)."""
 
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 
@@ -20,7 +20,7 @@ def topology_error(
     expected: str | None = None,
     found: str | None = None,
 ) -> Problem:
-    """A call that Kafka Streams answers with an exception, at once or when the application starts."""
+    """Return the problem of a topology for which Kafka Streams throws the exception `throws`."""
     return Problem(
         code=code,
         summary=summary,
@@ -43,7 +43,7 @@ def unsupported_call(
     expected: str | None = None,
     found: str | None = None,
 ) -> Problem:
-    """A call that the types of the DSL do not even offer."""
+    """Return the problem of a call that the types of the DSL do not have."""
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
         summary=summary,
@@ -69,7 +69,7 @@ def lint(
     found: str | None = None,
     severity: Severity = Severity.WARNING,
 ) -> Problem:
-    """Something that Kafka Streams accepts in silence."""
+    """Return a problem that Kafka Streams accepts silently."""
     return Problem(
         code=code,
         summary=summary,

@@ -1,4 +1,4 @@
-"""Calls on a `Topology`: they act on what the DSL calls have built, wherever they stand in the document."""
+"""Calls on a `Topology`; they are made after all DSL calls, whatever their order in the document."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,10 @@ from infra.model.topology import Step
 
 
 def is_processor_api(operator: Operator) -> bool:
-    """`addStateStore` with processors and `addGlobalStore` with a source name are the `Topology`'s, too."""
+    """Return whether a call is one on a `Topology`.
+
+    `addStateStore` with processors and `addGlobalStore` with a source name are, too.
+    """
     if isinstance(operator, op.AddStateStore):
         return bool(operator.processors)
     if isinstance(operator, op.AddGlobalStore):
@@ -37,7 +40,7 @@ def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Loc
 
 def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
     stores = [_built(topology, store, at) for store in call.connected]
-    # stores added by other calls are told by the node: they may still come
+    # later calls may connect stores, so the node has the names of its stores, not the behavior
     behavior = RunProcessor(call.processor_class)
     topology.add_processor(call.name, call.parents, at, stores, behavior)
 
@@ -81,7 +84,7 @@ def _add_read_only_store(
 
 
 def _filled_from(call: op.AddGlobalStore | op.AddReadOnlyStateStore) -> RecordFormat:
-    """A store is filled with what its topic holds: unless told, in the store's formats."""
+    """Return the formats of the topic that fills a store; without serdes, those of the store."""
     return with_serdes(with_serdes(RecordFormat(), call.store.serdes), call.serdes)
 
 

@@ -1,4 +1,4 @@
-"""Stores as the compiler carries them: their changelog, and which of them are the same object."""
+"""Stores during a build: their changelogs, and which of them are the same object."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -31,11 +31,11 @@ SESSION_KINDS = frozenset({StoreKind.SESSION})
 
 @attrs.frozen(eq=False)
 class Store:
-    """One store factory. Two of one name are an error unless their `same_as` are equal (`isCompatibleWith`).
+    """A `StoreFactory`. Two with one name are an error unless `same_as` is equal (`isCompatibleWith`).
 
-    `base_ms` is the retention of a window or session store, the history retention of a versioned one.
-    `from_builder` = made from a user's builder: adding it again makes Kafka Streams forget the processors
-    connected before.
+    `base_ms` is the retention of a window or session store or the history retention of a versioned store, in
+    milliseconds. `from_builder`: created from a user's `StoreBuilder`; if it is added again, Kafka Streams
+    drops the processors that were connected before.
     """
 
     name: str
@@ -50,20 +50,20 @@ class Store:
 
 @attrs.define(eq=False)
 class LazyStore:
-    """A store that exists only if `needed`: a join, a grouping or a user's name says so (facts 2.3)."""
+    """A store that exists only if `needed`: for a join, a grouping or with a user's name (facts 2.3)."""
 
     store: Store
     needed: bool = False
 
 
 def is_versioned(materialized: Materialized | None) -> bool:
-    """Whether the store is given by a supplier of versioned stores."""
+    """Return whether `materialized` has a supplier of versioned stores."""
     supplier = materialized.supplier if materialized is not None else None
     return supplier is not None and supplier.kind is StoreKind.VERSIONED_KEY_VALUE
 
 
 def key_value_store(name: str, materialized: Materialized | None, record: RecordFormat) -> Store:
-    """`KeyValueStoreMaterializer`: versioned if the supplier is."""
+    """Return a key-value store, versioned if the supplier is (`KeyValueStoreMaterializer`)."""
     supplier = materialized.supplier if materialized is not None else None
     logging = _logging(materialized)
     caching, in_memory = _caching(materialized), _in_memory(materialized)
@@ -78,13 +78,16 @@ def key_value_store(name: str, materialized: Materialized | None, record: Record
         record,
         caching=caching,
         in_memory=in_memory,
-        without_timestamps=_forgets_time(materialized, StoreKind.KEY_VALUE),
+        without_timestamps=_drops_timestamps(materialized, StoreKind.KEY_VALUE),
     )
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
 
-def _forgets_time(materialized: Materialized | None, plain: StoreKind) -> bool:
-    """`KeyValueToTimestampedKeyValueByteStoreAdapter` and its kin; stores in memory keep what they get."""
+def _drops_timestamps(materialized: Materialized | None, plain: StoreKind) -> bool:
+    """Return whether the store drops timestamps (`KeyValueToTimestampedKeyValueByteStoreAdapter` and others).
+
+    Stores in memory keep them.
+    """
     supplier = materialized.supplier if materialized is not None else None
     return supplier is not None and supplier.kind is plain and _is_supplied_on_disk(materialized)
 
@@ -96,19 +99,22 @@ def _is_supplied_on_disk(materialized: Materialized | None) -> bool:
 def windowed_store(
     name: str, materialized: Materialized | None, window: Window, retention_ms: int, record: RecordFormat
 ) -> Store:
-    """`WindowStoreMaterializer` and its kin: a supplier's own retention counts for the store alone."""
+    """Return a window or session store (`WindowStoreMaterializer`, `SessionStoreMaterializer` and others).
+
+    The retention of a supplier applies to the store, not to its changelog.
+    """
     logging = _logging(materialized)
     supplier = materialized.supplier if materialized is not None else None
-    kept_ms = supplier.retention_ms if supplier is not None else None
+    supplied_ms = supplier.retention_ms if supplier is not None else None
     is_session = isinstance(window, SessionWindow)
     keeps = StoreSettings(
         "session" if is_session else "timestampedWindow",
         record,
-        retention_ms if kept_ms is None else kept_ms,
+        retention_ms if supplied_ms is None else supplied_ms,
         size_of(window),
         caching=_caching(materialized),
         in_memory=_in_memory(materialized),
-        without_timestamps=_forgets_time(materialized, StoreKind.WINDOW),
+        without_timestamps=_drops_timestamps(materialized, StoreKind.WINDOW),
         ordered_by_key=not is_session and _is_supplied_on_disk(materialized),
     )
     return Store(
@@ -119,7 +125,10 @@ def windowed_store(
 def join_store(
     name: str, window: JoinWindow, logging: Logging | None, same_as: object, record: RecordFormat
 ) -> Store:
-    """`StreamJoinedStoreFactory`: keeps duplicates, and overwrites a cleanup policy that the user gives."""
+    """Return a join's window store (`StreamJoinedStoreFactory`).
+
+    It retains duplicates, and overrides a cleanup policy of the user.
+    """
     logging = logging or Logging()
     overrides = {key: value for key, value in _overrides(logging).items() if key != "cleanup.policy"}
     return Store(
@@ -129,11 +138,11 @@ def join_store(
         overrides,
         join_retention_ms(window),
         same_as,
-        keeps=_keeps_join(window, record),
+        keeps=_join_settings(window, record),
     )
 
 
-def _keeps_join(window: JoinWindow, record: RecordFormat, *, in_memory: bool = False) -> StoreSettings:
+def _join_settings(window: JoinWindow, record: RecordFormat, *, in_memory: bool = False) -> StoreSettings:
     size = window.before_ms + window.after_ms
     return StoreSettings(
         "window", record, join_retention_ms(window), size, retain_duplicates=True, in_memory=in_memory
@@ -141,25 +150,25 @@ def _keeps_join(window: JoinWindow, record: RecordFormat, *, in_memory: bool = F
 
 
 def shared_join_store(name: str, logging: Logging | None, left: RecordFormat, right: RecordFormat) -> Store:
-    """`OuterStreamJoinStoreFactory`: the list store of records that wait for a partner."""
+    """Return the shared store of a left or outer join (`OuterStreamJoinStoreFactory`)."""
     logging = logging or Logging()
     keeps = StoreSettings("list", left, right=right)
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
 
 def supplied_join_store(supplier: StoreSupplier, window: JoinWindow, record: RecordFormat) -> Store:
-    """A join store given by a supplier: always logged, never with overrides."""
+    """Return a join's store from a supplier: always logged, without overrides."""
     in_memory = supplier.type is StoreType.IN_MEMORY
     return Store(
         supplier.name,
         ChangelogKind.WINDOWED_DUPLICATES,
         base_ms=supplier.retention_ms,
-        keeps=_keeps_join(window, record, in_memory=in_memory),
+        keeps=_join_settings(window, record, in_memory=in_memory),
     )
 
 
 def built_store(builder: StoreBuilder) -> Store:
-    """A user's builder. Those that say the same are the same object: a document has no other identity."""
+    """Return the store of a user's builder; equal builders of a document are the same object."""
     supplier = builder.supplier
     return Store(
         supplier.name,
@@ -169,11 +178,11 @@ def built_store(builder: StoreBuilder) -> Store:
         supplier.retention_ms if supplier.kind not in _UNTIMED else None,
         builder,
         from_builder=True,
-        keeps=_keeps_built(builder),
+        keeps=_built_settings(builder),
     )
 
 
-def _keeps_built(builder: StoreBuilder) -> StoreSettings:
+def _built_settings(builder: StoreBuilder) -> StoreSettings:
     supplier = builder.supplier
     return StoreSettings(
         supplier.kind.value,
@@ -187,7 +196,7 @@ def _keeps_built(builder: StoreBuilder) -> StoreSettings:
 
 
 def supplier_problems(supplier: StoreSupplier, at: Location | None) -> Iterator[Problem]:
-    """The checks of the factory methods of `Stores`."""
+    """Return the problems that the factory methods of `Stores` report."""
     retention, size = supplier.retention_ms, supplier.window_size_ms
     if retention is not None and retention < 0:
         yield _out_of_range(supplier, "retention", "0 ms or more", f"{retention} ms", at)
@@ -222,14 +231,14 @@ def _changelog_kind(supplier: StoreSupplier) -> ChangelogKind:
         return ChangelogKind.KEY_VALUE
     if supplier.kind is StoreKind.VERSIONED_KEY_VALUE:
         return ChangelogKind.VERSIONED
-    # only `WindowStoreBuilder` sets cleanup.policy=delete for duplicates, its timestamped sibling does not
+    # `WindowStoreBuilder` sets cleanup.policy=delete for duplicates, `TimestampedWindowStoreBuilder` does not
     if supplier.kind is StoreKind.WINDOW and supplier.retain_duplicates:
         return ChangelogKind.WINDOWED_DUPLICATES
     return ChangelogKind.WINDOWED
 
 
 def window_span_ms(window: Window) -> int:
-    """The shortest retention a window's store may have, and the one it has by default."""
+    """Return the smallest retention of a window's store, which is also the default, in milliseconds."""
     if isinstance(window, UnlimitedWindow):
         return LONGEST_MS
     if isinstance(window, SlidingWindow):
@@ -240,7 +249,7 @@ def window_span_ms(window: Window) -> int:
 
 
 def close_grace_ms(window: Window) -> int:
-    """What `suppress(untilWindowCloses)` waits beyond the window's end."""
+    """Return how long `suppress(untilWindowCloses)` waits after the window's end, in milliseconds."""
     if isinstance(window, UnlimitedWindow):
         return 0
     if isinstance(window, SessionWindow):

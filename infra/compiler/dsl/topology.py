@@ -39,7 +39,7 @@ class _AddedStore:
 
 
 class TopologyUnderConstruction:
-    """Takes what is written, in order; refuses as Kafka Streams does, but goes on to find all problems."""
+    """Adds nodes and stores in order with the checks of Kafka Streams, and collects all problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -76,7 +76,7 @@ class TopologyUnderConstruction:
     def add_pattern_source(
         self, name: str, pattern: str, at: Location | None, reads: SourceSettings | None = None
     ) -> None:
-        """A pattern that cannot be evaluated is told where patterns meet topics, in a later pass."""
+        """Add a source with a pattern; `topic_groups` reports a pattern that is invalid or not supported."""
         if self._is_taken(name, at):
             return
         self._nodes[name] = SourceNode(name, pattern=pattern, at=at, reads=reads)
@@ -84,7 +84,7 @@ class TopologyUnderConstruction:
             compiled = JavaPattern(pattern)
         except UntranslatablePatternError:
             return
-        # topics of global tables are held against patterns, but no new pattern against them
+        # Kafka Streams checks topics of global tables against patterns, but not a new pattern against them
         named = (topic for topic in self._readers if topic not in self._global_topics)
         clash = next((topic for topic in named if _matches(compiled, topic)), None)
         if clash is not None:
@@ -125,7 +125,7 @@ class TopologyUnderConstruction:
         self._internal[topic.name] = topic
 
     def add_repartition_topic(self, topic: RepartitionTopic) -> bool:
-        """Tells whether it is the first of its name; a second one would repeat its nodes or its reader."""
+        """Add a repartition topic and return whether it is the first with its name."""
         other = self._internal.setdefault(topic.name, topic)
         if other is not topic:
             self.problems.append(problems.repartition_topic_taken(topic, other))
@@ -134,7 +134,7 @@ class TopologyUnderConstruction:
     # stores
 
     def add_store(self, store: Store, at: Location | None, *processors: str) -> None:
-        """`addStateStore`. A user's builder that is added again starts a new set of connected processors."""
+        """`addStateStore`; a user's builder that is added again starts a new set of connected processors."""
         added = self._stores.get(store.name)
         if added is None:
             self._stores[store.name] = _AddedStore(store, at, store.logged)
@@ -155,7 +155,7 @@ class TopologyUnderConstruction:
             self._connect(processor, store, at)
 
     def reuse_as_changelog(self, store: str, topic: str, at: Location | None = None) -> None:
-        """`connectSourceStoreAndTopic` with logging off: the source topic serves as changelog."""
+        """`connectSourceStoreAndTopic` with logging disabled: the source topic serves as changelog."""
         added = self._stores.get(store)
         if added is None:
             return
@@ -197,7 +197,7 @@ class TopologyUnderConstruction:
     # the result
 
     def topics_read(self, name: str) -> tuple[str, ...]:
-        """Topics of a source node, or its pattern; empty for another node and for an unknown name."""
+        """Return the topics or the pattern of a source node; empty for other nodes and unknown names."""
         node = self._nodes.get(name)
         if not isinstance(node, SourceNode):
             return ()
@@ -207,7 +207,7 @@ class TopologyUnderConstruction:
         return isinstance(self._nodes.get(name), SourceNode)
 
     def history_retention_ms(self, store: str) -> int | None:
-        """How long a versioned store keeps old versions; None for a store that is not versioned."""
+        """Return the history retention of a versioned store in milliseconds, None for other stores."""
         added = self._stores.get(store)
         if added is None or added.store.kind is not ChangelogKind.VERSIONED:
             return None

@@ -1,4 +1,4 @@
-"""What `InternalTopologyBuilder` says of nodes, topics and stores that do not go together."""
+"""Problems that `InternalTopologyBuilder` reports for nodes, topics and stores."""
 
 from infra.compiler.dsl.problems import TOPOLOGY, topology_error
 from infra.model.nodes import RepartitionTopic
@@ -75,7 +75,7 @@ def parent_unknown(name: str, parent: str, at: Location | None) -> Problem:
 
 
 def parent_is_a_sink(name: str, sink: str, at: Location | None, *, dynamic: bool) -> Problem:
-    """A sink with an extractor slips through the check and fails when the topology is described."""
+    """A sink with an extractor passes Kafka Streams' check and fails when the topology is described."""
     return topology_error(
         f"{name} has the sink {sink} as a parent.",
         throws="UnsupportedOperationException" if dynamic else TOPOLOGY,

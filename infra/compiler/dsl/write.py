@@ -1,9 +1,8 @@
-"""Writes the graph into the topology, in the order that decides sub-topology ids (facts 3.1).
+"""Writes the graph to the topology, in the order that decides sub-topology ids (facts 3.1).
 
-The graph is walked by priority from the root; a node is written once all its parents are. Kafka Streams puts
-children into its queue each time it meets a node; putting them in once, when the node is written, gives the
-same order in linear time: further copies are of nodes that are already queued, already written or not yet
-writable.
+The nodes are written by priority from the root, each after all its parents. Kafka Streams adds children to
+its queue each time it visits a node. Here they are added once, when their last parent is written, which gives
+the same order in linear time: the other copies are of nodes that are queued, written or not yet writable.
 """
 
 import heapq
@@ -46,7 +45,7 @@ from infra.model.nodes import RepartitionTopic
 
 
 def write(builder: Builder) -> TopologyUnderConstruction:
-    """Write every node that is reachable and writable."""
+    """Return the topology with all nodes that are reachable from the root and have all parents written."""
     topology = TopologyUnderConstruction()
     for topic in builder.foreign_key_topics:
         topology.add_foreign_key_topic(topic)
@@ -176,7 +175,7 @@ def _repartition(
         return
     parents = _parents(node)
     if declares.filter is not None:
-        # a left or outer join downstream lets null keys pass (KIP-962)
+        # a left or outer join downstream accepts null keys (KIP-962)
         behavior = PassThrough() if node.keeps_null_keys else NonNullKeyFilter()
         topology.add_processor(declares.filter, parents, node.at, behavior=behavior)
         parents = (declares.filter,)
@@ -277,16 +276,19 @@ def completed(
     *,
     side_of: str | None = None,
 ) -> Behavior | None:
-    """`side_of` = only the parent of this name counts for versioning (one side of a table-table join)."""
-    told: dict[str, Any] = {}
+    """Return `behavior` with what is known only after all calls: store, old values, versioning.
+
+    `side_of`: only this parent counts for versioning (one side of a table-table join).
+    """
+    known: dict[str, Any] = {}
     if lazy_store is not None and lazy_store.needed:
-        told["store"] = lazy_store.store.name
+        known["store"] = lazy_store.store.name
     if old_values is not None and old_values.enabled and isinstance(behavior, _SENDS_OLD):
-        told["sends_old"] = True
+        known["sends_old"] = True
     if isinstance(behavior, _VERSIONED):
         parents = [parent for parent in node.parents if side_of is None or parent.name == side_of]
         if any(parent.is_versioned for parent in parents):
-            told["versioned"] = True
-    if behavior is None or not told:
+            known["versioned"] = True
+    if behavior is None or not known:
         return behavior
-    return attrs.evolve(behavior, **told)
+    return attrs.evolve(behavior, **known)

@@ -9,7 +9,7 @@ from infra.compiler.java.pattern_tree import (
     End,
     Look,
     PatternInvalidError,
-    PatternRefusedError,
+    PatternUnsupportedError,
     Repeat,
     Tree,
     is_unbounded,
@@ -31,10 +31,10 @@ def parse(text: str) -> Tree:
 
     Raises:
         PatternInvalidError: Java refuses the pattern.
-        PatternRefusedError: it is not one of those that can be evaluated here.
+        PatternUnsupportedError: it is not one of those that can be evaluated here.
     """
     if len(text) > _LONGEST:
-        raise PatternRefusedError(f"it has more than {_LONGEST} characters")
+        raise PatternUnsupportedError(f"it has more than {_LONGEST} characters")
     parser = _Parser(_without_quoting(text))
     tree = parser.choice()
     if not parser.at_end:
@@ -80,7 +80,7 @@ class _Parser:
             if atom is not None:
                 parts.append(self._quantified(atom))
             elif self._peek() in "*+?{":
-                raise PatternRefusedError("it repeats a flag")
+                raise PatternUnsupportedError("it repeats a flag")
         return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _atom(self) -> Tree | None:
@@ -113,12 +113,12 @@ class _Parser:
         else:
             return atom
         if self._take("+"):
-            raise PatternRefusedError("it has a possessive repetition")
+            raise PatternUnsupportedError("it has a possessive repetition")
         self._take("?")
         if self._peek() == "{":
-            raise PatternRefusedError("it repeats a repetition")
+            raise PatternUnsupportedError("it repeats a repetition")
         if max(least, most or 0) > _MOST_REPEATS:
-            raise PatternRefusedError(f"it repeats something more than {_MOST_REPEATS} times")
+            raise PatternUnsupportedError(f"it repeats something more than {_MOST_REPEATS} times")
         return Repeat(atom, least, most)
 
     def _bounds(self) -> tuple[int, int | None]:
@@ -142,7 +142,7 @@ class _Parser:
     def _group(self) -> Tree | None:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise PatternRefusedError(f"its groups are nested more than {_DEEPEST} deep")
+            raise PatternUnsupportedError(f"its groups are nested more than {_DEEPEST} deep")
         outer = self._ignores_case
         look = next((_LOOKS[opening] for opening in _LOOKS if self._take(opening)), None)
         if look is None and self._take("?"):
@@ -159,7 +159,7 @@ class _Parser:
         if look is None:
             return inner
         if not look[0] and is_unbounded(inner):
-            raise PatternRefusedError("it looks behind without a bound")
+            raise PatternUnsupportedError("it looks behind without a bound")
         return Look(inner, *look)
 
     def _group_name(self) -> None:
@@ -181,9 +181,9 @@ class _Parser:
             elif flag == "i":
                 self._ignores_case = turned_on
             elif flag == "x" and turned_on:
-                raise PatternRefusedError("it is in comment mode (?x)")
+                raise PatternUnsupportedError("it is in comment mode (?x)")
             elif flag == ">":
-                raise PatternRefusedError("it has an atomic group")
+                raise PatternUnsupportedError("it has an atomic group")
             elif flag not in {"d", "m", "s", "u", "x", "U"}:
                 raise PatternInvalidError(f"an unknown group (?{flag}")
 
@@ -194,9 +194,9 @@ class _Parser:
         if character in {"z", "Z"}:
             return End()
         if character in {"b", "B"}:
-            raise PatternRefusedError("it has a word boundary")
+            raise PatternUnsupportedError("it has a word boundary")
         if character in {"k", *"123456789"}:
-            raise PatternRefusedError("it has a back reference")
+            raise PatternUnsupportedError("it has a back reference")
         if character == "R":
             return Chars(frozenset())
         return Chars(self._escaped(character))
@@ -260,14 +260,14 @@ class _Parser:
         else:
             name = self._next()
         if name not in PROPERTIES or (self._ignores_case and name in CASED):
-            raise PatternRefusedError(f"it has the property \\p{{{name}}}")
+            raise PatternUnsupportedError(f"it has the property \\p{{{name}}}")
         return ALPHABET - PROPERTIES[name] if is_negative else PROPERTIES[name]
 
     def _class(self, *, consume: bool) -> frozenset[str]:
         """A class after its [; without `consume` an operand of && that ends before the outer class's ]."""
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise PatternRefusedError(f"its classes are nested more than {_DEEPEST} deep")
+            raise PatternUnsupportedError(f"its classes are nested more than {_DEEPEST} deep")
         is_negative = consume and self._take("^")
         found: frozenset[str] = frozenset()
         is_empty = True
@@ -289,7 +289,7 @@ class _Parser:
 
     def _operand(self) -> frozenset[str]:
         if self._peek() in "]&\0":
-            raise PatternRefusedError("it has && without an operand in a class")
+            raise PatternUnsupportedError("it has && without an operand in a class")
         found: frozenset[str] = frozenset()
         while self._peek() not in "]&\0":
             found |= self._class(consume=True) if self._take("[") else self._class(consume=False)

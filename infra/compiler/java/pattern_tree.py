@@ -8,11 +8,11 @@ import attrs
 from infra.compiler.java.regular_languages import Algebra
 
 
-class PatternRefusedError(Exception):
+class PatternUnsupportedError(Exception):
     """Why a pattern is not taken."""
 
 
-class PatternInvalidError(PatternRefusedError):
+class PatternInvalidError(PatternUnsupportedError):
     """Java does not take it either."""
 
 
@@ -69,7 +69,7 @@ def language(tree: Tree, algebra: Algebra) -> int:
     """The texts that `tree` matches as a whole.
 
     Raises:
-        PatternRefusedError: an assertion stands where it does not make a regular language of this simple
+        PatternUnsupportedError: an assertion stands where it does not make a regular language of this simple
         form. TooComplexError: of the algebra.
     """
     return _Language(algebra).top(tree)
@@ -102,9 +102,9 @@ class _Language:
             return self._sequence(parts, then, at_start=True)
         look, before = cast("Look", parts[behind]), parts[:behind]
         if any(_holds(part, Look | End) and not _looks_behind(part) for part in before):
-            raise PatternRefusedError("it looks behind after looking ahead")
+            raise PatternUnsupportedError("it looks behind after looking ahead")
         if _holds(look, Begin | End) or _holds_within(look, Look):
-            raise PatternRefusedError("it looks behind at an anchor or look-around")
+            raise PatternUnsupportedError("it looks behind at an anchor or look-around")
         algebra = self._algebra
         seen = algebra.concat([algebra.anything, self._of(look.part, algebra.empty, at_start=False)])
         if look.is_negative:
@@ -135,7 +135,7 @@ class _Language:
             case Look():
                 return self._looked(tree, then, at_start=at_start)
             case Begin() if not at_start:
-                raise PatternRefusedError("it has ^ after something else")
+                raise PatternUnsupportedError("it has ^ after something else")
             case Begin():
                 return then
             case End():
@@ -147,13 +147,13 @@ class _Language:
             part = self._of(tree.part, algebra.empty, at_start=False)
             return algebra.concat([algebra.repeat(part, tree.least, tree.most), then])
         if tree.most != 1:
-            raise PatternRefusedError("it repeats a look-around or an anchor")
+            raise PatternUnsupportedError("it repeats a look-around or an anchor")
         once = self._of(tree.part, then, at_start=at_start)
         return once if tree.least else algebra.union([then, once])
 
     def _looked(self, tree: Look, then: int, *, at_start: bool) -> int:
         if not tree.is_ahead:
-            raise PatternRefusedError("it looks behind within a group")
+            raise PatternUnsupportedError("it looks behind within a group")
         seen = self._of(tree.part, self._algebra.anything, at_start=at_start)
         if tree.is_negative:
             seen = self._algebra.complement(seen)

@@ -7,16 +7,16 @@ boundaries, comment mode.
 """
 
 from infra.compiler.java.pattern_parser import parse
-from infra.compiler.java.pattern_tree import PatternInvalidError, PatternRefusedError, language
+from infra.compiler.java.pattern_tree import PatternInvalidError, PatternUnsupportedError, language
 from infra.compiler.java.regular_languages import Algebra, TooComplexError
 
 
 class UntranslatablePatternError(Exception):
     """The pattern cannot be evaluated; the message says what in it."""
 
-    def __init__(self, reason: str, *, is_refused_by_java: bool = False) -> None:
+    def __init__(self, reason: str, *, is_invalid_java: bool = False) -> None:
         super().__init__(reason)
-        self.is_refused_by_java = is_refused_by_java
+        self.is_invalid_java = is_invalid_java
 
 
 class JavaPattern:
@@ -30,9 +30,9 @@ class JavaPattern:
         try:
             self._algebra = Algebra()
             self._language = language(parse(text), self._algebra)
-        except PatternRefusedError as reason:
+        except PatternUnsupportedError as reason:
             raise UntranslatablePatternError(
-                str(reason), is_refused_by_java=isinstance(reason, PatternInvalidError)
+                str(reason), is_invalid_java=isinstance(reason, PatternInvalidError)
             ) from None
         except TooComplexError:
             raise UntranslatablePatternError("it is too complex") from None

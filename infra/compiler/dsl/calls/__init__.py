@@ -1,7 +1,8 @@
-"""Which function makes which call. One module for each family; a row for each call on each type of handle.
+"""The function of each call: one module for each family of operators, one row for each call and handle type.
 
-A function takes the builder, the handle that is called on, and the operator; those in `CALLS_WITH_OTHER` also
-the handle passed as an argument. It returns the handle of the result.
+A function takes the builder, the handle on which the call is made, and the operator; those in
+`CALLS_WITH_OTHER` also take the handle that is passed as argument. It returns the handle of the result. The
+order of lines in a function is the order in which it takes name indices, so it must not change.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ from infra.compiler.dsl.handles import (
 )
 from infra.model import operators as op
 
-# Each function is typed by its own operator and handle; a table over all of them cannot be.
+# Each function has its own operator and handle types, which one table cannot express.
 Call = Callable[[Builder, Any, Any], Handle]
 CallWithOther = Callable[[Builder, Any, Any, Any], Handle]
 

@@ -1,4 +1,4 @@
-"""`count`, `reduce` and `aggregate` of grouped and windowed streams."""
+"""`count`, `reduce` and `aggregate` of grouped streams, windowed streams and grouped tables."""
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
@@ -55,7 +55,7 @@ def windowed_aggregate(builder: Builder, on: WindowedStream, call: op.Aggregate)
 
 
 def _skip_index_of_unnamed_count(builder: Builder, call: op.Count) -> None:
-    """`count(Materialized)` without a name takes a store index twice (facts 1.4)."""
+    """Skip an index: `count(Materialized)` without a name takes a store index twice (facts 1.4)."""
     if call.materialized is not None and call.materialized.store_name is None:
         builder.names.skip_index()
 
@@ -89,14 +89,14 @@ def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix
 
 
 def aggregated(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
-    """The formats of the store, and but for windows of the result: a count is a long."""
+    """Return the formats of the store, which are those of a result without windows; a count is a long."""
     return with_store_serdes(
         with_long_value(record) if isinstance(call, op.Count) else record, call.materialized
     )
 
 
 def functions_of(call: AnyAggregation) -> Functions:
-    """The expressions of a call, and of a grouped table's."""
+    """Return the expressions of a call."""
     if isinstance(call, op.Count):
         return Functions(AggregationKind.COUNT)
     if isinstance(call, op.Reduce):
@@ -109,7 +109,7 @@ def functions_of(call: AnyAggregation) -> Functions:
 def _parent(
     builder: Builder, on: GroupedStream, call: AnyAggregation, store: Store
 ) -> tuple[GraphNode, frozenset[str]]:
-    """What the aggregation reads: all aggregations of a named group share one repartition."""
+    """Return the aggregation's parent and sources; aggregations of a named group share one repartition."""
     if not on.repartition_required:
         return on.node, on.sources
     named = call.materialized is not None and call.materialized.store_name is not None
@@ -141,7 +141,10 @@ def table_aggregate(builder: Builder, on: GroupedTable, call: op.Aggregate) -> H
 def _repartitioned(
     builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str
 ) -> Table:
-    """The store's prefix is that of `aggregate`, also for `reduce`; the topic's suffix is appended always."""
+    """Add the repartition and the aggregation (`KGroupedTableImpl#doAggregate`).
+
+    The store's prefix is that of `aggregate`, also for `reduce`. The topic's suffix is always appended.
+    """
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     record = aggregated(on.record, call)
     store = key_value_store(builder.store_name(call.materialized, TABLE_AGGREGATE), call.materialized, record)

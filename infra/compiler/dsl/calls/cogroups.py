@@ -104,7 +104,7 @@ def _table(
     *,
     versioned: bool | None = None,
 ) -> Table:
-    """`CogroupedStreamAggregateBuilder#build`: one processor for each input and one that merges them."""
+    """Add one processor for each input and one that merges them (`CogroupedStreamAggregateBuilder#build`)."""
     parents = _parents(builder, on, call, store)
     grace_ms = close_grace_ms(window) if window is not None else None
     old_values = OldValues()
@@ -133,7 +133,7 @@ def _table(
 def _parents(
     builder: Builder, on: CogroupedStream, call: op.Aggregate, store: Store
 ) -> dict[GroupedStream, GraphNode]:
-    """What each input is read from: its repartition if its key changed, kept for further aggregations."""
+    """Return input → parent: its repartition if one is required, shared with further aggregations."""
     inputs = builder.cogroup_inputs[on]
     named = call.materialized is not None and call.materialized.store_name is not None
     for grouped in inputs:

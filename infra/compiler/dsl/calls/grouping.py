@@ -24,7 +24,7 @@ def group_by_key(_builder: Builder, on: Stream, call: op.GroupByKey) -> Handle:
 
 
 def group_by(builder: Builder, on: Stream, call: op.GroupBy) -> Handle:
-    """The name of `Grouped` becomes the name of the key selector, too."""
+    """`KStream#groupBy`: the name of `Grouped` is also the name of the key selector node."""
     name = builder.named(call.name, "KSTREAM-KEY-SELECT-")
     declares = ProcessorDeclaration(name, behavior=MapRecord(call.key, keeps_value=True))
     record = with_new_key(on.record, call.serdes)
@@ -49,7 +49,7 @@ def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Han
 
 
 def check_window(builder: Builder, window: Window) -> None:
-    """The checks of the window classes' constructors."""
+    """Check a window as the constructors of the window classes do."""
     for option, expected, found in _wrong_options(window):
         builder.reject(
             topology_error(

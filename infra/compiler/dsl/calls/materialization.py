@@ -1,4 +1,4 @@
-"""What `Materialized` and store suppliers may say where."""
+"""Checks of `Materialized` and of store suppliers."""
 
 from collections.abc import Collection, Iterable
 
@@ -28,7 +28,7 @@ _SPANS = {
 def check_materialized(
     builder: Builder, materialized: Materialized | None, kinds: Collection[StoreKind]
 ) -> None:
-    """A supplier must be of a kind that the call takes, and brings its own type."""
+    """Check that a supplier has one of `kinds` and is not combined with a store type."""
     if materialized is None:
         return
     if materialized.retention_ms is not None and materialized.retention_ms < 0:
@@ -70,7 +70,10 @@ def check_builders(builder: Builder, builders: Iterable[StoreBuilder]) -> None:
 def windowed_retention_ms(
     builder: Builder, materialized: Materialized | None, window: Window, store: str
 ) -> int:
-    """The retention of a window's store: as given, at least the window's span; never the supplier's."""
+    """Return the retention of a windowed store in milliseconds: `Materialized`'s, else the window's span.
+
+    The retention of a supplier is ignored.
+    """
     check_materialized(
         builder, materialized, SESSION_KINDS if isinstance(window, SessionWindow) else WINDOW_KINDS
     )

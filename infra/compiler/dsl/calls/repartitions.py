@@ -1,4 +1,4 @@
-"""`repartition`, `toTable`, and the repartition that a join makes of a key-changed stream."""
+"""`repartition`, `toTable`, and the repartition of a stream before a join."""
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_materialized
@@ -16,7 +16,7 @@ TO_TABLE = "KSTREAM-TOTABLE-"
 
 
 def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
-    """`KStream#repartition`: an own topic for this call alone, which no optimization merges."""
+    """`KStream#repartition`: each call has its own topic, which no optimization merges."""
     if call.partitions is not None and call.partitions < 1:
         builder.reject(
             topology_error(
@@ -45,7 +45,7 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
 
 
 def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
-    """`KStream#toTable`: a stream whose key has changed is repartitioned first."""
+    """`KStream#toTable`: the stream is repartitioned first if its key may have changed."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     name = builder.named(call.name, TO_TABLE)
     store_name = builder.store_name(call.materialized, TO_TABLE)
@@ -65,7 +65,10 @@ def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
 
 
 def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, named_by_user: bool) -> Stream:
-    """The stream as a join reads it: the object keeps its last repartition for later joins without a name."""
+    """Return the repartitioned stream.
+
+    Later joins of the same `KStream` object without a name share its last repartition.
+    """
     made = builder.repartition(prefix, stream.record, named_by_user=named_by_user)
     kept = builder.stream_repartitions.get(stream)
     if kept is None or prefix != stream.name:

@@ -35,7 +35,7 @@ def reads_of(call: op.ReadStream | op.ReadTable) -> SourceSettings:
 
 
 def table(builder: Builder, call: op.ReadTable) -> Handle:
-    """`StreamsBuilder#table`: the store is made when something needs it, its name in any case."""
+    """`StreamsBuilder#table`: the store is created only if it is needed, its name always takes an index."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = builder.store_name(call.materialized, call.topic + "-")
     source = builder.suffixed(call.name, "-source", SOURCE)
@@ -54,14 +54,14 @@ def table(builder: Builder, call: op.ReadTable) -> Handle:
 def lazy_store_of(
     store_name: str, call: op.ReadTable | op.ToTable | op.Join, record: RecordFormat
 ) -> LazyStore:
-    """A store that exists if the user named it, or once something needs it (facts 2.3)."""
+    """Return a store that exists if the user named it or if another node needs it (facts 2.3)."""
     materialized = call.materialized
     is_named = materialized is not None and materialized.store_name is not None
     return LazyStore(key_value_store(store_name, materialized, record), is_named)
 
 
 def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
-    """`StreamsBuilder#globalTable`: the store always exists, and has no changelog but the topic itself."""
+    """`StreamsBuilder#globalTable`: the store always exists, and the topic serves as its changelog."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     store_name = _global_store_name(builder, call)
     if is_versioned(call.materialized):
@@ -86,7 +86,7 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
 
 
 def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
-    """A `Materialized` must name the store: without a name Kafka Streams finds none to fill."""
+    """Return the store's name; Kafka Streams fails for a `Materialized` without a name."""
     given = call.materialized.store_name if call.materialized is not None else None
     if given is not None:
         return given
@@ -114,7 +114,7 @@ def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
 
 
 def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
-    """`StreamsBuilder#addGlobalStore`: a processor of the user's fills it from its topic."""
+    """`StreamsBuilder#addGlobalStore`: a processor of the user fills the store from the topic."""
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)

@@ -1,4 +1,4 @@
-"""Calls on a `KStream` that neither group, join nor repartition it."""
+"""Calls on a `KStream` except grouping, joins and repartitions."""
 
 from collections.abc import Callable, Mapping
 
@@ -31,7 +31,10 @@ _END = frozenset({TransformKind.FOREACH, TransformKind.PRINT})
 
 
 def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
-    """The calls with one function and no state; `map`, `flatMap` and `selectKey` make a repartition due."""
+    """Make a call with one function and no state.
+
+    `map`, `flatMap` and `selectKey` may change the key, so a repartition is required after them.
+    """
     if call.materialized is not None:
         return builder.reject(
             unsupported_call(
@@ -71,7 +74,7 @@ _BEHAVIORS: Mapping[TransformKind, Callable[[op.Transform], does.Behavior]] = {
 
 
 def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
-    """`KStream#process`: the key may change, so a repartition is due."""
+    """`KStream#process`: the key may change, so a repartition is required."""
     name = call.name if call.name is not None else builder.names.processor("KSTREAM-PROCESSOR-")
     fixed = builder.config.process_changes_key
     check_builders(builder, call.connected)
@@ -94,7 +97,7 @@ def _runs(call: op.Process | op.ProcessValues) -> does.RunProcessor:
 
 
 def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Handle:
-    """`KStream#processValues`: the key stays."""
+    """`KStream#processValues`: the key does not change."""
     name = call.name if call.name is not None else builder.names.processor("KSTREAM-PROCESSVALUES-")
     check_builders(builder, call.connected)
     stores = tuple(map(built_store, call.connected))
@@ -108,7 +111,7 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
 
 
 def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle:
-    """`KStream#merge`: a repartition is due if it was for either side. Nothing is co-partitioned."""
+    """`KStream#merge`: a repartition is required if it is for either side; nothing is co-partitioned."""
     if not isinstance(other, Stream):
         return builder.reject(
             unsupported_call(
@@ -139,7 +142,7 @@ def to(builder: Builder, on: Stream, call: op.To) -> Handle:
 
 
 def split(builder: Builder, on: Stream, call: op.Split, then: Callable[[op.Branch, Stream], None]) -> Handle:
-    """`then` makes a branch's own calls and registers its handle; it runs before the next branch is made."""
+    """`KStream#split`: `then` makes the calls of a branch before the next branch is added."""
     splitter = builder.named(call.name, "KSTREAM-BRANCH-")
     positions = enumerate(call.branches, start=1)
     branches = [*positions, *([(0, call.default)] if call.default is not None else [])]

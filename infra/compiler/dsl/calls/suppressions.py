@@ -18,7 +18,10 @@ PREFIX = "KTABLE-SUPPRESS-"
 
 
 def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
-    """A user's name burns no index; the result's sources are the suppressed node, which is no source."""
+    """`KTable#suppress`: a user's name takes no index.
+
+    The sources of the result are the suppressed node, which is not a source (facts 2.4).
+    """
     if on.node.is_versioned:
         builder.reject(_versioned(builder, on))
     name = call.name if call.name is not None else builder.names.processor(PREFIX)
@@ -73,7 +76,7 @@ def _versioned(builder: Builder, on: Table) -> Problem:
 
 
 def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
-    """Kafka Streams names the chain of nodes from the root down to the suppressed one; so do we."""
+    """Return the problem with the path of nodes from the root, as in Kafka Streams' exception."""
     chain = [node.name]
     while node.parents:
         node = next(parent for parent in node.parents if parent.window_grace_ms is None)

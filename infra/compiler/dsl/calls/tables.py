@@ -1,4 +1,4 @@
-"""Calls on a `KTable` that neither join nor suppress it."""
+"""Calls on a `KTable` except joins and `suppress`."""
 
 import attrs
 
@@ -26,7 +26,7 @@ TRANSFORM_VALUES = "KTABLE-TRANSFORMVALUES-"
 
 @attrs.frozen
 class _Result:
-    """What a table made from another one has: formats, its own store if any, who tells old values."""
+    """The formats, the store if any, and the old values of a derived table."""
 
     record: RecordFormat
     store: Store | None
@@ -34,7 +34,7 @@ class _Result:
 
     @classmethod
     def of(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Result":
-        """Only a store with a name is made; a `Materialized` without one changes nothing but the counter."""
+        """Return the result; only a `Materialized` with a name gives a store, another only takes an index."""
         check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
         record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
         name = call.materialized.store_name if call.materialized is not None else None
@@ -69,14 +69,14 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
         negate = call.kind is TransformKind.FILTER_NOT
         behavior = does.TableFilter(call.where, negate, parent, made.store_name)
         values = does.FilteredView(parent, call.where, negate)
-        # asks for old values where that costs nothing, so as to keep needless tombstones back
+        # Kafka Streams enables old values where no store is needed for it, to avoid unnecessary tombstones
         on.old_values.enable(only_if_materialized=True)
         made.old_values.enabled = on.old_values.enabled
     return _derived(builder, on, call, made, made.declare(name, behavior), values)
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
-    """`KTable#transformValues`: stores by name only, those that a supplier brings along are ignored."""
+    """`KTable#transformValues`: connects stores by name; the stores of the supplier are ignored."""
     made = _Result.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
@@ -118,7 +118,7 @@ def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
 
 
 def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
-    """`KTable#toStream`; with a key selector a second node, `selectKey`, that makes a repartition due."""
+    """`KTable#toStream`; a key selector adds a `selectKey` node, after which a repartition is required."""
     name = builder.named(call.name, "KTABLE-TOSTREAM-")
     node = builder.add(name, ProcessorDeclaration(name, behavior=does.TableToStream()), on.node)
     if not call.selects_key:

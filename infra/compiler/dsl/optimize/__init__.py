@@ -1,4 +1,4 @@
-"""What Kafka Streams does to the graph before it writes it: one rule a module, in its order."""
+"""Optimizations of the graph, in the order of `InternalStreamsBuilder#buildAndOptimizeTopology`."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
     (MERGE_REPARTITIONS, merge_repartitions),
     (SINGLE_STORE_SELF_JOIN, rewrite_self_joins),
 )
-"""Word of `topology.optimization` (None = always) → rule. Source topics are reused while writing."""
+"""Value of `topology.optimization` (None = always) and rule. `write` reuses source topics as changelogs."""
 
 
 def optimize(builder: Builder) -> None:

@@ -11,7 +11,10 @@ from infra.model.problems import Problem, ProblemCode
 
 
 def merge_repartitions(builder: Builder) -> None:
-    """Also a lone repartition is hoisted. Where the search of Kafka Streams fails, nothing more is done."""
+    """Move repartitions up to their key change; a single one is moved, too.
+
+    Where the search of Kafka Streams fails, it throws, and no further repartition is moved.
+    """
     groups = defaultdict(list)
     for group in builder.copartition_groups:
         for source in group:
@@ -37,7 +40,7 @@ def merge_repartitions(builder: Builder) -> None:
 
 
 def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
-    """Repartitions by the node below which they move: a merge takes the place of key changers above it."""
+    """Return node → repartitions that move below it: a key-changing node, or a merge downstream of it."""
     by_changer = dict(builder.mergeable)
     if not builder.merges:
         return by_changer
@@ -52,25 +55,25 @@ def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
 
 
 def _merges_between(changer: GraphNode, repartitions: dict[GraphNode, None]) -> set[GraphNode]:
-    """The merges above each of the repartitions and below the key changer, as the search sees them."""
+    """Return the merges between the key changer and all of the repartitions."""
     above = [{node for node in _seen_from(each, changer) if node.is_merge} for each in repartitions]
     return {merge for merge in set.intersection(*above) if changer in _seen_from(merge, changer)}
 
 
 def _seen_from(start: GraphNode, changer: GraphNode) -> set[GraphNode]:
-    """Nodes of which the search from `start` finds a child (only those not older than `changer`)."""
+    """Return the nodes of which the search from `start` finds a child, as far back as `changer`."""
     return {node for child in _upward_path(start, changer) for node in child.parents}
 
 
 def _child_above(start: GraphNode, changer: GraphNode) -> GraphNode | None:
-    """The child of `changer` that the search from `start` meets first."""
+    """Return the first child of `changer` that the search from `start` finds."""
     return next((node for node in _upward_path(start, changer) if changer in node.parents), None)
 
 
 def _upward_path(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
-    """The nodes that the upward search tests: all parents, then on from the last one (4.1, 4.2).
+    """Return the nodes that the upward search tests: all parents, then those of the last one (4.1, 4.2).
 
-    Whatever was made before `oldest` cannot lie below it: the search may end there.
+    Nodes that were added before `oldest` cannot be below it, so the search ends there.
     """
     yield start
     node = start
@@ -82,7 +85,7 @@ def _upward_path(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
 def _repartition_below(
     builder: Builder, changer: GraphNode, repartitions: dict[GraphNode, None]
 ) -> GraphNode:
-    """The new repartition: topic of the first one, evaluated in the key changer's turn."""
+    """Return the new repartition, with the topic of the first one and the key changer's priority."""
     first = next(iter(repartitions))
     assert isinstance(first.declares, RepartitionDeclaration)  # noqa: S101 - only repartitions are noted as mergeable
     node = builder.repartition(first.declares.topic, first.declares.record, named_by_user=True)

@@ -1,4 +1,4 @@
-"""Streams of the same topics, or of the same pattern, become one source (always; facts 2.6)."""
+"""Merges sources with the same topics or the same pattern (always; facts 2.6)."""
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import SourceDeclaration
@@ -8,7 +8,7 @@ from infra.model.problems import Problem
 
 
 def merge_sources(builder: Builder) -> None:
-    """The first source stays, the others' children move below it."""
+    """Move the children of duplicate sources to the first source (`mergeDuplicateSourceNodes`)."""
     by_pattern: dict[str, GraphNode] = {}
     by_topic: dict[str, GraphNode] = {}
     for node in tuple(builder.graph.root.children):

@@ -7,7 +7,7 @@ from infra.model.behaviors import StreamSelfJoin, StreamStreamJoin
 
 
 def rewrite_self_joins(builder: Builder) -> None:
-    """A join with one parent reads it twice: the other windowed node goes, the join becomes one processor."""
+    """Replace a join of a stream with itself by one processor with one store (`rewriteSelfJoin`)."""
     for node in reachable(builder.graph.root):
         join = node.declares
         if not isinstance(join, StreamJoinDeclaration) or len(node.parents) != 1:

@@ -1,4 +1,4 @@
-"""Joins. Which of the five it is follows from both handles; options of another kind are refused."""
+"""Joins. The types of both handles decide which of the five it is; options of other joins are errors."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,7 +26,7 @@ _OPTIONS = {
     "key": "key",
     "materialized": "materialized",
 }
-"""Field of `Join` → its name in a document; `name`, `value` and `serdes` fit every join."""
+"""Field of `Join` → its name in a document; `name`, `value` and `serdes` are options of every join."""
 
 
 @attrs.frozen

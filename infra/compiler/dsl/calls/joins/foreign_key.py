@@ -1,4 +1,4 @@
-"""Foreign-key joins of tables: fourteen indices, two internal topics, two co-partition groups (facts 1.4)."""
+"""Foreign-key joins of tables: 14 indices, two internal topics, two co-partition groups (facts 1.4)."""
 
 import attrs
 
@@ -40,7 +40,7 @@ SOURCE = "KTABLE-SOURCE-"
 
 @attrs.frozen
 class _Names:
-    """In the order in which the indices are burned."""
+    """The names, in the order in which they take indices."""
 
     registration_topic: str
     send: str
@@ -58,7 +58,7 @@ class _Names:
 
 
 def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Table) -> Handle:
-    """`KTableImpl#doJoinOnForeignKey` (KIP-213): both tables get stores, and tell old values."""
+    """`KTableImpl#doJoinOnForeignKey` (KIP-213): both tables are materialized and send old values."""
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     on.view.materialize()
     foreign.view.materialize()
@@ -74,7 +74,7 @@ def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Tab
 
 @attrs.frozen
 class _Join:
-    """Hangs the nodes of one join into the graph, in the order of its messages."""
+    """Adds the nodes of one join to the graph, in the order of its messages."""
 
     builder: Builder
     call: op.Join
@@ -84,7 +84,7 @@ class _Join:
     kind: JoinKind
 
     def subscribe(self) -> GraphNode:
-        """The left table's keys go to the foreign key's side; returns the node that reads them there."""
+        """Add the nodes that send subscriptions to the right side; return the node that reads them there."""
         builder, names, on, foreign = self.builder, self.names, self.on, self.foreign
         asks = self._subscriptions
         sends = ForeignKeySend(self.kind, self.call.foreign_key, on.record, foreign.record)
@@ -105,7 +105,7 @@ class _Join:
         return source
 
     def answer(self, subscribed: GraphNode) -> GraphNode:
-        """Subscriptions and foreign changes are answered; returns the node that reads it on the left side."""
+        """Add the nodes that respond to subscriptions and changes; return the node that reads responses."""
         builder, names, foreign = self.builder, self.names, self.foreign
         store = Store(
             names.store,
@@ -143,7 +143,7 @@ class _Join:
         )
 
     def resolve(self, answered: GraphNode, result_store: str) -> Table:
-        """Answers meet the left table again; returns the result."""
+        """Add the nodes that join responses with the left table; return the result."""
         builder, call, names, on = self.builder, self.call, self.names, self.on
         sources = builder.copartition(on.sources | {names.response_source})
         resolves = ForeignKeyResolve(self.kind, call.value, on.view.values, on.record)

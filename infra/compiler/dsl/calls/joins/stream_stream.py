@@ -35,7 +35,10 @@ WINDOWED = "KSTREAM-WINDOWED-"
 
 
 def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> Handle:
-    """`KStreamImplJoin#join`: a window store a side, and but for inner joins one for who has no partner."""
+    """`KStreamImplJoin#join`: a window store for each side, and for left and outer joins a shared store.
+
+    The shared store has the records without a join result so far.
+    """
     window = call.window
     if window is None:
         return builder.reject(
@@ -94,7 +97,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
 
 @attrs.frozen
 class _Names:
-    """Stores' are those of suppliers that name none."""
+    """The names of nodes and stores; a store supplier has its own name."""
 
     this_windowed: str
     other_windowed: str
@@ -134,7 +137,10 @@ def _windows(name: str, store: Store) -> ProcessorDeclaration:
 
 
 def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:
-    """Both sides as the join reads them; a topic is named after the join, else after its stream."""
+    """Return both sides as the join reads them.
+
+    A repartition topic is named after the join, or after its stream if the join has no name.
+    """
     sides = []
     for side, suffix in ((on, "-left"), (other, "-right")):
         prefix = call.name + suffix if call.name is not None else side.name
@@ -150,7 +156,7 @@ def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -
 
 @attrs.frozen
 class _Stores:
-    """Makes both window stores of a join: as supplied, or by default of one builder (`same_as`)."""
+    """Creates both window stores of a join, from a supplier or from one default builder (`same_as`)."""
 
     call: op.Join
     window: JoinWindow
@@ -173,7 +179,7 @@ def _shared_name(call: op.Join, this_generated: str) -> str:
 
 
 def join_window_problems(call: op.Join, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
-    """The checks of `JoinWindows` and `KStreamImplJoin`, and a lint for logging that reaches no store."""
+    """Return the problems that `JoinWindows` and `KStreamImplJoin` report, and ignored logging settings."""
     if window.before_ms + window.after_ms < 0 or window.grace_ms < 0:
         yield topology_error(
             "The join's window has a negative length or grace.",

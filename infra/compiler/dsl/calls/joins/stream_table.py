@@ -1,4 +1,4 @@
-"""Stream-table joins."""
+"""Joins of a stream with a table or with a global table."""
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.repartitions import repartitioned_for_join
@@ -14,7 +14,7 @@ from infra.model.operators import JoinType
 
 
 def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: Table) -> Handle:
-    """`KStreamImpl#doStreamTableJoin`: a stream whose key has changed is repartitioned, the table never."""
+    """`KStreamImpl#doStreamTableJoin`: only the stream is repartitioned, if its key may have changed."""
     this = on
     if on.repartition_required:
         prefix = call.name if call.name is not None else on.name
@@ -41,7 +41,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
 def _buffer(
     builder: Builder, call: op.Join, name: str, table: Table, record: RecordFormat
 ) -> tuple[Store, ...]:
-    """With a grace period the stream waits in a buffer, which is always logged."""
+    """Return the buffer store of a join with a grace period; it is always logged."""
     if call.grace_ms is None:
         return ()
     if table.node.versioned is False:
@@ -65,7 +65,7 @@ def _buffer(
 
 
 def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, table: GlobalTable) -> Handle:
-    """Inner and left joins have the same prefix."""
+    """`KStreamImpl#globalTableJoin`: no co-partitioning, no store; all joins have the same prefix."""
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-")
     behavior = StreamGlobalJoin(call.type.kind, call.key, call.value, table.store)
     node = builder.add(

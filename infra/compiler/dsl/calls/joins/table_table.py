@@ -16,7 +16,10 @@ MERGE = "KTABLE-MERGE-"
 
 
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
-    """The result has its own store iff a `Materialized` is passed; else it is read through both parents."""
+    """`KTableImpl#doJoin`: the result has its own store only if a `Materialized` is passed.
+
+    Otherwise its values are computed from the stores of both parents.
+    """
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
     store = None
@@ -56,10 +59,9 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
 
 
 def _seen_through(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -> tuple[str, ...]:
-    """The stores of both sides in the order in which Kafka Streams hands them on.
+    """Return the stores of both sides in the order of `KTableKTableAbstractJoinValueGetterSupplier`.
 
-    `KTableKTableAbstractJoinValueGetterSupplier` collects them in a small hash set on either side of the
-    merge, which collects both in one of its own.
+    Each side of the merge collects them in a hash set, and the merge collects both sets in another one.
     """
     stores = string_order_from(len(this_stores) + len(other_stores), (*this_stores, *other_stores))
     return string_order_from(2 * len(stores), stores)
