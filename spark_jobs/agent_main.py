@@ -15,7 +15,7 @@ from spark_jobs.command_line import run_program
 @click.command("agent_main.py")
 @agent_options(log_format="json")
 def command(**options: object) -> int:
-    """Expand internal topics when source topics grow, as KIP-878 promises, until stopped.
+    """Expand internal topics when source topics are expanded, until stopped (KIP-878).
 
     Takes the options of `headwater agent run`. Without --bootstrap-server and --command-config the connection
     is read from HEADWATER_* or KAFKA_* variables.

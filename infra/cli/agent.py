@@ -1,10 +1,11 @@
-"""`headwater agent`: internal topics expanded while their applications run."""
+"""`headwater agent`: expand internal topics while their applications run."""
 
 from infra.cli.lazy import Lazy, LazyGroup
 
 _HELP = """Expand internal topics while applications run.
 
-When source topics grow, internal topics follow, as KIP-878 promises. Read more: docs/agent.md.
+When source topics are expanded, the agent expands the internal topics that depend on them (KIP-878).
+Read more: docs/agent.md.
 
 \b
 Examples:
@@ -15,14 +16,22 @@ Examples:
 agent = LazyGroup(
     "agent",
     lazy={
-        "run": Lazy("infra.cli.agent_run", "run", "Expand internal topics when source topics grow."),
+        "run": Lazy(
+            "infra.cli.agent_run",
+            "run",
+            "Expand internal topics when source topics are expanded, until stopped (KIP-878).",
+        ),
         "manifest": Lazy(
-            "infra.cli.agent_manifest", "manifest_", "Write documents and what they compile to into one file."
+            "infra.cli.agent_manifest",
+            "manifest_",
+            "Write documents and their partition counts to one JSON file.",
         ),
         "status": Lazy(
-            "infra.cli.agent_status", "status", "Show agents and applications as their endpoints tell."
+            "infra.cli.agent_status", "status", "Show the status of agents and their applications."
         ),
-        "history": Lazy("infra.cli.agent_history", "history", "Tell who expanded what, when and why."),
+        "history": Lazy(
+            "infra.cli.agent_history", "history", "Show past expansions: topics, agent, time and reason."
+        ),
         "autoscaling": Lazy(
             "infra.cli.agent_autoscaling",
             "autoscaling",

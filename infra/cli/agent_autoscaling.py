@@ -1,4 +1,4 @@
-"""`headwater agent autoscaling on|off`: the flag of KIP-878, switched while agents run."""
+"""`headwater agent autoscaling on|off`: switch autoscaling (KIP-878) while agents run."""
 
 import os
 from collections.abc import Sequence
@@ -14,13 +14,15 @@ from spark_jobs.control.client import NotAnsweredError, ask
 @click.command()
 @click.argument("switch", type=click.Choice(["on", "off"]))
 @click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
-@click.option("--application", metavar="ID", help="Only this application; else all that the agents serve.")
+@click.option(
+    "--application", metavar="ID", help="Only this application; default: all applications of the agents."
+)
 @click.pass_context
 def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, application: str | None) -> None:
     """Switch partition.autoscaling.enabled while agents run.
 
-    Name every agent of the group: whichever leads decides. It holds until the document itself says otherwise,
-    or the agent ends. Agents that want a token get that of HEADWATER_CONTROL_TOKEN.
+    Name every agent of the group: only the leader expands topics. The switch holds until the setting in the
+    document changes, or the agent ends. The token of HEADWATER_CONTROL_TOKEN is sent to the agents.
 
     \b
     Examples:
@@ -31,11 +33,11 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
     failed = False
     for url in urls:
         try:
-            told = ask(url, "/control/autoscaling", body, token=os.environ.get(TOKEN_VARIABLE))
+            answer = ask(url, "/control/autoscaling", body, token=os.environ.get(TOKEN_VARIABLE))
         except NotAnsweredError as error:
             failed = True
             click.echo(f"{url}: {error}", err=True)
         else:
-            names = ", ".join(told.get("applications") or ()) or "no application"
+            names = ", ".join(answer.get("applications") or ()) or "no application"
             click.echo(f"{url}: autoscaling is {switch} for {names}.")
     context.exit(ExitCode.PROBLEMS if failed else ExitCode.DONE)

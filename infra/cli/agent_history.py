@@ -1,4 +1,4 @@
-"""`headwater agent history`: the journal of expansions, for people and programs."""
+"""`headwater agent history`: show past expansions."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from spark_jobs.agent.journal_lines import Change, PastExpansion, expansions, hi
 @click.command()
 @cluster_options
 @click.option("--application", metavar="ID", help="Only the expansions of this application.")
-@click.option("--group", default="default", show_default=True, help="The group of the agents that expanded.")
+@click.option("--group", default="default", show_default=True, help="The group of the agents.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def history(
     *,
@@ -28,9 +28,9 @@ def history(
     group: str,
     form: str,
 ) -> None:
-    """Tell who expanded what, when and why.
+    """Show past expansions: topics, agent, time and reason.
 
-    It stands in the topic headwater-agent-GROUP, from the first expansion on; nothing is ever taken away.
+    The history is in the topic headwater-agent-GROUP. It begins with the first expansion; nothing is deleted.
 
     \b
     Examples:
@@ -48,11 +48,11 @@ def history(
         print_json(history_json(past))
     else:
         click.echo(
-            "\n\n".join("\n".join(map(printable, _told(each))) for each in past) or "No expansions yet."
+            "\n\n".join("\n".join(map(printable, _lines(each))) for each in past) or "No expansions yet."
         )
 
 
-def _told(expansion: PastExpansion) -> Iterator[str]:
+def _lines(expansion: PastExpansion) -> Iterator[str]:
     yield f"{expansion.id}: {outcome(expansion)}"
     first, *_ = expansion.lines
     if first.reason:
@@ -76,7 +76,7 @@ def _grown(change: Change) -> str:
 
 
 def _expanded(change: Change, expansion: PastExpansion) -> str:
-    """Say who did it where that is not who began."""
+    """Return the change, with the agent if another one began the expansion."""
     if change.by in (None, expansion.lines[0].client_id):
         return _grown(change)
     return f"{_grown(change)} by {change.by}"

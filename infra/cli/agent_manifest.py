@@ -1,4 +1,4 @@
-"""`headwater agent manifest`: documents and what they compile to, in one file."""
+"""`headwater agent manifest`: write documents and their partition counts to one file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,10 +32,10 @@ def manifest_(
     command_config: Path | None,
     output: Path | None,
 ) -> None:
-    """Write documents, all that they refer to, and what they compile to into one JSON file.
+    """Write documents and their partition counts to one JSON file.
 
-    An agent that runs with --manifest needs no other file, and refuses to start where it would compute other
-    counts than were reviewed.
+    The manifest contains the files that documents refer to. An agent that runs with --manifest needs no other
+    file, and does not start if it computes other counts than those in the manifest.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def manifest_(
 
 
 def _raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
-    """Yield the data of the documents, which are known to be sound."""
+    """Yield the data of the documents, which have no errors."""
     for file in find(paths)[0]:
         for raw in read_yaml(_text(file), str(file))[0]:
             yield inlined(raw.data, {name: _text(file.parent / name) for name in named_file(raw.data)})

@@ -1,4 +1,4 @@
-"""`headwater agent run`: watch source topics, expand internal topics."""
+"""`headwater agent run`: run an agent."""
 
 import click
 
@@ -9,7 +9,7 @@ from spark_jobs.agent.command import agent_options, run_agent
 @agent_options(log_format="console")
 @click.pass_context
 def run(context: click.Context, /, **options: object) -> None:
-    """Expand internal topics when source topics grow, as KIP-878 promises, until stopped.
+    """Expand internal topics when source topics are expanded, until stopped (KIP-878).
 
     FILES are topology documents; the agent reads them again when they change. On SIGHUP the agent reads the
     cluster at once. Exit code 0: stopped, or with --once all topics have their partitions; 1: topics are

@@ -1,4 +1,4 @@
-"""`headwater agent status`: what running agents tell, as one table."""
+"""`headwater agent status`: the status of running agents in one table."""
 
 import io
 import sys
@@ -17,11 +17,11 @@ from spark_jobs.control.access import DEFAULT_ADDRESS
 from spark_jobs.control.client import NotAnsweredError, ask, full_url
 
 _WIDTH = 120
-_AT_ONCE = 16
+_PARALLEL = 16
 
 
 def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Check the addresses of an argument; without any it is the agent of this machine."""
+    """Return the URLs of an argument; the default is the endpoint on this machine."""
     try:
         return tuple(full_url(value) for value in values or (DEFAULT_ADDRESS,))
     except ValueError as error:
@@ -30,18 +30,18 @@ def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> t
 
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
-@click.option("--watch", is_flag=True, help="Go on showing what changes, until interrupted.")
+@click.option("--watch", is_flag=True, help="Update the table until interrupted.")
 @click.option(
     "--interval", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="Seconds, for --watch."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval: float, form: str) -> None:
-    """Show agents and applications as their endpoints tell.
+    """Show the status of agents and their applications.
 
-    URL is where an agent was told to serve (--http), or HOST, or HOST:PORT; without one the agent on this
-    machine is asked. The parallelism is the maximum over the agents. Exit code 1: one of them does not
-    answer, or is not ready.
+    URL is the address of an agent's endpoint (--http), as a URL, HOST or HOST:PORT; the default is the agent
+    on this machine. The parallelism is the maximum over the agents. Exit code 1: an agent does not answer, or
+    is not ready.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
     """
     if watch:
         _watch(urls, interval, form)
-    clients = _asked(urls)
+    clients = _statuses(urls)
     if form == "json":
         print_json(agents_json(clients))
     elif sys.stdout.isatty():
@@ -62,27 +62,27 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
 
 
 def _watch(urls: Sequence[str], interval: float, form: str) -> None:
-    """Show again and again; ends by Ctrl-C."""
+    """Update the table until Ctrl-C."""
     if form == "json":
-        raise click.UsageError("--watch shows a table: leave --format json away.")
+        raise click.UsageError("--watch cannot be combined with --format json.")
     with Live(
-        agents_rich(_asked(urls)),
+        agents_rich(_statuses(urls)),
         console=Console(highlight=False),
         auto_refresh=False,
         screen=sys.stdout.isatty(),
     ) as live:
         while True:
             time.sleep(interval)
-            live.update(agents_rich(_asked(urls)), refresh=True)
+            live.update(agents_rich(_statuses(urls)), refresh=True)
 
 
-def _asked(urls: Sequence[str]) -> tuple[Client, ...]:
-    """Ask all at once: one that does not answer keeps nobody waiting twice."""
-    with ThreadPoolExecutor(min(len(urls), _AT_ONCE)) as threads:
-        return tuple(threads.map(_one, urls))
+def _statuses(urls: Sequence[str]) -> tuple[Client, ...]:
+    """Request the status of all agents in parallel."""
+    with ThreadPoolExecutor(min(len(urls), _PARALLEL)) as threads:
+        return tuple(threads.map(_status_of, urls))
 
 
-def _one(url: str) -> Client:
+def _status_of(url: str) -> Client:
     try:
         return Client(url, ask(url, "/status"))
     except NotAnsweredError as error:

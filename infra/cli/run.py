@@ -1,4 +1,4 @@
-"""`headwater run`: the application of a document, on Spark."""
+"""`headwater run`: run the application of a document on Spark."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,10 +35,10 @@ def run(
 ) -> None:
     """Run the application of a document on Spark.
 
-    It runs until it is stopped. Each sub-topology is a streaming query with a checkpoint of its own. Internal
-    topics that are missing or wrong keep it from starting (internal.topics.setup: manual), or are set up
-    (automatic). Needs the extra `headwater[spark]` and Java. Exit code 1: it could not start, or stopped with
-    an error.
+    The application runs until it is stopped. Each sub-topology is a streaming query with a checkpoint of its
+    own. If internal topics are missing or wrong, the application does not start (internal.topics.setup:
+    manual), or creates and reconfigures them (automatic). Needs the extra `headwater[spark]` and Java. Exit
+    code 1: the application did not start, or stopped with an error.
 
     \b
     Examples:
@@ -74,11 +74,11 @@ def _jar(path: str) -> str:
 
 @contextmanager
 def _live(instruments: "Instruments") -> Iterator[None]:
-    """Keep a table up to date while the application runs."""
-    from rich.console import Console  # noqa: PLC0415 - only for those who watch
-    from rich.live import Live  # noqa: PLC0415 - likewise
+    """Update a table while the application runs."""
+    from rich.console import Console  # noqa: PLC0415 - only for --live
+    from rich.live import Live  # noqa: PLC0415 - same
 
-    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - likewise
+    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
 
     console = Console(highlight=False)
     ended = Event()

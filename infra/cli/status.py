@@ -1,4 +1,4 @@
-"""`headwater status`: what a running application tells of itself."""
+"""`headwater status`: the status of a running application."""
 
 import sys
 import time
@@ -12,24 +12,24 @@ from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from spark_jobs.control.client import NotAnsweredError, ask
 
-_WHERE = "  Name the address that `headwater run --http HOST:PORT` serves, once Spark has started there."
+_HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers once Spark has started."
 
 
 @click.command()
 @click.argument("url", required=False, metavar="[URL]")
-@click.option("--watch", is_flag=True, help="Go on showing what changes, until interrupted.")
+@click.option("--watch", is_flag=True, help="Update the table until interrupted.")
 @click.option(
     "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds, for --watch."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(context: click.Context, url: str | None, *, watch: bool, interval: float, form: str) -> None:
-    """Show what a running application tells of itself.
+    """Show the status of a running application.
 
-    Throughput, lag, size of state and parallelism of each sub-topology.
+    The table has throughput, lag, size of state and parallelism of each sub-topology.
 
-    URL is where `headwater run` was told to serve (--http), or HOST:PORT; without one this machine is asked.
-    Exit code 1: it does not answer, or is not ready.
+    URL is the address of the application's endpoint (--http), as a URL, HOST or HOST:PORT; the default is the
+    endpoint on this machine. Exit code 1: the application does not answer, or is not ready.
 
     \b
     Examples:
@@ -37,46 +37,48 @@ def status(context: click.Context, url: str | None, *, watch: bool, interval: fl
       headwater status runtime-1:9878 --watch
     """
     if watch and form == "json":
-        raise click.UsageError("--watch shows a table: leave --format json away.")
+        raise click.UsageError("--watch cannot be combined with --format json.")
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        told = _asked(address)
+        found = _status(address)
         if watch:
             _watch(address, interval)
     except NotAnsweredError as error:
-        click.echo(f"{address}: {error}\n{_WHERE}", err=True)
+        click.echo(f"{address}: {error}\n{_HINT}", err=True)
         context.exit(ExitCode.PROBLEMS)
     if form == "json":
-        print_json(told)
+        print_json(found)
     else:
-        _print(told)
-    context.exit(ExitCode.DONE if told["ready"]["ok"] else ExitCode.PROBLEMS)
+        _print(found)
+    context.exit(ExitCode.DONE if found["ready"]["ok"] else ExitCode.PROBLEMS)
 
 
-def _asked(address: str) -> Mapping[str, Any]:
-    told = ask(address, "/status")
-    if "runtime" not in told:
-        raise click.ClickException(f"{address} is no application that `headwater run` runs.")
-    return told
+def _status(address: str) -> Mapping[str, Any]:
+    found = ask(address, "/status")
+    if "runtime" not in found:
+        raise click.ClickException(
+            f"{address} is not the endpoint of an application that `headwater run` runs."
+        )
+    return found
 
 
-def _print(told: Mapping[str, Any]) -> None:
+def _print(found: Mapping[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 - only for the table
 
-    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - likewise
+    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
 
     width = None if sys.stdout.isatty() else 120
-    Console(highlight=False, width=width).print(runtime_rich(told["runtime"]))
+    Console(highlight=False, width=width).print(runtime_rich(found["runtime"]))
 
 
 def _watch(address: str, interval: float) -> None:
-    """Show again and again; ends by Ctrl-C."""
+    """Update the table until Ctrl-C."""
     from rich.console import Console  # noqa: PLC0415 - only for the table
-    from rich.live import Live  # noqa: PLC0415 - likewise
+    from rich.live import Live  # noqa: PLC0415 - same
 
-    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - likewise
+    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
 
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as shown:
         while True:
-            shown.update(runtime_rich(_asked(address)["runtime"]), refresh=True)
+            shown.update(runtime_rich(_status(address)["runtime"]), refresh=True)
             time.sleep(interval)

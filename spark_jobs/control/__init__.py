@@ -1,8 +1,7 @@
-"""The HTTP endpoint of one client: metrics, health, status and control.
+"""The HTTP endpoint of one client: metrics, health, status and control; also its log.
 
-Belongs here: how it is served and who may ask. What it tells comes from the parts of the client (the agent,
-the runtime), which add themselves to a `Surface`: a section of the status, metrics in its registry, routes
-for what may be controlled. Nothing here knows Kafka.
+Contains the server and access control. The agent and the runtime add the content to a `Surface`: a section of
+the status, metrics in its registry, and routes for control. Nothing here depends on Kafka.
 """
 
 from spark_jobs.control.access import DEFAULT_ADDRESS, TOKEN_VARIABLE, Access, access_of

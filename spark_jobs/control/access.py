@@ -1,8 +1,8 @@
-"""Where the endpoint listens, and who may control the client.
+"""The address of the endpoint, and access control.
 
-Reading needs no credential. Control (every POST) needs the bearer token if there is one; without a token it
-is open on the loopback interface only, and there not to pages in a browser: they cannot send JSON to another
-site unasked, and a site whose name leads here (DNS rebinding) shows by its Host header.
+Reading needs no credentials. Control (every POST) requires the bearer token if one is set. Without a token,
+control is open on the loopback interface only, and not for pages in a browser: without a CORS preflight they
+cannot send JSON to another site, and DNS rebinding is detected by the Host header.
 """
 
 import hmac
@@ -27,7 +27,7 @@ def _hidden(value: object) -> str:
 
 @attrs.frozen
 class Access:
-    """`port` 0 is any free one. The token never shows in `repr`."""
+    """Port 0 is any free port. `repr` never shows the token."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class Access:
         return _is_loopback(self.host)
 
     def check_control(self, headers: Mapping[str, str]) -> None:
-        """Raise `Refused` unless a request with these headers (lower-case names) may control."""
+        """Raise `Refused` unless a request with these headers (lower-case names) may control the client."""
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise Refused(
                 "Send a JSON object with Content-Type: application/json.", HTTPStatus.UNSUPPORTED_MEDIA_TYPE
@@ -47,19 +47,21 @@ class Access:
             self._check_token(headers.get("authorization", ""))
         elif not self.is_loopback:
             raise Refused(
-                f"This client can be controlled only with a token. Set {TOKEN_VARIABLE} where it runs.",
+                f"This client requires a token for control. Set {TOKEN_VARIABLE} where it runs.",
                 HTTPStatus.FORBIDDEN,
             )
         elif not _is_loopback(_host_of(headers.get("host", ""))):
-            raise Refused("Name this machine as localhost or by its loopback address.", HTTPStatus.FORBIDDEN)
+            raise Refused(
+                "Use localhost or the loopback address as the host of the URL.", HTTPStatus.FORBIDDEN
+            )
 
     def _check_token(self, authorization: str) -> None:
         scheme, _, given = authorization.partition(" ")
-        # Both always compared in full: how long it takes tells nothing of the token.
+        # Compares in constant time, which reveals nothing about the token.
         is_equal = hmac.compare_digest(given.strip().encode(), (self.token or "").encode())
         if scheme.lower() != "bearer" or not is_equal:
             raise Refused(
-                f"Send the token that {TOKEN_VARIABLE} holds, as Authorization: Bearer.",
+                f"Send the token of {TOKEN_VARIABLE} in the header Authorization: Bearer.",
                 HTTPStatus.UNAUTHORIZED,
             )
 
@@ -72,8 +74,8 @@ def access_of(address: str, environment: Mapping[str, str]) -> Access:
             [
                 Problem(
                     code=ProblemCode.INVALID_CONFIG,
-                    summary="The address of the HTTP endpoint cannot be read.",
-                    expected=f"HOST:PORT, as in {DEFAULT_ADDRESS}; port 0 is any free one",
+                    summary="The address of the HTTP endpoint is not valid.",
+                    expected=f"HOST:PORT, such as {DEFAULT_ADDRESS}; port 0 is any free port",
                     found=address,
                     why="Metrics, health and status would not be served.",
                     fix="Correct the address.",

@@ -1,4 +1,4 @@
-"""Which part of the surface answers a request, and what the answer looks like."""
+"""Answer the HTTP requests of a surface."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from spark_jobs.control.access import Access
 from spark_jobs.control.surface import Body, Health, Refused, Route, Surface
 
 LARGEST_BODY = 64 * 1024
-"""Bytes of a request's body that are read; what is longer is refused."""
+"""Bytes of the body of a request; a longer body is refused."""
 _JSON = "application/json"
 
 _log = structlog.get_logger(__name__)
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen
 class Request:
-    """`headers` have lower-case names. `read` gives that many bytes of the body; nothing is read unasked."""
+    """`headers` have lower-case names. `read(n)` returns n bytes of the body."""
 
     method: str
     path: str
@@ -37,15 +37,15 @@ class Answer:
 
 
 def answer(request: Request, surface: Surface, access: Access) -> Answer:
-    """Answer a request, whatever goes wrong; errors are JSON objects with the key `error`."""
+    """Answer a request; errors are JSON objects with the key `error`. Never raises."""
     try:
         return _routed(request, surface, access)
     except Refused as refused:
         return _json(refused.status, {"error": refused.message})
-    except Exception:  # noqa: BLE001 - logged with its traceback; one bad answer must not end the server
+    except Exception:  # noqa: BLE001 - logged with its traceback; a failed answer must not end the server
         _log.exception("answer failed", path=request.path)
-        told = "The client could not answer; its log says why."
-        return _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": told})
+        text = "The client failed to answer. See its log for the error."
+        return _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
 
 
 def _routed(request: Request, surface: Surface, access: Access) -> Answer:
@@ -64,9 +64,9 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
             return _controlled(controlling[path], request, access)
     if path in (*reading, *controlling):
         method = "GET" if path in reading else "POST"
-        raise Refused(f"Ask for {path} by {method}.", HTTPStatus.METHOD_NOT_ALLOWED)
+        raise Refused(f"Method not allowed. Use {method} {path}.", HTTPStatus.METHOD_NOT_ALLOWED)
     known = ", ".join((*reading, *controlling))
-    raise Refused(f"There is nothing at this path. There is {known}.", HTTPStatus.NOT_FOUND)
+    raise Refused(f"Path not found. Paths: {known}.", HTTPStatus.NOT_FOUND)
 
 
 def _metrics(request: Request, surface: Surface) -> Answer:
@@ -81,17 +81,17 @@ def _health(health: Health) -> Answer:
 def _controlled(route: Route, request: Request, access: Access) -> Answer:
     access.check_control(request.headers)
     body = _body(request)
-    told = route.handle(body)
-    _log.info("controlled", path=route.path, address=request.address)
-    return _json(HTTPStatus.OK, told)
+    content = route.handle(body)
+    _log.info("control request handled", path=route.path, address=request.address)
+    return _json(HTTPStatus.OK, content)
 
 
 def _body(request: Request) -> Body:
     length = request.headers.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
-        raise Refused("Say the Content-Length.", HTTPStatus.LENGTH_REQUIRED)
+        raise Refused("Content-Length header required.", HTTPStatus.LENGTH_REQUIRED)
     if int(length[:10]) > LARGEST_BODY:
-        raise Refused(f"Send at most {LARGEST_BODY} bytes.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        raise Refused(f"The body is longer than {LARGEST_BODY} bytes.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     try:
         body = json.loads(request.read(int(length)))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Asking the endpoints of clients, as `headwater agent status` and its like do."""
+"""HTTP requests to the endpoints of clients, for `headwater status` and `headwater agent`."""
 
 import json
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ _LARGEST_ANSWER = 64 * 1024 * 1024
 
 
 class NotAnsweredError(Exception):
-    """A client did not answer, or refused; the message says why, without the address."""
+    """A client did not answer or refused the request; the message has the reason, not the address."""
 
 
 def full_url(address: str) -> str:
-    """Return the URL of an endpoint that is named by URL, by HOST:PORT or by HOST; raises `ValueError`."""
+    """Return the URL of an endpoint from a URL, HOST:PORT or HOST; raises `ValueError`."""
     url = address if "://" in address else f"http://{address}"
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
@@ -36,18 +36,18 @@ def ask(
     token: str | None = None,
     timeout_seconds: float = 5.0,
 ) -> Mapping[str, Any]:
-    """Return the JSON object that `GET url+path` answers, with a body `POST`; raises `NotAnsweredError`."""
+    """Send `GET url+path`, with a body `POST`, and return the JSON object; raises `NotAnsweredError`."""
     headers = {"Accept": "application/json"}
     if body is not None:
         headers["Content-Type"] = "application/json"
         if token:
             headers["Authorization"] = f"Bearer {token}"
-    content = None if body is None else json.dumps(body).encode()
-    request = Request(url + path, content, headers)  # noqa: S310 - `full_url` lets only http and https pass
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(url + path, data, headers)  # noqa: S310 - `full_url` lets only http and https pass
     try:
-        # Clients are reached directly: a proxy would see the token.
+        # Without a proxy, which would see the token.
         with build_opener(ProxyHandler({})).open(request, timeout=timeout_seconds) as answer:
-            told = json.loads(answer.read(_LARGEST_ANSWER))
+            content = json.loads(answer.read(_LARGEST_ANSWER))
     except HTTPError as error:
         raise NotAnsweredError(_refusal(error)) from None
     except URLError as error:
@@ -55,13 +55,13 @@ def ask(
         raise NotAnsweredError(getattr(reason, "strerror", None) or str(reason)) from None
     except (OSError, HTTPException, ValueError) as error:
         raise NotAnsweredError(str(error) or type(error).__name__) from None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise NotAnsweredError("the answer is not a JSON object")
-    return told
+    return content
 
 
 def _refusal(error: HTTPError) -> str:
-    """Return what the endpoint says, else the status."""
+    """Return the error text of the endpoint, else the HTTP status."""
     try:
         return str(json.loads(error.read())["error"])
     except (OSError, ValueError, KeyError, TypeError):

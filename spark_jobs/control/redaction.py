@@ -1,4 +1,4 @@
-"""Which texts never show in a log: the one list for the agent and the runtime, however they are started."""
+"""The secrets that never show in a log: one list for the agent and the runtime."""
 
 import base64
 import json

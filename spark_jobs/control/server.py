@@ -1,4 +1,4 @@
-"""The endpoint itself: a few threads of the standard library's HTTP server."""
+"""The HTTP server of the endpoint: that of the standard library, with a limited number of threads."""
 
 import socket
 from http import HTTPStatus
@@ -14,12 +14,12 @@ from spark_jobs.control.surface import Surface
 
 _AT_ONCE = 16
 _SLOWEST_SECONDS = 10.0
-_LOOK_SECONDS = 0.5  # how often the idle server looks whether it is to end
-_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - every interface can be reached by this one
+_POLL_SECONDS = 0.5  # how often the idle server checks whether to stop
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the loopback interface is one of all
 
 
 class ControlServer:
-    """Serves `surface` in threads of its own until it is closed; also a context manager.
+    """Serves a surface in threads of its own until it is closed; also a context manager.
 
     `GET` `/metrics`, `/health/live`, `/health/ready`, `/status`; `POST` the routes of the surface.
     """
@@ -31,19 +31,19 @@ class ControlServer:
 
     @property
     def url(self) -> str:
-        """Where programs on this machine reach it; there is none before `start`."""
+        """Return the URL for programs on this machine; raises `RuntimeError` before `start`."""
         if self._server is None:
             raise RuntimeError("the endpoint was not started")
-        host = _HERE.get(self._access.host, self._access.host)
+        host = _LOOPBACK.get(self._access.host, self._access.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self._server.server_address[1]}"
 
     def start(self) -> Self:
-        """Listen and return; raises `ProblemsError` (InvalidConfig) when the address cannot be had."""
+        """Listen and return; raises `ProblemsError` (InvalidConfig) if the address is not available."""
         try:
             self._server = _Server(self._surface, self._access)
         except OSError as error:
             raise ProblemsError([_unusable(self._access, error)]) from None
-        Thread(target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="control", daemon=True).start()
+        Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), name="control", daemon=True).start()
         return self
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class ControlServer:
 
 
 def check_free(access: Access) -> None:
-    """Listen for a moment, for those who start something slow first; raises as `ControlServer.start`."""
+    """Check that the address is available, before a slow start; raises as `ControlServer.start` does."""
     try:
         with socket.socket(_family(access)) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -74,7 +74,7 @@ def _family(access: Access) -> socket.AddressFamily:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True  # a slow reader does not keep the client from ending
+    daemon_threads = True  # a slow request does not keep the client from ending
     block_on_close = False
     request_queue_size = 64
 
@@ -86,23 +86,23 @@ class _Server(ThreadingHTTPServer):
         super().__init__((access.host, access.port), _Handler)
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # HTTPServer's would look its own name up in the DNS
+        TCPServer.server_bind(self)  # that of HTTPServer sends a DNS request for its own name
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the library
-        """Serve in a new thread, or hang up on who is one too many."""
+        """Serve in a new thread, or close the connection when all threads are busy."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - likewise
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - same
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - likewise
-        """Whoever asked has gone away: an answer that fails is told where it is made."""
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - same
+        """Ignore that the client closed the connection; `answer` logs its own errors."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -119,16 +119,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.read,
             str(self.client_address[0]),
         )
-        told = answer(request, self.server.surface, self.server.access)
-        self.send_response(told.status)
-        self.send_header("Content-Type", told.kind)
-        self.send_header("Content-Length", str(len(told.content)))
+        response = answer(request, self.server.surface, self.server.access)
+        self.send_response(response.status)
+        self.send_header("Content-Type", response.kind)
+        self.send_header("Content-Length", str(len(response.content)))
         self.send_header("Cache-Control", "no-store")
-        if told.status is HTTPStatus.UNAUTHORIZED:
+        if response.status is HTTPStatus.UNAUTHORIZED:
             self.send_header("WWW-Authenticate", "Bearer")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(told.content)
+            self.wfile.write(response.content)
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -137,15 +137,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Requests are not logged: probes and scrapes come every few seconds."""
+        """Log no requests: probes and scrapes arrive every few seconds."""
 
 
 def _unusable(access: Access, error: OSError) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary="The HTTP endpoint cannot listen where it is told to.",
+        summary="The HTTP endpoint cannot listen on its address.",
         expected="an address of this machine and a port that is free",
         found=f"{access.host}:{access.port}: {error.strerror}",
         why="Metrics, health and status would not be served.",
-        fix="Choose another address or port (0 is any free one), or end the program that listens there.",
+        fix="Choose another address or port (0 is any free port), or stop the program that listens there.",
     )

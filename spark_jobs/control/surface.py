@@ -1,4 +1,4 @@
-"""What a client shows and lets be controlled: a value that its parts add themselves to.
+"""The content of the endpoint of a client, to which the parts of the client add themselves.
 
 surface = Surface.of("agent-1").with_section(Section("agent", status, ready)).with_route(route)
 Counter("records", "…", registry=surface.registry)
@@ -17,7 +17,7 @@ Body = Mapping[str, Any]
 
 @attrs.frozen
 class Health:
-    """Whether a part of the client is as it should be; `reason` is one sentence that says why it is not."""
+    """The health of a part of the client; `reason` is one sentence, empty if the part is healthy."""
 
     ok: bool = True
     reason: str = ""
@@ -32,11 +32,10 @@ def _fine() -> Health:
 
 @attrs.frozen(kw_only=True)
 class Section:
-    """One part of a client. Its functions are called by other threads, at any time: they must not wait.
+    """One part of a client. Other threads call its functions at any time: they must not block.
 
-    `status` gives the JSON object that stands under `name` in `/status`. `live` not ok asks for a restart of
-    the process (`/health/live`), `ready` not ok tells that the part cannot do its work at present
-    (`/health/ready`).
+    `status` returns the JSON object of `/status` under the key `name`. `live` not ok means that the process
+    must be restarted (`/health/live`), `ready` not ok that the part cannot work at present (`/health/ready`).
     """
 
     name: str
@@ -45,8 +44,8 @@ class Section:
     live: Callable[[], Health] = _fine
 
 
-class Refused(Exception):  # noqa: N818 - an answer to who asked, not a fault of ours
-    """Raised by a route that does not do what it is asked to; `message` says why and what to do."""
+class Refused(Exception):  # noqa: N818 - an answer to a request, not an error of the client
+    """Raised by a route that refuses a request; `message` says why and what to do."""
 
     def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message)
@@ -56,9 +55,9 @@ class Refused(Exception):  # noqa: N818 - an answer to who asked, not a fault of
 
 @attrs.frozen
 class Route:
-    """`POST path` calls `handle` with the JSON object of the request; the answer is what it returns.
+    """`POST path` calls `handle` with the JSON object of the request and answers with its return value.
 
-    `handle` raises `Refused`. It runs in a thread of its own.
+    `handle` may raise `Refused`. It runs in a thread of its own.
     """
 
     path: str
@@ -67,9 +66,9 @@ class Route:
 
 @attrs.frozen(kw_only=True)
 class Surface:
-    """Everything that the endpoint of one client answers. `about` stands at the top of `/status`.
+    """The content of the endpoint of one client. `about` are the first keys of `/status`.
 
-    `failed_stream_threads` is KIP-663's metric: whoever runs stream threads counts those that die.
+    `failed_stream_threads` is the metric of KIP-663: a part that runs stream threads counts those that die.
     """
 
     client_id: str
@@ -81,14 +80,14 @@ class Surface:
 
     @classmethod
     def of(cls, client_id: str, **about: str) -> "Surface":
-        """Return the surface of a client that has no parts yet, with the metrics of its process."""
-        # It would add a time stamp to every counter.
+        """Return the surface of a client without parts, with the metrics of its process."""
+        # Otherwise every counter has a second sample with the time of its creation.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         threads = Counter(
             "failed_stream_threads",
-            "Stream threads that died so far (KIP-663)",
+            "Stream threads that died (KIP-663)",
             ["client_id"],
             registry=registry,
         )

@@ -114,9 +114,9 @@ def test_pages_in_a_browser_control_nothing(
         (b"[1]", 400, "The body is not a JSON object."),
         (b"\xff", 400, "The body is not JSON."),
         (b"[" * 60_000, 400, "The body is not JSON."),
-        (b"{}" + b" " * 70_000, 413, "Send at most 65536 bytes."),
+        (b"{}" + b" " * 70_000, 413, "The body is longer than 65536 bytes."),
         (b'{"refuse": true}', 409, "Not today."),
-        (b'{"fail": true}', 500, "The client could not answer; its log says why."),
+        (b'{"fail": true}', 500, "The client failed to answer. See its log for the error."),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -132,7 +132,7 @@ def test_paths_and_methods_that_are_not_there(surface: Surface, serving: Serving
     asking = serving(surface)
     assert asking.get("/nothing").status == 404
     assert asking.get("/nothing").json["error"].endswith("/status, /control/echo.")
-    assert asking.get("/control/echo").json == {"error": "Ask for /control/echo by POST."}
+    assert asking.get("/control/echo").json == {"error": "Method not allowed. Use POST /control/echo."}
     assert asking.post("/status", {}).status == 405
     assert asking.ask("DELETE", "/status", None, {}).status == 501
     head = asking.ask("HEAD", "/status", None, {})

@@ -80,4 +80,4 @@ def test_the_endpoint_of_an_agent_is_none_of_an_application() -> None:
     with ControlServer(Surface.of("agent-1", host="here"), Access("127.0.0.1", 0)) as server:
         done = _run(server.url)
     assert done.exit_code == ExitCode.PROBLEMS
-    assert "is no application that `headwater run` runs" in done.stderr
+    assert "is not the endpoint of an application that `headwater run` runs" in done.stderr

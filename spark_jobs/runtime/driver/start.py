@@ -46,9 +46,10 @@ DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "h
 
 @attrs.frozen(kw_only=True)
 class RunOptions(JobOptions):
-    """`master` None = what `spark-submit` says. `checkpoint`, `state_dir` None = in the user's state folder.
+    """The options of an application.
 
-    `watch` is told of the application while it runs, in a context of its own.
+    `master` None: as `spark-submit` says. `checkpoint` and `state_dir` None: in the state folder of the user.
+    `watch` is a context that is entered with the metrics of the application while it runs.
     """
 
     file: Path
@@ -66,9 +67,9 @@ class RunOptions(JobOptions):
 
 
 def start(options: RunOptions) -> bool:
-    """Run an application until it is stopped; return whether it ended as it should.
+    """Run an application until it is stopped; return whether it ended without an error.
 
-    Raises `ProblemsError` for whatever keeps it from starting or made it stop.
+    Raises `ProblemsError` if it cannot start, or stopped because of an error.
     """
     connection = options.connection
     options.configure_log()
@@ -142,13 +143,13 @@ def _served(instruments: Instruments, access: Access | None) -> Iterator[None]:
         return
     surface = Surface.of(instruments.client_id, host=socket.gethostname(), headwater=version("headwater"))
     with ControlServer(instruments.added_to(surface), access) as server:
-        _log.info("endpoint", url=server.url)
+        _log.info("endpoint started", url=server.url)
         yield
 
 
 @contextmanager
 def _signals(application: StreamsApplication) -> Iterator[None]:
-    """SIGTERM and SIGINT stop the application between two batches."""
+    """Handle signals in this context: SIGTERM and SIGINT stop the application between two batches."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
