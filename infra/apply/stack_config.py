@@ -42,7 +42,7 @@ class StackConfig:
         """Return the items of a JSON list, or of a list separated by commas."""
         value = self._values.get(key, "")
         if value.startswith("["):
-            items = self._read(key, _list_of_texts, "a list of texts") or []
+            items = self._read(key, _list_of_strings, "a list of strings") or []
             return tuple(items)
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
@@ -112,7 +112,7 @@ def _count(text: str) -> int:
     return number
 
 
-def _list_of_texts(text: str) -> list[str]:
+def _list_of_strings(text: str) -> list[str]:
     items = json.loads(text)
     if not all(isinstance(item, str) for item in items):
         raise ValueError(text)

@@ -100,7 +100,7 @@ def import_(
     The text of `Topology#describe()` does not have all details: explicit partition counts, the retention of
     windowed stores, and stores without a changelog are missing. With a cluster, they are read from the topics
     of the application; the document then also has the state and the protocol of its group. Without a cluster,
-    each missing detail is an error and a comment in the document (exit code 1).
+    each detail that is required and missing is an error, and a comment in the document (exit code 1).
 
     With --all, no text is required: applications are found by their groups and the names of their internal
     topics. A cluster does not show the topology, so each document lists it as missing, and partition counts

@@ -125,7 +125,7 @@ def test_environment_supplies_settings_that_the_stack_does_not_have(documents: P
             {"setup": '{"shop": {"principals": ["shop"]}}'},
             "headwater:setup.shop.principals is not a list of principals such as User:orders.",
         ),
-        ({"bootstrapServers": "[1]"}, "headwater:bootstrapServers is not a list of texts."),
+        ({"bootstrapServers": "[1]"}, "headwater:bootstrapServers is not a list of strings."),
         ({"skipTlsVerify": "maybe"}, "headwater:skipTlsVerify is neither true nor false."),
         ({"caCert": "/no/such/file"}, "The file that headwater:caCert names cannot be read."),
     ],
