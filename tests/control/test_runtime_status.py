@@ -1,4 +1,4 @@
-"""`headwater status`, as a command, on the endpoint of an application."""
+"""The command `headwater status` on the endpoint of an application."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ def application() -> _Application:
 
 
 @pytest.fixture
-def url(application: Any) -> Iterator[str]:  # noqa: ANN401 - stands in for one on Spark
+def url(application: Any) -> Iterator[str]:  # noqa: ANN401 - replaces one on Spark
     surface = Instruments(application).added_to(Surface.of("shop-1", host="here"))
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         yield server.url
@@ -62,21 +62,21 @@ def test_a_running_application_is_shown_as_a_table(url: str) -> None:
     ]
 
 
-def test_programs_read_json_and_the_exit_code(url: str, application: _Application) -> None:
+def test_json_and_exit_code_are_for_programs(url: str, application: _Application) -> None:
     application.state = ClientState.REBALANCING
     done = _run(url, "--format", "json")
     assert done.exit_code == ExitCode.PROBLEMS
     assert json.loads(done.stdout)["runtime"]["state"] == "REBALANCING"
 
 
-def test_one_that_does_not_answer_is_told_with_what_to_do() -> None:
+def test_unreachable_application_is_reported_with_a_fix() -> None:
     done = _run("127.0.0.1:1")
     assert done.exit_code == ExitCode.PROBLEMS
     assert "headwater run --http" in done.stderr
     assert done.stdout == ""
 
 
-def test_the_endpoint_of_an_agent_is_none_of_an_application() -> None:
+def test_endpoint_of_an_agent_is_rejected() -> None:
     with ControlServer(Surface.of("agent-1", host="here"), Access("127.0.0.1", 0)) as server:
         done = _run(server.url)
     assert done.exit_code == ExitCode.PROBLEMS

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -11,7 +12,6 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
 from spark_jobs.runtime.driver.native import evaluate_program
-from spark_jobs.runtime.driver.query_specs import QuerySpec
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.task import PoisonRecordError
@@ -19,6 +19,9 @@ from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.task_input import COLUMNS, split_by_task
 from spark_jobs.runtime.worker.task_owner import process_task_batch
+
+if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
+    from spark_jobs.runtime.driver.query_specs import QuerySpec
 
 _RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
@@ -31,7 +34,7 @@ EndOffsets = Mapping[TopicPartition, int]
 class BatchProcessor:
     """Processes the batches of one query; Spark's `foreachBatch` calls it in the query's thread."""
 
-    def __init__(self, spec: QuerySpec) -> None:
+    def __init__(self, spec: "QuerySpec") -> None:
         self._spec = spec
         self._tasks = TaskFunction()
 
@@ -47,12 +50,12 @@ class BatchProcessor:
         """
         with self._spec.round():
             request = self._spec.request(batch)
-            rest = self._spec.rest_of_rounds(request)
-            if rest:
-                rows = rows.unionByName(self.evaluate_native(self._spec.read_ranges(rest)))
-                ends = {partition: end for partition, (_, end) in rest.items()}
+            extra = self._spec.extra_ranges(request)
+            if extra:
+                rows = rows.unionByName(self.evaluate_native(self._spec.read_ranges(extra)))
+                ends = {partition: end for partition, (_, end) in extra.items()}
                 request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
-            self._process(rows, batch, request, has_rest=bool(rest))
+            self._process(rows, batch, request, has_extra=bool(extra))
 
     def evaluate_native(self, rows: DataFrame) -> DataFrame:
         """Return `rows` as the tasks read them.
@@ -62,10 +65,10 @@ class BatchProcessor:
         program = self._spec.native_program
         return rows if program is None else evaluate_program(rows, program)
 
-    def _process(self, rows: DataFrame, batch: int, request: BatchRequest, *, has_rest: bool) -> None:
+    def _process(self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool) -> None:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
-        shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_rest
+        shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
         if shuffled:
             tasks = max(request.partition_counts.values())
             rows = _partitioned_by_task(rows, tasks, ticks=self._spec.ticks)

@@ -68,7 +68,7 @@ class QuerySpec(Protocol):
         """Return a context in which the batch runs as a round of its repartition topics."""
         ...
 
-    def rest_of_rounds(self, request: BatchRequest) -> OffsetRanges:
+    def extra_ranges(self, request: BatchRequest) -> OffsetRanges:
         """Return the offset ranges that this batch reads in addition, to complete the writers' rounds."""
         ...
 
@@ -155,8 +155,8 @@ class QuerySpecs:
     def round(self, subtopology: str) -> AbstractContextManager[None]:
         return self._rounds.round(subtopology)
 
-    def rest_of_rounds(self, subtopology: str, request: BatchRequest) -> OffsetRanges:
-        return self._rounds.rest_of_rounds(self.layout.topics(subtopology), request.end_offsets)
+    def extra_ranges(self, subtopology: str, request: BatchRequest) -> OffsetRanges:
+        return self._rounds.extra_ranges(self.layout.topics(subtopology), request.end_offsets)
 
     def report(self, subtopology: str, batch: int, results: Sequence[BatchResult]) -> None:
         self.progress.record_batch(subtopology, batch, results)
@@ -197,8 +197,8 @@ class _LayoutQuerySpec:
     def round(self) -> AbstractContextManager[None]:
         return self.specs.round(self.subtopology)
 
-    def rest_of_rounds(self, request: BatchRequest) -> OffsetRanges:
-        return self.specs.rest_of_rounds(self.subtopology, request)
+    def extra_ranges(self, request: BatchRequest) -> OffsetRanges:
+        return self.specs.extra_ranges(self.subtopology, request)
 
     def read_ranges(self, ranges: OffsetRanges) -> DataFrame:
         return self.specs.read_ranges(self.subtopology, ranges)

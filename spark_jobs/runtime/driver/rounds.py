@@ -85,21 +85,21 @@ class RepartitionRounds:
             yield
             self._record_end(writer, self._stable_end_offsets)
 
-    def rest_of_rounds(self, topics: Collection[str], ends: Offsets) -> OffsetRanges:
+    def extra_ranges(self, topics: Collection[str], ends: Offsets) -> OffsetRanges:
         """Return the ranges of `topics` that complete the rounds in which a batch up to `ends` ends.
 
         Waits for rounds that are running. Empty if the ranges have more records than one batch may have.
         """
-        rest: dict[TopicPartition, tuple[int, int]] = {}
+        extra: dict[TopicPartition, tuple[int, int]] = {}
         for writer, partitions in self._written.items():
             if any(topic in topics for topic, _ in partitions):
                 round_ends = self._round_ends.covering(writer, ends, _ROUND_TIMEOUT_SECONDS)
-                rest |= {
+                extra |= {
                     partition: (ends[partition], end)
                     for partition, end in round_ends.items()
                     if partition[0] in topics and ends.get(partition, end) < end
                 }
-        return rest if sum(end - first for first, end in rest.values()) <= self._max_records else {}
+        return extra if sum(end - first for first, end in extra.values()) <= self._max_records else {}
 
     def _record_end(self, writer: str, read_ends: Callable[[list[TopicPartition]], Offsets]) -> None:
         partitions = self._written.get(writer)

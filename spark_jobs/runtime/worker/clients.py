@@ -18,16 +18,16 @@ REQUEST_SECONDS = 30.0
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
-def settings(connection: Connection, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - librdkafka's settings
+def settings(connection: Connection, **named: Any) -> dict[str, Any]:  # noqa: ANN401 - librdkafka's settings
     """Return librdkafka's settings; in keywords `_` stands for `.` (`client_id` for `client.id`)."""
     return {
         **connection.confluent(),
-        **{name.replace("_", "."): value for name, value in more.items()},
+        **{name.replace("_", "."): value for name, value in named.items()},
         "log.connection.close": False,
     }
 
 
-def consumer(connection: Connection, group: str, more: Mapping[str, Any] | None = None) -> Consumer:
+def consumer(connection: Connection, group: str, overrides: Mapping[str, Any] | None = None) -> Consumer:
     """Return a consumer that reads committed records only. It does not join its group or auto-commit."""
     return Consumer(
         {
@@ -35,14 +35,14 @@ def consumer(connection: Connection, group: str, more: Mapping[str, Any] | None 
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
-            **(more or {}),
+            **(overrides or {}),
         },
         logger=client_logger(),
     )
 
 
-def producer(connection: Connection, more: Mapping[str, Any]) -> Producer:
-    return Producer({**settings(connection), **more}, logger=client_logger())
+def producer(connection: Connection, overrides: Mapping[str, Any]) -> Producer:
+    return Producer({**settings(connection), **overrides}, logger=client_logger())
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ The order of the steps makes a crash at any moment harmless:
     5. Commit one transaction: records of sinks and changelogs, input offsets with their metadata.
     6. Apply the prepared changes to the local state.
 
-A crash before step 5 has no effect. After a crash behind it, step 2 of the next owner applies the prepared
+A crash before step 5 has no effect. After a later crash, step 2 of the next owner applies the prepared
 batch.
 """
 

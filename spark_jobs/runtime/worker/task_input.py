@@ -54,8 +54,8 @@ class RecordInput:
         return offsets, times
 
     def starting_at(self, offsets: Mapping[TopicPartition, int]) -> "RecordInput":
-        first = self._by_partition()
-        if all(records[0][2] >= offsets.get(partition, 0) for partition, records in first.items()):
+        partitions = self._by_partition()
+        if all(records[0][2] >= offsets.get(partition, 0) for partition, records in partitions.items()):
             return self
         return RecordInput([record for record in self.each if record[2] >= offsets.get(record[:2], 0)])
 

@@ -29,7 +29,7 @@ import java.util.Properties;
  * an exception.
  */
 public final class Peer {
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(60);
 
     private Peer() {
     }
@@ -53,7 +53,7 @@ public final class Peer {
             });
             application.start();
             input.readLine();
-            application.close(PATIENCE);
+            application.close(CLOSE_TIMEOUT);
         } finally {
             Utils.delete(state.toFile());
         }

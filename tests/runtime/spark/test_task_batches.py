@@ -140,7 +140,7 @@ def test_outdated_state_is_restored_from_the_newer_records_only(
     assert application.counts() == [1, 1, 2, 3]
 
 
-def test_prepared_batch_is_applied_after_a_kill_behind_the_commit(
+def test_prepared_batch_is_applied_if_killed_after_the_commit(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = TaskOwner()
@@ -158,7 +158,7 @@ def test_prepared_batch_is_applied_after_a_kill_behind_the_commit(
     assert application.counts() == [1, 2, 3]
 
 
-def test_kill_before_the_commit_has_no_effect(
+def test_batch_has_no_effect_if_killed_before_the_commit(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not application.request.exactly_once:

@@ -1,4 +1,4 @@
-"""A process killed while it commits leaves a state that is one batch or the next, never between."""
+"""A process that is killed while it commits leaves the state of a whole batch."""
 
 import signal
 import subprocess
@@ -37,19 +37,19 @@ def test_killed_while_committing(tmp_path: Path, after: int) -> None:
         for _ in range(after):
             child.stdout.readline()
         child.send_signal(signal.SIGKILL)
-        told = child.stdout.read().splitlines()
-    prepared = int(told[-1]) if told else after - 1
+        printed = child.stdout.read().splitlines()
+    prepared = int(printed[-1]) if printed else after - 1
     state = LocalState(tmp_path / "state")
     assert state.version in (prepared, prepared + 1)
-    _holds(state)
+    _check_whole(state)
     if state.version == prepared:
         assert state.recover(prepared + 1)
-        _holds(state)
+        _check_whole(state)
     state.close()
 
 
-def _holds(state: LocalState) -> None:
-    """Everything is of the last batch: values, metadata; offsets are those that were told with a commit."""
+def _check_whole(state: LocalState) -> None:
+    """Check that all values and the metadata are of the last batch; offsets are those of the last commit."""
     last = state.version - 1
     stored = list(state.store("s").range())
     assert {value for _, value in stored} <= {b"%d" % last}
