@@ -1,4 +1,4 @@
-# Everything a clone needs: `make demo` and `make test` fetch or build what is missing, once.
+# `make demo` and `make test` download or build missing programs once.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -13,11 +13,11 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
-help: ## show this list
+help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(STAMP) ## make .venv with the locked dependencies and the headwater command
+setup: $(STAMP) ## create .venv with the locked dependencies and the headwater command
 
 $(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Headwater needs Python 3.11 or newer; name one by `make PYTHON=python3.12 ...`")'
@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@touch $@
 
 .PHONY: toolchain
-toolchain: $(STAMP) ## fetch or build the Pulumi CLI, its plugins and the Kafka broker
+toolchain: $(STAMP) ## download or build the Pulumi CLI, its plugins and Kafka (5 minutes, once)
 	@$(BIN)/python -m toolchain all
 
 .PHONY: demo
@@ -35,12 +35,12 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test
-test: toolchain ## every test but the soak ones
+test: toolchain ## run all tests except soak tests (about 20 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
 .PHONY: check
-check: $(STAMP) ## format, lint, types, layers and quick tests, in about a minute
+check: $(STAMP) ## check format, lint, types and layers, run quick tests (about a minute)
 	@$(MAKE) --no-print-directory --jobs 2 check-source check-behavior
 
 .PHONY: check-source
@@ -56,24 +56,24 @@ check-behavior: $(STAMP)
 	    --numprocesses auto --hypothesis-profile=quick
 
 .PHONY: bench
-bench: toolchain ## measure against plain programs, side by side
+bench: toolchain ## compare speed and memory with plain programs
 	$(BIN)/python -m tests.bench
 
 .PHONY: fuzz
-fuzz: toolchain ## the soak tests, with as many examples as you have patience for
+fuzz: toolchain ## run the soak tests (hours)
 	$(PYTEST) -m soak --timeout=0
 
 .PHONY: format
-format: $(STAMP) ## rewrite the code in the project's format
+format: $(STAMP) ## format the code and apply safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 .PHONY: lock
-lock: ## renew requirements/dev.txt from pyproject.toml (needs uv)
+lock: ## update requirements/dev.txt from pyproject.toml (requires uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	    --group dev --extra spark pyproject.toml --output-file requirements/dev.txt
 
 .PHONY: clean
-clean: ## remove .venv and caches of the checkout (the toolchain cache stays)
+clean: ## delete .venv and the caches of the checkout, not the toolchain cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What a test asks a cluster whose broker it has paused, killed or restarted."""
+"""Requests to a cluster whose broker a test has paused, killed or restarted."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 _PAUSE_SECONDS: Final = 0.1
-_NOBODY_ANSWERED: Final = frozenset(
+_NO_RESPONSE: Final = frozenset(
     {
         KafkaError._TRANSPORT,
         KafkaError._TIMED_OUT,
@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 
 def answered(ask: Callable[[], T], seconds: float) -> T:
-    """Ask until somebody answers: a client's first request may meet a connection that has died meanwhile.
+    """Retry until a broker responds: a client's first request may use a connection that is dead.
 
     Raises:
-        KafkaException: for another reason, or when nobody has answered for `seconds`
+        KafkaException: for another reason, or if no broker responds within `seconds`
     """
     deadline = time.monotonic() + seconds
     while True:
         try:
             return ask()
         except KafkaException as problem:
-            if problem.args[0].code() not in _NOBODY_ANSWERED or time.monotonic() > deadline:
+            if problem.args[0].code() not in _NO_RESPONSE or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""What all tests share; what is started once in a test run serves those in other xdist workers, too."""
+"""Fixtures of all tests. One shared broker serves all xdist workers of a test run."""
 
 import os
 import shutil
@@ -25,8 +25,8 @@ local.down(pathlib.Path(sys.argv[1]), delete_data=True)
 """
 _GUARD = pytest.StashKey[Guard]()
 
-# Hypothesis: the same examples in every run, and no deadline, for a busy machine is no fault of the code.
-# `--hypothesis-profile=default` draws new ones.
+# Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
+# `--hypothesis-profile=default` draws new examples.
 settings.load_profile("ci")
 # `make check` tries a fifth of the examples, `make test` all of them.
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=settings().max_examples // 5)
@@ -44,7 +44,7 @@ def pulumi_toolchain() -> PulumiToolchain:
 
 @pytest.fixture(scope="session")
 def kafka(kafka_distribution: KafkaDistribution) -> local.LocalBroker:
-    """A broker for all tests of the run: name things by `unique`, and do it no harm."""
+    """A broker that all tests of the run share: use names of `unique`, and do not stop or change it."""
     return local.up(kafka_distribution, _shared_broker_folder(), port=0)
 
 
@@ -52,7 +52,7 @@ def kafka(kafka_distribution: KafkaDistribution) -> local.LocalBroker:
 def own_broker(
     kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Broker]:
-    """Make a broker that a test may pause, kill or secure: `with own_broker(Settings(...)) as broker:`."""
+    """Create a broker that a test may pause, kill or secure: `with own_broker(Settings(...)) as broker:`."""
 
     def make(settings: Settings | None = None) -> Broker:
         return Broker(kafka_distribution, tmp_path_factory.mktemp("kafka"), settings)
@@ -67,7 +67,7 @@ def certificate_authority() -> trustme.CA:
 
 @pytest.fixture(scope="session")
 def unique() -> Callable[[str], str]:
-    """Make names that no other test uses: `unique("orders")`."""
+    """Return a function that creates names that no other test uses: `unique("orders")`."""
     return lambda prefix: f"{prefix}-{uuid4().hex[:10]}"
 
 
@@ -80,7 +80,7 @@ def kafka_streams() -> Iterator[KafkaStreams]:
 
 @pytest.fixture
 def golden() -> Callable[[Path, str], None]:
-    """Compare with a file; `UPDATE_GOLDEN=1` rewrites it: read the difference, then commit."""
+    """Compare a text with a file. `UPDATE_GOLDEN=1` rewrites the file: review the diff, then commit."""
 
     def check(file: Path, text: str) -> None:
         if "UPDATE_GOLDEN" in os.environ:
@@ -95,7 +95,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Read by every start of Spark, also in subprocesses: short runs do not pay for a second compiler.
+    # Every start of Spark reads this, also in subprocesses: short runs need no optimizing compiler.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     if _is_worker():
         return
@@ -121,5 +121,5 @@ def _is_worker() -> bool:
 
 
 def _shared_broker_folder() -> Path:
-    """Return one folder for a test run: named after the process that the run began with."""
+    """Return the folder of the shared broker, named after the first process of the run."""
     return Path(tempfile.gettempdir(), f"headwater-tests-{os.getppid() if _is_worker() else os.getpid()}")

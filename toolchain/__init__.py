@@ -1,7 +1,6 @@
-"""How the programs that Headwater runs are obtained: Pulumi's CLI and plugins, Kafka, Spark's connector.
+"""Download or build the programs that Headwater runs: Pulumi's CLI and plugins, Kafka, Spark's connector.
 
-Each is fetched or built once, into a cache folder keyed by version and content, and found there in
-milliseconds later.
+Each is downloaded or built once, into a cache folder named by version and content. Later calls find it there.
 """
 
 from toolchain.errors import ToolchainError

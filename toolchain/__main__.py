@@ -1,4 +1,4 @@
-"""`python -m toolchain`: make ready, ahead of time, what the demo and the tests run."""
+"""`python -m toolchain`: download or build, ahead of time, what the demo and the tests run."""
 
 import os
 import shlex
@@ -17,10 +17,10 @@ _PARTS = ("kafka", "spark", "pulumi")
 @click.command()
 @click.argument("part", type=click.Choice((*_PARTS, "all", "doctor", "env")), default="all")
 def main(part: str) -> None:
-    """Fetch or build PART into the cache folder.
+    """Download or build PART into the cache folder.
 
-    `doctor` tells which programs this machine has. `env` prints what puts the Pulumi CLI that was built here
-    on the PATH of a shell: eval "$(python -m toolchain env)"
+    `doctor` lists the required programs and their versions on this machine. `env` prints the variables that
+    put the Pulumi CLI of the cache on the PATH of a shell: eval "$(python -m toolchain env)"
     """
     try:
         if part == "doctor":
@@ -37,7 +37,7 @@ def main(part: str) -> None:
 def ensure(parts: tuple[str, ...]) -> None:
     cache, progress = Cache(), Progress()
     modules = {"kafka": kafka, "spark": spark, "pulumi": pulumi_cli}
-    # Everything missing is told at once, before minutes of building.
+    # Report all missing programs together, before a build that takes minutes.
     machine.require(program for part in parts for program in modules[part].needed_programs(cache))
     if "kafka" in parts:
         kafka.ensure_kafka(cache, progress)
@@ -48,7 +48,7 @@ def ensure(parts: tuple[str, ...]) -> None:
 
 
 def doctor() -> bool:
-    """Print what the machine has and lacks; return whether it lacks nothing."""
+    """Print each required program, found or missing; return whether all are found."""
     findings = [
         machine.inspect(program) for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE)
     ]
@@ -58,7 +58,7 @@ def doctor() -> bool:
 
 
 def environment() -> None:
-    """Print the variables that a shell needs to run `pulumi`; a user's own CLI needs none."""
+    """Print the variables that a shell needs to run `pulumi`: none if the user's own CLI is used."""
     pulumi = pulumi_cli.ensure_pulumi()
     if pulumi.is_users:
         return

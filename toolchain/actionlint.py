@@ -7,11 +7,13 @@ from toolchain.go_modules import GoModule
 from toolchain.progress import Progress
 
 ACTIONLINT_VERSION = "1.7.12"
-_MODULE = GoModule(name="actionlint", title=f"actionlint {ACTIONLINT_VERSION}", packages="tool")
+_MODULE = GoModule(
+    name="actionlint", title=f"actionlint {ACTIONLINT_VERSION}", packages="tool", duration="half a minute"
+)
 
 
 def ensure_actionlint(cache: Cache | None = None, progress: Progress | None = None) -> Path:
-    """Return the program, built if need be; raises `ToolchainError` when there is no Go."""
+    """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
     cache = cache or Cache()
 
     def build(folder: Path, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Folders that are made once: complete or absent, whoever asks and however many ask at the same time."""
+"""Cache folders that are created once, complete or not at all, also by several processes at the same time."""
 
 import fcntl
 import hashlib
@@ -36,7 +36,7 @@ def file_contents(folder: Path, names: Iterable[str]) -> list[bytes]:
 
 @attrs.frozen
 class Cache:
-    """Entries are the folders `root/<name>`. A half-made one has another name until it is complete."""
+    """Entries are the folders `root/<name>`. An incomplete entry has another name."""
 
     root: Path = attrs.field(factory=default_root)
 
@@ -45,16 +45,18 @@ class Cache:
         return folder if folder.is_dir() else None
 
     def ensure(self, name: str, make: Callable[[Path, Progress], None], progress: Progress) -> Path:
-        """Return the folder `name`, letting `make` fill it first if it is absent.
+        """Return the folder `name`; `make` fills it if it does not exist yet.
 
-        Of several processes one makes it and the others wait. When `make` raises, nothing stays behind.
+        Of several processes one fills it and the others wait. If `make` raises, the folder is removed.
         """
         if found := self.find(name):
             return found
         with self._locked(name, progress):
             if found := self.find(name):
                 return found
-            draft = self.root / f".{name}.draft"  # one a name: a killed run's remains are cleared by the next
+            draft = (
+                self.root / f".{name}.draft"
+            )  # one for each name: the next run removes what a killed run left
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             try:
@@ -71,6 +73,6 @@ class Cache:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                with progress.step(f"waiting for another run that is making {name}"):
+                with progress.step(f"waiting for another process that creates {name}"):
                     fcntl.flock(lock, fcntl.LOCK_EX)
             yield

@@ -1,4 +1,4 @@
-"""Run a build tool: its output goes to a log, its last line to the person, its failure into the error."""
+"""Run a build tool: write its output to a log, show its last line, raise an error that quotes its failure."""
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +41,4 @@ def run_logged(
             show(lines[-1])
     if process.returncode:
         tail = "\n".join(f"    {line}" for line in lines)
-        raise ToolchainError(
-            f"{failure} (exit code {process.returncode}).\n{tail}\n  The whole output: {log}"
-        )
+        raise ToolchainError(f"{failure} (exit code {process.returncode}).\n{tail}\n  Full output: {log}")

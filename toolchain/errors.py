@@ -1,2 +1,2 @@
 class ToolchainError(Exception):
-    """What could not be had or started, and what to do about it; the text is meant for the operator."""
+    """A program could not be obtained or started. The text is for the operator and says what to do."""

@@ -1,4 +1,4 @@
-"""Programs built from Go modules: each folder of `go/` is one module, locked by its go.mod and go.sum."""
+"""Build programs from Go modules: each folder of `go/` is one module, locked by its go.mod and go.sum."""
 
 import os
 import subprocess
@@ -17,11 +17,16 @@ _SOURCE = Path(__file__).parent / "go"
 
 @attrs.frozen(kw_only=True)
 class GoModule:
-    """`packages` is what `go install` gets: `tool` for the tool lines of go.mod, `.` for our own program."""
+    """A module of `go/`.
+
+    `packages` is the argument of `go install`: `tool` for the tool lines of go.mod, `.` for our own program.
+    `duration` is how long a build takes on two processors, with downloads.
+    """
 
     name: str
     title: str
     packages: str
+    duration: str
     variables: Mapping[str, str] = attrs.field(factory=dict)
     tags: tuple[str, ...] = ()
 
@@ -44,7 +49,7 @@ class GoModule:
         go = machine.require([machine.GO])[machine.GO]
         link = ["-s", "-w", *(f"-X {variable}={value}" for variable, value in self.variables.items())]
         tags = [f"-tags={','.join(self.tags)}"] if self.tags else []
-        with progress.step(f"{self.title}: building from Go modules") as show:
+        with progress.step(f"{self.title}: building from Go modules", expected=self.duration) as show:
             run_logged(
                 [go, "install", "-trimpath", *tags, f"-ldflags={' '.join(link)}", self.packages],
                 folder=self.folder,
@@ -57,7 +62,7 @@ class GoModule:
     def source_of(self, module: str) -> Path:
         """Return the folder of a module that `build` has downloaded."""
         go = machine.require([machine.GO])[machine.GO]
-        told = subprocess.run(
+        listed = subprocess.run(
             [go, "list", "-m", "-f", "{{.Dir}}", module],
             cwd=self.folder,
             env=_environment(),
@@ -65,10 +70,10 @@ class GoModule:
             text=True,
             check=True,
         )
-        return Path(told.stdout.strip())
+        return Path(listed.stdout.strip())
 
 
 def _environment(**own: str) -> dict[str, str]:
-    # The user's proxies and caches stay; what would build for another machine or need a C compiler goes.
+    # Keep the user's proxies and caches; drop what would build for another machine or require a C compiler.
     inherited = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOWORK"}}
     return {**inherited, "CGO_ENABLED": "0", "GOWORK": "off", **own}

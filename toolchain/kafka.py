@@ -15,7 +15,7 @@ _JARS = MavenJars("kafka", "Kafka", KAFKA_VERSION)
 
 @attrs.frozen
 class KafkaDistribution:
-    """A Kafka that can be run: the `java` to run it by and the folder of its jars."""
+    """The `java` that runs Kafka, and the folder of Kafka's jars."""
 
     java: Path
     jars: Path
@@ -30,7 +30,7 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
 
 
 def ensure_kafka(cache: Cache | None = None, progress: Progress | None = None) -> KafkaDistribution:
-    """Return the broker, fetched if need be; raises `ToolchainError`, naming every missing program."""
+    """Return Kafka, downloaded on first use; raises `ToolchainError` that names every missing program."""
     cache = cache or Cache()
     programs = machine.require(needed_programs(cache))
     return KafkaDistribution(programs[machine.JAVA], _JARS.ensure(cache, progress or Progress()))

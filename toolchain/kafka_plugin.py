@@ -1,4 +1,4 @@
-"""The Kafka provider plugin: the user's, else the published one, else built from `go/provider`."""
+"""The Kafka provider plugin: the user's own, the published one, or one built from `go/provider`."""
 
 import os
 import shutil
@@ -16,31 +16,32 @@ _BRIDGE = GoModule(
     name="provider",
     title=f"Pulumi's Kafka plugin {PLUGIN_VERSION}",
     packages=".",
+    duration="90 seconds",
     variables={"main.version": PLUGIN_VERSION},
 )
 _DOWNLOAD_SECONDS = 120
 
 
 def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
-    """Return a Pulumi home that holds the plugin; raises `ToolchainError` if there is no way to it."""
+    """Return a Pulumi home with the plugin; raises `ToolchainError` if it cannot be built either."""
 
     def fill(home: Path, progress: Progress) -> None:
         if (own := users_home() / "plugins" / _NAME).is_dir():
             shutil.copytree(own, home / "plugins" / _NAME)
         elif not _download(cli, home, progress):
-            progress.note(f"{_BRIDGE.title}: not to be downloaded here")
+            progress.note(f"{_BRIDGE.title}: download failed")
             _build(cli, home, cache, progress)
 
     return cache.ensure(f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}", fill, progress)
 
 
 def users_home() -> Path:
-    """Return the Pulumi home that the user's own commands have."""
+    """Return the Pulumi home of the user's own commands."""
     return Path(os.environ.get("PULUMI_HOME") or "~/.pulumi").expanduser()
 
 
 def _download(cli: Path, home: Path, progress: Progress) -> bool:
-    with progress.step(f"{_BRIDGE.title}: looking for the published one"):
+    with progress.step(f"{_BRIDGE.title}: downloading"):
         try:
             _install(cli, home, timeout=_DOWNLOAD_SECONDS)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The programs a machine must bring, and how a person installs those that are missing."""
+"""The programs that must be installed on this machine, and how to install those that are missing."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from toolchain.errors import ToolchainError
 
 @attrs.frozen(kw_only=True)
 class Program:
-    """`version_command` is asked for the version, read by `version_pattern` from either output stream."""
+    """`version_command` prints the version; `version_pattern` finds it in either output stream."""
 
     title: str
     executable: str
@@ -35,14 +35,14 @@ class Program:
         return Path(found) if found else None
 
     def version(self, executable: Path) -> tuple[int, ...] | None:
-        """Return the version that `executable` tells, None when it tells none."""
+        """Return the version that `executable` prints, None if it prints none."""
         try:
-            told = subprocess.run(
+            printed = subprocess.run(
                 [executable, *self.version_command], capture_output=True, text=True, timeout=60, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        match = re.search(self.version_pattern, told.stdout + told.stderr)
+        match = re.search(self.version_pattern, printed.stdout + printed.stderr)
         return tuple(int(number) for number in match[1].split(".")) if match else None
 
 
@@ -67,7 +67,7 @@ MAVEN = Program(
     version_command=("-v",),
     version_pattern=r"Apache Maven (\d+(?:\.\d+)*)",
     minimum=(3, 6),
-    purpose="fetches the Kafka broker",
+    purpose="downloads the Kafka broker",
     remedies=(
         "apt install maven",
         "dnf install maven",
@@ -101,7 +101,7 @@ MAKE = Program(
 
 @attrs.frozen
 class Finding:
-    """Where a program is and which version; `executable` or `version` is None where it could not be told."""
+    """The path and version of a program; `executable` or `version` is None if it was not found."""
 
     program: Program
     executable: Path | None
@@ -112,17 +112,19 @@ class Finding:
         return self.version is not None and self.version >= self.program.minimum
 
     def describe(self) -> str:
-        wanted = f"{self.program.title} {_dotted(self.program.minimum)} or newer"
+        required = f"{self.program.title} {_dotted(self.program.minimum)} or newer"
         if self.sufficient and self.version:
             return f"{self.program.title} {_dotted(self.version)} ({self.executable})"
         if self.executable is None:
             state = f"is missing: there is no `{self.program.executable}` on PATH"
         elif self.version is None:
-            state = f"is missing: {self.executable} does not tell its version"
+            state = f"is missing: {self.executable} prints no version"
         else:
-            state = f"is needed: {self.executable} is version {_dotted(self.version)}"
+            state = f"is required: {self.executable} is version {_dotted(self.version)}"
         remedies = "\n      or ".join(self.program.remedies)
-        return f"{wanted} {state}.\n    It {self.program.purpose}. Install it by one of\n         {remedies}"
+        return (
+            f"{required} {state}.\n    It {self.program.purpose}. Install it by one of\n         {remedies}"
+        )
 
 
 def inspect(program: Program) -> Finding:
@@ -131,11 +133,13 @@ def inspect(program: Program) -> Finding:
 
 
 def require(programs: Iterable[Program]) -> dict[Program, Path]:
-    """Return where each program is; raises `ToolchainError` naming all that are missing or too old."""
+    """Return the path of each program; raises `ToolchainError` that names all that are missing or too old."""
     findings = [inspect(program) for program in dict.fromkeys(programs)]
-    if lacking := [finding for finding in findings if not finding.sufficient]:
+    if missing := [finding for finding in findings if not finding.sufficient]:
         raise ToolchainError(
-            "\n".join(["This machine lacks what is needed:", *(f"  {f.describe()}" for f in lacking)])
+            "\n".join(
+                ["Required programs are missing on this machine:", *(f"  {f.describe()}" for f in missing)]
+            )
         )
     return {finding.program: finding.executable for finding in findings if finding.executable}
 

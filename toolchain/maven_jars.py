@@ -1,4 +1,4 @@
-"""Jars brought by Maven and checked: `maven/<name>.xml` says which, `maven/<name>.sha256` what is in them."""
+"""Download the jars of `maven/<name>.xml` with Maven and verify them by `maven/<name>.sha256`."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ _COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:cop
 
 @attrs.frozen
 class MavenJars:
-    """`name` of the files in `maven/`, a `title` for people, and the `version` that the entry is named by."""
+    """`name` is that of the files in `maven/`, `title` is shown, `version` is in the cache entry's name."""
 
     name: str
     title: str
@@ -38,12 +38,14 @@ class MavenJars:
         return _SOURCE / f"{self.name}.sha256"
 
     def ensure(self, cache: Cache, progress: Progress) -> Path:
-        """Return the folder of the jars, fetched if need be; raises `ToolchainError`."""
+        """Return the folder of the jars, downloaded on first use; raises `ToolchainError`."""
         return cache.ensure(self.entry, lambda folder, shown: self._fetch(folder, cache, shown), progress)
 
     def _fetch(self, folder: Path, cache: Cache, progress: Progress) -> None:
         maven = machine.require([machine.MAVEN])[machine.MAVEN]
-        with progress.step(f"{self.title} {self.version}: fetching by Maven") as show:
+        with progress.step(
+            f"{self.title} {self.version}: downloading with Maven", expected="10 seconds"
+        ) as show:
             run_logged(
                 [
                     *(maven, "--file", self._project, _COPY_DEPENDENCIES),
@@ -53,7 +55,7 @@ class MavenJars:
                 log=cache.root / "logs" / f"{self.name}.log",
                 environment=os.environ,
                 show=show,
-                failure=f"Maven could not fetch {self.title}",
+                failure=f"Maven could not download {self.title}",
             )
             verify(folder, self._listing)
 
@@ -67,7 +69,7 @@ def verify(folder: Path, listing: Path) -> None:
         name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
     ):
         raise ToolchainError(
-            "Maven brought other files than the locked ones: "
+            "Maven downloaded files that differ from the locked ones: "
             + ", ".join(wrong)
-            + f".\n  Look at the mirrors in ~/.m2/settings.xml; with a new version, renew {listing.name}."
+            + f".\n  Check the mirrors in ~/.m2/settings.xml. With a new version, update {listing.name}."
         )

@@ -1,4 +1,4 @@
-"""Tell a person what takes long: a live line on a terminal, one line at the start and end elsewhere."""
+"""Show the progress of long steps: a live line on a terminal, elsewhere a line at the start and the end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ def _no_detail(line: str) -> None:
 
 @attrs.frozen
 class Progress:
-    """Reports on standard error, so that the output of commands stays clean."""
+    """Write progress to standard error, so that the output of commands stays clean."""
 
     console: Console = attrs.field(factory=lambda: Console(stderr=True, highlight=False))
 
@@ -23,17 +23,18 @@ class Progress:
         self.console.print(what, markup=False)
 
     @contextmanager
-    def step(self, what: str) -> Iterator[Callable[[str], None]]:
-        """Announce `what`; the yielded function shows a detail, such as a line of output, beside it."""
+    def step(self, what: str, *, expected: str = "") -> Iterator[Callable[[str], None]]:
+        """Announce `what` and its `expected` duration; the yielded function shows a detail behind it."""
         started = time.monotonic()
+        announced = f"{what} (takes about {expected})" if expected else what
         if self.console.is_terminal:
-            with self.console.status(escape(what)) as status:
-                room = max(self.console.width - len(what) - len("⠋   …"), 0)
+            with self.console.status(escape(announced)) as status:
+                width = max(self.console.width - len(announced) - len("⠋   …"), 0)
                 yield lambda line: status.update(
-                    f"{escape(what)}  [dim]{escape(_shortened(line, room))}[/dim]"
+                    f"{escape(announced)}  [dim]{escape(_shortened(line, width))}[/dim]"
                 )
         else:
-            self.note(f"{what} …")
+            self.note(f"{announced} …")
             yield _no_detail
         self.note(f"{what}: done in {_duration(time.monotonic() - started)}")
 

@@ -21,12 +21,13 @@ _MODULE = GoModule(
     name="promtool",
     title=f"promtool {PROMETHEUS_VERSION}",
     packages="tool",
-    tags=("remove_all_sd",),  # the clouds' libraries for service discovery are most of a Prometheus
+    duration="4 minutes",
+    tags=("remove_all_sd",),  # the service discovery libraries of cloud providers are most of Prometheus
 )
 
 
 def ensure_promtool(cache: Cache | None = None, progress: Progress | None = None) -> Path:
-    """Return the program, built if need be; raises `ToolchainError` when there is no Go."""
+    """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
     found = machine.inspect(_ON_PATH)
     if found.executable is not None and found.sufficient:
         return found.executable

@@ -29,25 +29,28 @@ _CLI = GoModule(
     name="cli",
     title=f"Pulumi CLI {CLI_VERSION}",
     packages="tool",
+    duration="4 minutes",
     variables={"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": f"v{CLI_VERSION}"},
 )
-_LANGUAGE_HOST = GoModule(name="language", title="Pulumi's Python language host", packages="tool")
+_LANGUAGE_HOST = GoModule(
+    name="language", title="Pulumi's Python language host", packages="tool", duration="20 seconds"
+)
 _SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
 _EXECUTOR = "pulumi-language-python-exec"
 
 
 @attrs.frozen
 class PulumiToolchain:
-    """A Pulumi that can be run: the CLI, and a Pulumi home of our own that holds the Kafka plugin."""
+    """The Pulumi CLI to run, and a Pulumi home of Headwater that holds the Kafka plugin."""
 
     cli: Path
     home: Path
     is_users: bool = False
-    """Whether the CLI is the one that the user has on PATH."""
+    """Whether the CLI is the user's own, found on PATH."""
 
     @property
     def login_home(self) -> Path:
-        """Where `pulumi login` by the user leaves its credentials."""
+        """The Pulumi home in which the user's `pulumi login` stores its credentials."""
         chosen = "PULUMI_HOME" in os.environ
         return kafka_plugin.users_home() if self.is_users or chosen else self.home
 
@@ -56,8 +59,8 @@ class PulumiToolchain:
     ) -> dict[str, str]:
         """Return the variables to run the CLI with, on top of `base` (default: those of this process).
 
-        Backend and passphrase are the caller's. `home` keeps the CLI's own notes (selected stacks,
-        credentials) in another folder, which gets the same plugins.
+        The caller sets backend and passphrase. `home` is another folder for the CLI's own files (selected
+        stacks, credentials); it gets the same plugins.
         """
         base = os.environ if base is None else base
         if home is not None and not (plugins := home / "plugins").exists():
@@ -80,7 +83,7 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
 
 
 def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) -> PulumiToolchain:
-    """Return a usable Pulumi, built if need be; raises `ToolchainError`, naming every missing program."""
+    """Return Pulumi, built on first use; raises `ToolchainError` that names every missing program."""
     cache, progress = cache or Cache(), progress or Progress()
     users = _compatible_on_path()
     cli = users or cache.ensure(_entry(), _build(cache), progress) / "pulumi"
@@ -88,12 +91,12 @@ def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) 
 
 
 def _compatible_on_path() -> Path | None:
-    """Return the user's own CLI if it is new enough and came with a Python language host."""
+    """Return the user's own CLI if it is new enough and has a Python language host."""
     found = machine.inspect(_ON_PATH)
     if found.executable is None or not found.sufficient or found.version is None or found.version >= _BELOW:
         return None
-    beside = found.executable.resolve().parent / "pulumi-language-python"
-    return found.executable if beside.exists() else None
+    host = found.executable.resolve().parent / "pulumi-language-python"
+    return found.executable if host.exists() else None
 
 
 def _entry() -> str:

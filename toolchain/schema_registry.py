@@ -1,6 +1,6 @@
-"""Apicurio Registry, which serves the API of Confluent's schema registry; tests fetch it when they need it.
+"""Apicurio Registry, which serves the API of Confluent's schema registry; tests download it on first use.
 
-Not every mirror has the parents of its description, so it is got alone, which `MavenJars` cannot.
+Some mirrors do not have the parents of its POM, so it is downloaded alone, which `MavenJars` cannot do.
 """
 
 import hashlib
@@ -31,12 +31,14 @@ _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:
 
 
 def ensure_schema_registry(cache: Cache | None = None, progress: Progress | None = None) -> Path:
-    """Return the registry's runnable jar, fetched if need be; raises `ToolchainError`."""
+    """Return the registry's runnable jar, downloaded on first use; raises `ToolchainError`."""
     cache = cache or Cache()
 
     def fetch(folder: Path, shown: Progress) -> None:
         maven = machine.require([machine.MAVEN])[machine.MAVEN]
-        with shown.step(f"Apicurio Registry {REGISTRY_VERSION}: fetching by Maven") as show:
+        with shown.step(
+            f"Apicurio Registry {REGISTRY_VERSION}: downloading with Maven", expected="a minute"
+        ) as show:
             run_logged(
                 [
                     *(maven, _GET, f"-Dartifact={_ARTIFACT}", "-Dtransitive=false"),
@@ -46,7 +48,7 @@ def ensure_schema_registry(cache: Cache | None = None, progress: Progress | None
                 log=cache.root / "logs" / "schema-registry.log",
                 environment=os.environ,
                 show=show,
-                failure="Maven could not fetch Apicurio Registry",
+                failure="Maven could not download Apicurio Registry",
             )
             _unpack(folder)
 
@@ -56,12 +58,12 @@ def ensure_schema_registry(cache: Cache | None = None, progress: Progress | None
 
 
 def _unpack(folder: Path) -> None:
-    """A repository of its own shows where Maven put the archive."""
+    """Unpack the archive: in a local repository of its own it is the only one."""
     (archive,) = (folder / _REPOSITORY).rglob("*-all.tar.gz")
     if hashlib.sha256(archive.read_bytes()).hexdigest() != _SHA256:
         raise ToolchainError(
-            f"Maven brought another {archive.name} than the locked one.\n"
-            "  Look at the mirrors in ~/.m2/settings.xml; with a new version, renew its checksum."
+            f"Maven downloaded an {archive.name} that differs from the locked one.\n"
+            "  Check the mirrors in ~/.m2/settings.xml. With a new version, update its checksum."
         )
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
@@ -70,17 +72,17 @@ def _unpack(folder: Path) -> None:
 
 @contextmanager
 def running_schema_registry(log: Path) -> Iterator[str]:
-    """Give the URL of the API of a registry in memory, which ends with the block."""
+    """Yield the URL of the API of an in-memory registry, which stops with the block."""
     java = machine.require([machine.JAVA])[machine.JAVA]
     jar = ensure_schema_registry()
     (port,) = free_ports(1)
-    place = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
+    address = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
     url = f"http://{HOST}:{port}/apis/ccompat/v7"
     with log.open("wb") as output:
-        process = subprocess.Popen([java, *_OPTIONS, *place, "-jar", jar], stdout=output, stderr=output)
+        process = subprocess.Popen([java, *_OPTIONS, *address, "-jar", jar], stdout=output, stderr=output)
     try:
         if not until(lambda: process.poll() is not None or _answers(url), _START_SECONDS) or process.poll():
-            raise ToolchainError(f"The schema registry did not start; {log} says why.")
+            raise ToolchainError(f"The schema registry did not start. Its log: {log}")
         yield url
     finally:
         process.kill()
@@ -89,7 +91,7 @@ def running_schema_registry(log: Path) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/subjects", timeout=5):  # noqa: S310 - ours
+        with urllib.request.urlopen(f"{url}/subjects", timeout=5):  # noqa: S310 - the registry started above
             return True
     except OSError:  # HTTPError is one
         return False

@@ -1,4 +1,4 @@
-"""Spark's Kafka connector: the jars that Spark does not bring itself (Spark comes with `pyspark`)."""
+"""Spark's Kafka connector: the jars that `pyspark` does not include."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
 
 
 def fetched_spark_jars(cache: Cache | None = None) -> tuple[Path, ...]:
-    """Return the connector's jars if they have been fetched already, else none."""
+    """Return the connector's jars if they are downloaded already, else none."""
     folder = (cache or Cache()).find(_JARS.entry)
     return () if folder is None else tuple(sorted(folder.glob("*.jar")))
 
 
 def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Return the connector's jars for `spark.jars`, fetched if need be; raises `ToolchainError`."""
+    """Return the connector's jars for `spark.jars`, downloaded on first use; raises `ToolchainError`."""
     cache = cache or Cache()
     machine.require(needed_programs(cache))
     return tuple(sorted(_JARS.ensure(cache, progress or Progress()).glob("*.jar")))

@@ -1,4 +1,4 @@
-"""The picture of ARCHITECTURE.md, held by machine: who may import whom, and that pure packages stay pure."""
+"""The layers of ARCHITECTURE.md: who may import whom, and which packages stay pure."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ MODULES = sorted(
 PURE_MODULES = [path for path in MODULES if path.relative_to(ROOT).as_posix().startswith(PURE)]
 
 
-def test_imports_keep_to_the_layers() -> None:
+def test_imports_follow_the_layers() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     result = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -41,7 +41,7 @@ def test_imports_keep_to_the_layers() -> None:
 
 @pytest.mark.parametrize("path", PURE_MODULES, ids=str)
 def test_pure_modules_call_no_impure_builtin(path: Path) -> None:
-    """import-linter sees imports; `open()` and its like need none."""
+    """import-linter checks imports; built-ins such as `open()` need none."""
     tree = ast.parse(path.read_text())
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     impure = {name.id for name in called if isinstance(name, ast.Name)} & IMPURE_BUILTINS
@@ -66,11 +66,11 @@ def test_no_problem_is_rewritten_after_it_was_created(path: Path) -> None:
         assert not [subject for subject in subjects if re.search(r"\b(problem|each_problem|fault)$", subject)]
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_vague_name() -> None:
     assert not [path for path in MODULES if path.stem in VAGUE_NAMES]
 
 
-def test_the_composition_root_stays_small() -> None:
+def test_the_pulumi_program_stays_small() -> None:
     assert len((ROOT / "__main__.py").read_text().splitlines()) < 40
 
 

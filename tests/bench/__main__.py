@@ -1,4 +1,4 @@
-"""`make bench`: Headwater beside plain programs, in one run on one machine. Arguments choose benchmarks."""
+"""`make bench`: compare Headwater with plain programs on one machine. Arguments choose benchmarks."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""The agent beside the least that could be done: one look each interval, and one createPartitions call.
+"""Compare the agent with the minimum: one metadata request each interval, and one createPartitions call.
 
 From the moment a source topic has grown, just after a look, to the moment its last internal topic has; then
 what an agent costs that has nothing to do.
@@ -48,7 +48,7 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
 
 @attrs.define
 class _Watch:
-    """Instruments that only look at the clock."""
+    """Instruments that only record the time."""
 
     state: AgentState = attrs.field(factory=AgentState)
     expanded_at: list[float] = attrs.field(factory=list)
@@ -124,10 +124,10 @@ def _documents(folder: Path, topics: int) -> str:
     own = min(topics, _PER_APPLICATION)
     for number in range(topics // own):
         text = json.dumps(document(f"agent-{topics}-{number}", own)).replace(f'"{SOURCE}"', f'"{source}"')
-        told = json.loads(text)
-        told["application"]["config"] = {"partition.autoscaling.enabled": True}
-        told["application"]["setup"] = {"allowUnsafeExpansion": True}
-        (folder / f"{number}.json").write_text(json.dumps(told))
+        content = json.loads(text)
+        content["application"]["config"] = {"partition.autoscaling.enabled": True}
+        content["application"]["setup"] = {"allowUnsafeExpansion": True}
+        (folder / f"{number}.json").write_text(json.dumps(content))
     return source
 
 

@@ -1,4 +1,4 @@
-"""`headwater drift` beside the least that any such tool must do, and beside Pulumi's own look at the cluster.
+"""Compare `headwater drift` with the minimum that any such tool must do, and with `pulumi refresh`.
 
 Each side is a process of its own, Python's start included.
 """
@@ -70,7 +70,7 @@ def _sides(documents: Path, topics: int, servers: str) -> tuple[list[str], list[
 
 
 def _beside_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> None:
-    """With the recorded set-up of a real stack: `pulumi refresh` asks for one topic after the other."""
+    """With the setup record of a real stack: `pulumi refresh` requests one topic after the other."""
     stack = Stack.create(folder, toolchain, {"bootstrapServers": servers})
     documents = stack.folder / "documents"
     write_documents(documents, IN_STACK, "refreshed")

@@ -1,4 +1,4 @@
-"""Previews of Headwater beside those of a plain pulumi-kafka program that registers the same topics."""
+"""Compare previews of Headwater with those of a plain pulumi-kafka program for the same topics."""
 
 import json
 from functools import partial

@@ -10,13 +10,13 @@ from tests.bench.runtime.throughput import Throughput
 from tests.bench.runtime.workloads import Keys, Workload
 
 
-def test_starting_and_ending_are_told_apart_from_records() -> None:
+def test_startup_and_shutdown_time_is_separated_from_records() -> None:
     figure = Throughput((100, 3.0), (1_100, 5.0))
     assert figure.rate == pytest.approx(500)
     assert figure.start_up == pytest.approx(2.8)
 
 
-def test_runs_that_are_too_short_tell_nothing() -> None:
+def test_runs_that_are_too_short_have_no_figure() -> None:
     assert math.isnan(Throughput((100, 3.0), (1_100, 2.9)).rate)
 
 

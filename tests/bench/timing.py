@@ -1,4 +1,4 @@
-"""Wall and CPU seconds of commands that take turns, so that whatever else the machine does hits all."""
+"""Measure wall and CPU seconds of commands that take turns, so that other load affects all of them."""
 
 import resource
 import statistics

@@ -16,7 +16,7 @@ import pytest
 from infra.cli.exit_codes import ExitCode
 from infra.cli.main import _COMMANDS
 from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import World, make_world
+from tests.pulumi.conftest import Deployment, make_deployment
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker, SaslUser, Settings
 
@@ -85,13 +85,15 @@ def secured(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def world(
+def deployment(
     tmp_path: Path, pulumi_toolchain: PulumiToolchain, secured: Broker, unique: Callable[[str], str]
-) -> World:
-    world = make_world(tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique)
-    world.declare()
-    (world.stack.folder / "app.txt").write_text(_DESCRIBED.format(source=world.source))
-    return world
+) -> Deployment:
+    deployment = make_deployment(
+        tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique
+    )
+    deployment.declare()
+    (deployment.stack.folder / "app.txt").write_text(_DESCRIBED.format(source=deployment.source))
+    return deployment
 
 
 def _environment(broker: Broker, password: str = BY_ENVIRONMENT.password, server: str = "") -> dict[str, str]:
@@ -143,9 +145,9 @@ def _connecting() -> list[str]:
     ]
 
 
-def test_secrets_from_environment_and_file(world: World, secured: Broker) -> None:
-    outputs, folder = Outputs(), world.stack.folder
-    world.cluster.create(world.repartition, 9)
+def test_secrets_from_environment_and_file(deployment: Deployment, secured: Broker) -> None:
+    outputs, folder = Outputs(), deployment.stack.folder
+    deployment.cluster.create(deployment.repartition, 9)
     file = folder / "client.properties"
     nowhere = "127.0.0.1:1"
     given = {
@@ -181,17 +183,17 @@ def test_secrets_from_environment_and_file(world: World, secured: Broker) -> Non
         ("HEADWATER_SASL_PASSWORD", "quail\nquail"),
     ],
 )
-def test_invalid_secrets(setting: str, value: str, world: World, secured: Broker) -> None:
+def test_invalid_secrets(setting: str, value: str, deployment: Deployment, secured: Broker) -> None:
     """The error names an invalid setting without its value; a path is not a secret."""
     environment = {**_environment(secured), "HEADWATER_SECURITY_PROTOCOL": "SASL_SSL", setting: value}
     outputs = Outputs({str(number): b"" for number in range(20)})
-    assert outputs.run(environment, "drift", "documents", folder=world.stack.folder) == ExitCode.PROBLEMS
+    assert outputs.run(environment, "drift", "documents", folder=deployment.stack.folder) == ExitCode.PROBLEMS
     if not value.endswith(".pem"):
         outputs.assert_no_secret()
 
 
-def test_forge_tokens(world: World) -> None:
-    outputs, folder = Outputs({str(number): b"" for number in range(20)}), world.stack.folder
+def test_forge_tokens(deployment: Deployment) -> None:
+    outputs, folder = Outputs({str(number): b"" for number in range(20)}), deployment.stack.folder
     (folder / "drift.md").write_text("drift\n")
     for api in ("http://127.0.0.1:1", "http://example.com", "https://127.0.0.1:1"):
         environment = {"GITHUB_API_URL": api, "GITHUB_REPOSITORY": "acme/shop", "GITHUB_TOKEN": TOKEN}
@@ -201,8 +203,8 @@ def test_forge_tokens(world: World) -> None:
     outputs.assert_no_secret()
 
 
-def test_secrets_from_stack(world: World, secured: Broker) -> None:
-    outputs, stack = Outputs(), world.stack
+def test_secrets_from_stack(deployment: Deployment, secured: Broker) -> None:
+    outputs, stack = Outputs(), deployment.stack
     stack.configure(
         {
             "bootstrapServers": secured.address("SASL_PLAINTEXT"),

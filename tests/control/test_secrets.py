@@ -28,7 +28,7 @@ def guarded(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
 
 
 @pytest.mark.parametrize("password", [_USER.password, "wr0ng-password"])
-def test_secrets_show_nowhere(guarded: Broker, tmp_path: Path, password: str) -> None:
+def test_secrets_are_shown_nowhere(guarded: Broker, tmp_path: Path, password: str) -> None:
     (tmp_path / "orders.yaml").write_text(texts("secrets")[0])
     environment = {
         **os.environ,

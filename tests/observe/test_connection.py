@@ -49,7 +49,7 @@ MSK = Connection(
 
 
 @pytest.mark.parametrize("connection", [MUTUAL_TLS, SCRAM, OAUTH], ids=["mtls", "scram", "oauth"])
-def test_secrets_show_nowhere(connection: Connection) -> None:
+def test_secrets_are_shown_nowhere(connection: Connection) -> None:
     for text in (repr(connection), str(connection), f"{connection}", repr([connection])):
         assert "s3cret" not in text
         assert "kp" not in text

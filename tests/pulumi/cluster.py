@@ -1,11 +1,11 @@
-"""What the tests do to the cluster by hand, as an operator, an application or the agent would."""
+"""Change and read a cluster as an operator, an application or the agent would."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 import attrs
 from confluent_kafka import Producer, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names that the stubs do not export
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,

@@ -17,8 +17,8 @@ _SETTLING_SECONDS = 10
 
 
 @attrs.frozen
-class World:
-    """A stack with one counting application: source -> repartition topic -> store with a changelog."""
+class Deployment:
+    """A Pulumi stack with one counting application: source -> repartition topic -> store with a changelog."""
 
     stack: Stack
     cluster: Cluster
@@ -37,8 +37,8 @@ class World:
     def topics(self) -> tuple[str, str]:
         return self.repartition, self.changelog
 
-    def with_environment(self, **variables: str) -> "World":
-        """Return the same world whose CLI sees these variables, too."""
+    def with_environment(self, **variables: str) -> "Deployment":
+        """Return the same deployment with these environment variables for the CLI."""
         return attrs.evolve(self, stack=attrs.evolve(self.stack, environment=variables))
 
     def declare(self, config: Mapping[str, object] | None = None, **application: object) -> None:
@@ -69,7 +69,7 @@ class World:
         self.stack.document(self.id, yaml.safe_dump(document))
 
     def set_up(self, config: Mapping[str, object] | None = None, **application: object) -> None:
-        """Declare and create."""
+        """Write the document and run `up`."""
         self.declare(config, **application)
         self.up()
 
@@ -80,7 +80,7 @@ class World:
         return outcome
 
     def refused(self, *codes: str, flags: tuple[str, ...] = ()) -> Outcome:
-        """Run an `up` that must tell all these problems and change nothing."""
+        """Run an `up` that must report all these problems and change nothing."""
         before = self.facts()
         outcome = self.stack.up(*flags)
         assert not outcome.succeeded, str(outcome)
@@ -91,7 +91,7 @@ class World:
         return outcome
 
     def facts(self) -> dict[str, object]:
-        """Return all that a run could have changed about the topics."""
+        """Return ids, partition counts and settings of the topics, which a run could have changed."""
         names = sorted(self.cluster.existing(self.topics))
         return {
             name: (self.cluster.topic_id(name), self.cluster.partitions(name), self.cluster.config(name))
@@ -102,12 +102,12 @@ class World:
         return tuple(self.cluster.partitions(name) for name in self.topics)
 
     def settles_at(self, *partitions: int | None) -> None:
-        """Assert these counts; a broker learns of a change a moment after it was made."""
+        """Wait for these counts: a broker sees a change shortly after the controller."""
         until(lambda: self.partitions() == partitions, _SETTLING_SECONDS)
         assert self.partitions() == partitions
 
     def is_clean(self, *flags: str) -> None:
-        """Assert that neither Pulumi nor the planner sees anything to do."""
+        """Assert that neither Pulumi nor the planner finds changes."""
         outcome = self.stack.preview("--expect-no-changes", "--diff", *flags)
         assert outcome.succeeded, str(outcome)
 
@@ -118,23 +118,23 @@ def cluster(kafka: LocalBroker) -> Cluster:
 
 
 @pytest.fixture
-def world(
+def deployment(
     tmp_path: Path, pulumi_toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
-) -> World:
-    return make_world(tmp_path / "stack", pulumi_toolchain, cluster, unique)
+) -> Deployment:
+    return make_deployment(tmp_path / "stack", pulumi_toolchain, cluster, unique)
 
 
 @pytest.fixture
 def broker(tmp_path: Path, kafka_distribution: KafkaDistribution) -> Iterator[Broker]:
-    """A broker of one's own, to be harmed."""
+    """A broker of its own, which the test may kill."""
     with Broker(kafka_distribution, tmp_path / "broker") as broker:
         yield broker
 
 
-def make_world(
+def make_deployment(
     folder: Path, toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
-) -> World:
+) -> Deployment:
     stack = Stack.create(folder, toolchain, {"bootstrapServers": cluster.bootstrap_servers})
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
-    return World(stack, cluster, unique("app"), source)
+    return Deployment(stack, cluster, unique("app"), source)

@@ -1,4 +1,4 @@
-"""A private stack: a folder with a Pulumi project, its state in files, and the CLI that runs it."""
+"""A stack of a test: a folder with a Pulumi project, its state in files, and the CLI that runs it."""
 
 import atexit
 import json
@@ -19,13 +19,13 @@ from toolchain import PulumiToolchain
 
 _ROOT = Path(__file__).parents[2]
 _PROJECT = "name: headwater\nruntime: python\n"
-_SECONDS = 600  # nothing takes that long; pytest has a time-out of its own
+_SECONDS = 600  # more than any command takes; pytest has a timeout of its own
 STACK = "test"
 
 
 @attrs.frozen
 class Outcome:
-    """How a run of the CLI ended, and all that it wrote."""
+    """Exit code and output of a run of the CLI."""
 
     code: int
     text: str
@@ -56,7 +56,7 @@ class Stack:
         program: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> "Stack":
-        """Make a stack with the `headwater:` keys `settings`. `program` replaces the repository's own."""
+        """Create a stack with the `headwater:` keys `settings`. `program` replaces the repository's own."""
         shutil.copytree(_empty_stack(toolchain), folder)
         (folder / "documents").mkdir()
         if program is None:
@@ -166,11 +166,11 @@ def _empty_stack(toolchain: PulumiToolchain) -> Path:
     return folder
 
 
-def end(process: "subprocess.Popen[str]", *, patience: float) -> Outcome:
-    """Wait for the CLI to end; after `patience` seconds interrupt it as Ctrl-C would, then once more."""
-    for seconds in (patience, 10):
+def end(process: "subprocess.Popen[str]", *, seconds: float) -> Outcome:
+    """Wait for the CLI to end; after `seconds` interrupt it as Ctrl-C would, after ten more a second time."""
+    for timeout in (seconds, 10):
         try:
-            output, _ = process.communicate(timeout=seconds)
+            output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGINT)
         else:
@@ -180,10 +180,7 @@ def end(process: "subprocess.Popen[str]", *, patience: float) -> Outcome:
 
 
 def kill(process: "subprocess.Popen[str]") -> str:
-    """End the CLI and all that it started (language host, program, plugins) as a power cut would.
-
-    Return what it had written.
-    """
+    """Kill the CLI and all its children (language host, program, plugins); return what it had written."""
     os.killpg(process.pid, signal.SIGKILL)
     output, _ = process.communicate()
     return output

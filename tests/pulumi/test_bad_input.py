@@ -1,11 +1,11 @@
-"""Documents that cannot be carried out: everything is told, nothing is changed."""
+"""Invalid documents: all problems are reported, nothing is changed."""
 
 from collections.abc import Mapping
 
 import pytest
 import yaml
 
-from tests.pulumi.conftest import World
+from tests.pulumi.conftest import Deployment
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
@@ -15,21 +15,23 @@ def counting(id_: str, source: str, store: str = "counts", config: Mapping[str, 
     return yaml.safe_dump({"application": {"id": id_, "config": dict(config or {})}, "topology": topology})
 
 
-def test_documents_that_cannot_be_carried_out_are_told_together(world: World) -> None:
-    world.declare()
+def test_all_invalid_documents_are_reported_together(deployment: Deployment) -> None:
+    deployment.declare()
     documents = {
-        "too-many-replicas": counting(f"r{world.id}", world.source, config={"replication.factor": 5}),
-        "source-is-missing": counting(f"s{world.id}", f"no-{world.source}"),
-        "name-is-too-long": counting(f"l{world.id}", world.source, store="n" * 240),
-        "looks-like-another": counting(f"{world.id}-counts", world.source),
-        "same-id": counting(world.id, world.source),
+        "too-many-replicas": counting(
+            f"r{deployment.id}", deployment.source, config={"replication.factor": 5}
+        ),
+        "source-is-missing": counting(f"s{deployment.id}", f"no-{deployment.source}"),
+        "name-is-too-long": counting(f"l{deployment.id}", deployment.source, store="n" * 240),
+        "looks-like-another": counting(f"{deployment.id}-counts", deployment.source),
+        "same-id": counting(deployment.id, deployment.source),
         "broken": "application: {id: broken\ntopology: [",
         "alias-bomb": "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
         "too-large": f"application: {{id: large}}\n# {'x' * 50_000_000}\n",
     }
     for name, text in documents.items():
-        world.stack.document(name, text)
-    outcome = world.refused(
+        deployment.stack.document(name, text)
+    outcome = deployment.refused(
         "ReplicationFactor",
         "MissingSourceTopic",
         "InvalidName",
@@ -43,10 +45,10 @@ def test_documents_that_cannot_be_carried_out_are_told_together(world: World) ->
     for name in ("broken", "alias-bomb", "too-large"):
         assert f"{name}.yaml" in words, str(outcome)
     for name in documents:
-        world.stack.document(name, None)
-    world.up()
+        deployment.stack.document(name, None)
+    deployment.up()
 
 
-def test_planning_that_takes_too_long_is_told(world: World) -> None:
-    world.declare(setup={"timeout": 1})
-    world.refused("Timeout")
+def test_a_planning_timeout_is_reported(deployment: Deployment) -> None:
+    deployment.declare(setup={"timeout": 1})
+    deployment.refused("Timeout")

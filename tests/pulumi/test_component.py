@@ -1,4 +1,4 @@
-"""The component in somebody else's Pulumi program: the one of docs/pulumi.md, as it stands there."""
+"""The component in a user's Pulumi program: the example of docs/pulumi.md, word for word."""
 
 import re
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import SOURCE_PARTITIONS, World
+from tests.pulumi.conftest import SOURCE_PARTITIONS, Deployment
 from tests.pulumi.driver import Stack
 from toolchain import PulumiToolchain
 from toolchain.broker.local import LocalBroker
@@ -38,13 +38,13 @@ def test_the_program_of_the_guide_runs(
     stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, program=program)
     stack.configure({"documents": None})
     cluster.create(source, SOURCE_PARTITIONS)
-    world = World(stack, cluster, id_, source)
-    world.declare()
-    world.up()
-    world.settles_at(SOURCE_PARTITIONS, SOURCE_PARTITIONS)
+    deployment = Deployment(stack, cluster, id_, source)
+    deployment.declare()
+    deployment.up()
+    deployment.settles_at(SOURCE_PARTITIONS, SOURCE_PARTITIONS)
     exported = stack.succeed("stack", "output", "partitions")
-    assert all(f'"{name}":{SOURCE_PARTITIONS}' in exported.replace(" ", "") for name in world.topics)
-    world.is_clean()
-    world.declare({"replication.factor": 5, "internal.topics.setup": "manual"})
-    cluster.delete(world.changelog)
-    world.refused("MissingInternalTopics")
+    assert all(f'"{name}":{SOURCE_PARTITIONS}' in exported.replace(" ", "") for name in deployment.topics)
+    deployment.is_clean()
+    deployment.declare({"replication.factor": 5, "internal.topics.setup": "manual"})
+    cluster.delete(deployment.changelog)
+    deployment.refused("MissingInternalTopics")

@@ -1,94 +1,98 @@
-"""Topics that were deleted, created anew or changed by somebody else."""
+"""Topics that another client deleted, re-created or changed."""
 
 import pytest
 
-from tests.pulumi.conftest import World
+from tests.pulumi.conftest import Deployment
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
 MANUAL = {"internal.topics.setup": "manual"}
 
 
-def test_a_deleted_topic_is_an_error_when_setup_is_manual(world: World) -> None:
-    world.set_up(MANUAL)
-    world.cluster.delete(world.changelog)
-    world.refused("MissingInternalTopics")
-    world.stack.succeed("refresh", "--yes")
-    world.refused("MissingInternalTopics")
-    # Somebody creates it again, empty: that is the same loss.
-    world.cluster.create(world.changelog, 4, {"cleanup.policy": "compact"})
-    world.refused("MissingInternalTopics")
-    world.stack.configure({"setup": {world.id: {"reinitialize": True}}})
-    world.up()
-    world.stack.configure({"setup": None})
-    world.is_clean()
+def test_a_deleted_topic_is_an_error_when_setup_is_manual(deployment: Deployment) -> None:
+    deployment.set_up(MANUAL)
+    deployment.cluster.delete(deployment.changelog)
+    deployment.refused("MissingInternalTopics")
+    deployment.stack.succeed("refresh", "--yes")
+    deployment.refused("MissingInternalTopics")
+    # Another client creates it again, empty: the same loss.
+    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
+    deployment.refused("MissingInternalTopics")
+    deployment.stack.configure({"setup": {deployment.id: {"reinitialize": True}}})
+    deployment.up()
+    deployment.stack.configure({"setup": None})
+    deployment.is_clean()
 
 
-def test_an_explicit_reinitialization_creates_lost_topics(world: World) -> None:
-    world.set_up(MANUAL)
-    world.cluster.delete(*world.topics)
-    world.declare(MANUAL, setup={"reinitialize": True})
-    world.up()
-    world.settles_at(4, 4)
-    world.declare(MANUAL)
-    world.is_clean()
+def test_an_explicit_reinitialization_creates_lost_topics(deployment: Deployment) -> None:
+    deployment.set_up(MANUAL)
+    deployment.cluster.delete(*deployment.topics)
+    deployment.declare(MANUAL, setup={"reinitialize": True})
+    deployment.up()
+    deployment.settles_at(4, 4)
+    deployment.declare(MANUAL)
+    deployment.is_clean()
 
 
-def test_a_deleted_topic_is_created_again_with_a_warning_when_setup_is_automatic(world: World) -> None:
-    world.set_up()
-    world.cluster.delete(world.changelog)
+def test_a_deleted_topic_is_created_again_with_a_warning_when_setup_is_automatic(
+    deployment: Deployment,
+) -> None:
+    deployment.set_up()
+    deployment.cluster.delete(deployment.changelog)
     # Pulumi's state still holds the topic: on its own Pulumi would see nothing to do.
-    preview = world.stack.preview("--diff")
-    assert f'{world.changelog}: "re-create with 4 partitions"' in preview.text, str(preview)
-    up = world.up()
+    preview = deployment.stack.preview("--diff")
+    assert f'{deployment.changelog}: "re-create with 4 partitions"' in preview.text, str(preview)
+    up = deployment.up()
     assert "warning[MissingInternalTopics]" in up.text, str(up)
-    world.settles_at(4, 4)
-    assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
-    world.is_clean()
-    world.cluster.delete(world.changelog)
-    world.stack.succeed("refresh", "--yes")
-    up = world.up()
+    deployment.settles_at(4, 4)
+    assert deployment.cluster.config(deployment.changelog)["cleanup.policy"] == "compact"
+    deployment.is_clean()
+    deployment.cluster.delete(deployment.changelog)
+    deployment.stack.succeed("refresh", "--yes")
+    up = deployment.up()
     assert "warning[MissingInternalTopics]" in up.text, str(up)
-    world.settles_at(4, 4)
-    world.is_clean()
+    deployment.settles_at(4, 4)
+    deployment.is_clean()
 
 
-def test_a_topic_that_another_client_recreated_is_reported_and_reconfigured(world: World) -> None:
-    world.set_up({"partition.autoscaling.enabled": True}, setup={"allowUnsafeExpansion": True})
-    world.cluster.delete(world.changelog)
-    world.cluster.create(world.changelog, 2)
-    up = world.up()
+def test_a_topic_that_another_client_recreated_is_reported_and_reconfigured(deployment: Deployment) -> None:
+    deployment.set_up({"partition.autoscaling.enabled": True}, setup={"allowUnsafeExpansion": True})
+    deployment.cluster.delete(deployment.changelog)
+    deployment.cluster.create(deployment.changelog, 2)
+    up = deployment.up()
     assert "re-created since it was set up" in up.text, str(up)
-    world.settles_at(4, 4)
-    assert world.cluster.config(world.changelog)["cleanup.policy"] == "compact"
-    world.is_clean()
+    deployment.settles_at(4, 4)
+    assert deployment.cluster.config(deployment.changelog)["cleanup.policy"] == "compact"
+    deployment.is_clean()
 
 
-def test_a_setting_changed_by_hand_is_reconfigured_every_time(world: World) -> None:
-    world.set_up()
-    right = world.cluster.config(world.changelog)
+def test_a_setting_changed_by_hand_is_reconfigured_every_time(deployment: Deployment) -> None:
+    deployment.set_up()
+    right = deployment.cluster.config(deployment.changelog)
     for _ in range(2):
-        world.cluster.set_config(world.changelog, cleanup_policy="delete", max_message_bytes="2000000")
-        up = world.up("--diff")
-        assert f'{world.changelog}: "cleanup.policy delete -> compact"' in up.text, str(up)
-        assert world.cluster.config(world.changelog) == {**right, "max.message.bytes": "2000000"}
-    world.is_clean()
+        deployment.cluster.set_config(
+            deployment.changelog, cleanup_policy="delete", max_message_bytes="2000000"
+        )
+        up = deployment.up("--diff")
+        assert f'{deployment.changelog}: "cleanup.policy delete -> compact"' in up.text, str(up)
+        assert deployment.cluster.config(deployment.changelog) == {**right, "max.message.bytes": "2000000"}
+    deployment.is_clean()
 
 
-def test_a_setting_that_loses_data_is_an_error_when_setup_is_manual(world: World) -> None:
-    world.set_up(MANUAL)
-    world.cluster.set_config(world.changelog, cleanup_policy="delete")
-    world.refused("MisconfiguredInternalTopic")
+def test_a_setting_that_loses_data_is_an_error_when_setup_is_manual(deployment: Deployment) -> None:
+    deployment.set_up(MANUAL)
+    deployment.cluster.set_config(deployment.changelog, cleanup_policy="delete")
+    deployment.refused("MisconfiguredInternalTopic")
 
 
-def test_settings_change_on_topics_that_somebody_has_expanded(world: World) -> None:
-    """Pulumi's state still has the old count, and the provider would wait for it to come back."""
-    world.set_up()
-    for name in (world.source, *world.topics):
-        world.cluster.expand(name, 6)
-    world.is_clean()
-    world.declare({"topic.segment.bytes": 2_000_000})
-    world.up()
-    assert world.cluster.config(world.changelog)["segment.bytes"] == "2000000"
-    world.settles_at(6, 6)
-    world.is_clean()
+def test_settings_change_on_topics_that_another_client_expanded(deployment: Deployment) -> None:
+    """Pulumi's state still has the old count, and the provider would wait for that count."""
+    deployment.set_up()
+    for name in (deployment.source, *deployment.topics):
+        deployment.cluster.expand(name, 6)
+    deployment.is_clean()
+    deployment.declare({"topic.segment.bytes": 2_000_000})
+    deployment.up()
+    assert deployment.cluster.config(deployment.changelog)["segment.bytes"] == "2000000"
+    deployment.settles_at(6, 6)
+    deployment.is_clean()

@@ -1,10 +1,10 @@
-"""Somebody else expands a topic after `up` has looked and before it registers."""
+"""Another client expands a topic after `up` has read it and before it registers it."""
 
 import json
 
 import pytest
 
-from tests.pulumi.conftest import World
+from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import Outcome
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
@@ -37,48 +37,52 @@ pulumi.run(main)
 
 
 @pytest.mark.parametrize("config", [GROWING, {**GROWING, "topic.segment.bytes": 2_000_000}])
-def test_up_goes_on_and_the_next_preview_is_clean(world: World, config: dict[str, object]) -> None:
+def test_up_continues_and_the_next_preview_is_clean(
+    deployment: Deployment, config: dict[str, object]
+) -> None:
     unsafe = {"allowUnsafeExpansion": True}
-    world.set_up(GROWING, setup=unsafe)
-    world.cluster.expand(world.source, 6)
-    world.declare(config, setup=unsafe)
-    up = overtaken_up(world, after="read")
+    deployment.set_up(GROWING, setup=unsafe)
+    deployment.cluster.expand(deployment.source, 6)
+    deployment.declare(config, setup=unsafe)
+    up = up_with_concurrent_expansion(deployment, after="read")
     assert up.succeeded, str(up)
-    assert f"expand    {world.changelog}" in up.text, str(up)
-    world.settles_at(6, 6)
-    assert world.cluster.config(world.changelog).get("segment.bytes") == (
+    assert f"expand    {deployment.changelog}" in up.text, str(up)
+    deployment.settles_at(6, 6)
+    assert deployment.cluster.config(deployment.changelog).get("segment.bytes") == (
         "2000000" if config != GROWING else None
     )
-    world.is_clean()
-    world.is_clean("--refresh")
+    deployment.is_clean()
+    deployment.is_clean("--refresh")
 
 
-def test_what_an_up_leaves_that_is_overtaken_at_the_last_moment_is_cleared_by_a_refresh(world: World) -> None:
-    """Pulumi notes that an update has failed, and shows another one until then."""
-    world.set_up(GROWING, setup={"allowUnsafeExpansion": True})
-    world.cluster.expand(world.source, 6)
-    up = overtaken_up(world, after="partition_counts")
+def test_a_refresh_clears_the_state_after_a_late_concurrent_expansion(
+    deployment: Deployment,
+) -> None:
+    """Pulumi records that an update has failed, and shows another one until the refresh."""
+    deployment.set_up(GROWING, setup={"allowUnsafeExpansion": True})
+    deployment.cluster.expand(deployment.source, 6)
+    up = up_with_concurrent_expansion(deployment, after="partition_counts")
     assert "Number of partitions is invalid" in up.text, str(up)
-    assert shown(world).get(world.changelog) == "update"
-    world.stack.succeed("refresh", "--yes")
-    assert world.changelog not in shown(world)
-    world.up()
-    world.settles_at(6, 6)
-    world.is_clean()
+    assert shown(deployment).get(deployment.changelog) == "update"
+    deployment.stack.succeed("refresh", "--yes")
+    assert deployment.changelog not in shown(deployment)
+    deployment.up()
+    deployment.settles_at(6, 6)
+    deployment.is_clean()
 
 
-def shown(world: World) -> dict[str, str]:
-    """Return what a preview would do to resources, by their names."""
-    steps = json.loads(world.stack.preview("--json").text)["steps"]
+def shown(deployment: Deployment) -> dict[str, str]:
+    """Return resource name → operation of a preview."""
+    steps = json.loads(deployment.stack.preview("--json").text)["steps"]
     return {step["urn"].rpartition("::")[2]: step["op"] for step in steps if step["op"] != "same"}
 
 
-def overtaken_up(world: World, *, after: str) -> Outcome:
-    """Run an `up` whose changelog topic is expanded right after this question to the cluster."""
-    program = world.stack.folder / "__main__.py"
+def up_with_concurrent_expansion(deployment: Deployment, *, after: str) -> Outcome:
+    """Run an `up` during which the changelog topic is expanded right after this request to the cluster."""
+    program = deployment.stack.folder / "__main__.py"
     usual = program.read_text()
-    servers = world.cluster.bootstrap_servers
-    program.write_text(PROGRAM.format(topic=world.changelog, servers=servers, method=after))
-    up = world.stack.up()
+    servers = deployment.cluster.bootstrap_servers
+    program.write_text(PROGRAM.format(topic=deployment.changelog, servers=servers, method=after))
+    up = deployment.stack.up()
     program.write_text(usual)
     return up

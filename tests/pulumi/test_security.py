@@ -1,4 +1,4 @@
-"""A stack that talks TLS, with a password or with a certificate; the provider and the reader alike."""
+"""Stacks that connect with TLS, by password or by certificate, in the provider and in the reader."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import trustme
 
 from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import World, make_world
+from tests.pulumi.conftest import Deployment, make_deployment
 from tests.toolchain.certificates import pkcs8, server_tls
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker, SaslUser, Settings
@@ -25,27 +25,29 @@ def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA
 
 
 @pytest.fixture
-def secured_world(
+def secured_deployment(
     tmp_path: Path,
     pulumi_toolchain: PulumiToolchain,
     secured: Broker,
     certificate_authority: trustme.CA,
     unique: Callable[[str], str],
-) -> World:
-    """A stack with the broker's authority and a client's certificate and key."""
-    world = make_world(tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique)
+) -> Deployment:
+    """A stack with the broker's CA and a client's certificate and key."""
+    deployment = make_deployment(
+        tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique
+    )
     leaf = certificate_authority.issue_cert("client")
-    certificate_authority.cert_pem.write_to_path(str(world.stack.folder / "ca.pem"))
-    leaf.cert_chain_pems[0].write_to_path(str(world.stack.folder / "client.pem"))
-    (world.stack.folder / "client.key").write_text(pkcs8(leaf.private_key_pem))
-    world.stack.set_secret("clientKey", "client.key")
-    world.stack.configure({"caCert": "ca.pem", "clientCert": "client.pem"})
-    world.declare()
-    return world
+    certificate_authority.cert_pem.write_to_path(str(deployment.stack.folder / "ca.pem"))
+    leaf.cert_chain_pems[0].write_to_path(str(deployment.stack.folder / "client.pem"))
+    (deployment.stack.folder / "client.key").write_text(pkcs8(leaf.private_key_pem))
+    deployment.stack.set_secret("clientKey", "client.key")
+    deployment.stack.configure({"caCert": "ca.pem", "clientCert": "client.pem"})
+    deployment.declare()
+    return deployment
 
 
-def test_a_stack_over_tls_with_a_password(secured_world: World, secured: Broker) -> None:
-    secured_world.stack.configure(
+def test_a_stack_over_tls_with_a_password(secured_deployment: Deployment, secured: Broker) -> None:
+    secured_deployment.stack.configure(
         {
             "bootstrapServers": secured.address("SASL_SSL"),
             "securityProtocol": "SASL_SSL",
@@ -53,18 +55,20 @@ def test_a_stack_over_tls_with_a_password(secured_world: World, secured: Broker)
             "saslUsername": USER.name,
         }
     )
-    secured_world.stack.set_secret("saslPassword", USER.password + "-mistyped")
-    secured_world.refused("AuthenticationRefused")
-    secured_world.stack.set_secret("saslPassword", USER.password)
-    secured_world.up()
-    secured_world.settles_at(4, 4)
-    secured_world.is_clean()
+    secured_deployment.stack.set_secret("saslPassword", USER.password + "-mistyped")
+    secured_deployment.refused("AuthenticationRefused")
+    secured_deployment.stack.set_secret("saslPassword", USER.password)
+    secured_deployment.up()
+    secured_deployment.settles_at(4, 4)
+    secured_deployment.is_clean()
 
 
-def test_a_stack_over_tls_with_a_certificate(secured_world: World, secured: Broker) -> None:
-    secured_world.stack.configure({"bootstrapServers": secured.address("SSL"), "securityProtocol": "SSL"})
-    secured_world.up()
-    secured_world.settles_at(4, 4)
-    secured_world.is_clean()
-    secured_world.stack.configure({"caCert": None})
-    secured_world.refused("ClusterUnreachable")
+def test_a_stack_over_tls_with_a_certificate(secured_deployment: Deployment, secured: Broker) -> None:
+    secured_deployment.stack.configure(
+        {"bootstrapServers": secured.address("SSL"), "securityProtocol": "SSL"}
+    )
+    secured_deployment.up()
+    secured_deployment.settles_at(4, 4)
+    secured_deployment.is_clean()
+    secured_deployment.stack.configure({"caCert": None})
+    secured_deployment.refused("ClusterUnreachable")

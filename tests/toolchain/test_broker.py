@@ -49,7 +49,7 @@ def port_of(broker: Broker) -> int:
     return int(broker.bootstrap_servers.rpartition(":")[2])
 
 
-def test_topics_survive_a_restart_and_a_power_cut_at_the_same_address(own_broker: MakeBroker) -> None:
+def test_topics_survive_a_restart_and_a_kill_at_the_same_address(own_broker: MakeBroker) -> None:
     with own_broker() as broker:
         address = broker.bootstrap_servers
         create(admin(broker), "kept")
@@ -63,7 +63,7 @@ def test_topics_survive_a_restart_and_a_power_cut_at_the_same_address(own_broker
     assert not broker.is_running
 
 
-def test_a_paused_broker_answers_nobody_until_it_is_resumed(own_broker: MakeBroker) -> None:
+def test_a_paused_broker_responds_only_after_it_is_resumed(own_broker: MakeBroker) -> None:
     with own_broker() as broker:
         broker.pause()
         assert not serves(port_of(broker), broker.cluster_id)
@@ -109,7 +109,7 @@ def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> 
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_sasl_users_are_let_in_and_others_are_not(secured: Broker, mechanism: str) -> None:
+def test_only_sasl_users_can_log_in(secured: Broker, mechanism: str) -> None:
     login = {"sasl_mechanism": mechanism, "sasl_username": "writer"}
     assert isinstance(topics(admin(secured, "SASL_PLAINTEXT", sasl_password="right", **login)), set)
     with pytest.raises(KafkaException):
@@ -126,7 +126,7 @@ def test_the_authorizer_refuses_what_no_acl_allows(secured: Broker) -> None:
     assert "allowed" in topics(admin(secured))
 
 
-def test_tls_is_spoken_and_needs_the_authority(
+def test_tls_clients_need_the_certificate_authority(
     secured: Broker, certificate_authority: trustme.CA, tmp_path: Path
 ) -> None:
     authority = tmp_path / "ca.pem"
@@ -137,7 +137,7 @@ def test_tls_is_spoken_and_needs_the_authority(
         topics(admin(secured, "SSL", ssl_ca_location=str(authority)), timeout=2)
 
 
-def test_it_ends_with_the_process_that_started_it(
+def test_a_broker_ends_with_the_process_that_started_it(
     kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:
     program = f"""
@@ -159,30 +159,30 @@ signal.pause()
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "reason"),
     [
         ("log.retention.ms", "soon", "Invalid value soon for configuration log.retention.ms"),
         ("authorizer.class.name", "no.such.Authorizer", r"(?s)no\.such\.Authorizer.*Its log: .*broker\.log"),
     ],
 )
-def test_a_start_that_fails_tells_why_and_leaves_nothing(
-    own_broker: MakeBroker, key: str, value: str, told: str
+def test_a_failed_start_reports_the_reason_and_leaves_no_process(
+    own_broker: MakeBroker, key: str, value: str, reason: str
 ) -> None:
     broker = own_broker(Settings(overrides={key: value}))
-    with pytest.raises(ToolchainError, match=told) as failure:
+    with pytest.raises(ToolchainError, match=reason) as failure:
         broker.start()
     assert "\tat " not in str(failure.value)
     assert not broker.is_running
 
 
-def test_a_chosen_port_that_is_taken_is_told(kafka_distribution: KafkaDistribution, tmp_path: Path) -> None:
+def test_a_chosen_port_in_use_is_reported(kafka_distribution: KafkaDistribution, tmp_path: Path) -> None:
     with socket.create_server((HOST, 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(ToolchainError, match=f"Port {port} is taken"):
+        with pytest.raises(ToolchainError, match=f"Port {port} is in use"):
             Broker(kafka_distribution, tmp_path, port=port).start()
 
 
-def test_free_ports_that_are_lost_to_others_are_chosen_anew(
+def test_free_ports_that_another_process_takes_are_chosen_again(
     own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server((HOST, 0)) as other:
@@ -193,7 +193,7 @@ def test_free_ports_that_are_lost_to_others_are_chosen_anew(
             assert port_of(broker) != taken
 
 
-def test_a_broker_that_has_answered_once_is_ready(
+def test_a_broker_that_has_responded_once_is_ready(
     own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine the next answer may take longer than anybody waits for it."""
@@ -208,7 +208,7 @@ def test_a_broker_that_has_answered_once_is_ready(
 
 
 def lives(pid: int) -> bool:
-    """Tell whether the process is there and not merely unburied."""
+    """Return whether the process runs and is not a zombie."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return bool(state.stdout.strip()) and "Z" not in state.stdout
 

@@ -12,7 +12,7 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
-def test_an_entry_is_made_once_and_found_later(cache: Cache) -> None:
+def test_an_entry_is_created_once_and_found_later(cache: Cache) -> None:
     calls: list[Path] = []
 
     def make(folder: Path, _progress: Progress) -> None:
@@ -26,7 +26,7 @@ def test_an_entry_is_made_once_and_found_later(cache: Cache) -> None:
     assert cache.find("thing-2") is None
 
 
-def test_a_failure_leaves_nothing_and_the_next_run_starts_anew(cache: Cache) -> None:
+def test_a_failure_leaves_nothing_and_the_next_run_starts_again(cache: Cache) -> None:
     def fail(folder: Path, _progress: Progress) -> None:
         (folder / "half").touch()
         raise RuntimeError("torn")
@@ -39,7 +39,7 @@ def test_a_failure_leaves_nothing_and_the_next_run_starts_anew(cache: Cache) -> 
     assert [file.name for file in made.iterdir()] == ["whole"]
 
 
-def test_what_a_killed_run_left_is_not_taken_for_an_entry(cache: Cache) -> None:
+def test_files_of_a_killed_run_are_not_an_entry(cache: Cache) -> None:
     left = cache.root / ".thing.draft"
     left.mkdir(parents=True)
     (left / "half").touch()
@@ -47,7 +47,7 @@ def test_what_a_killed_run_left_is_not_taken_for_an_entry(cache: Cache) -> None:
     assert [file.name for file in made.iterdir()] == ["whole"]
 
 
-def test_of_many_at_once_one_makes_and_the_others_wait(cache: Cache) -> None:
+def test_one_of_many_processes_fills_an_entry_and_the_others_wait(cache: Cache) -> None:
     made: list[Path] = []
 
     def make(folder: Path, _progress: Progress) -> None:
@@ -62,7 +62,7 @@ def test_of_many_at_once_one_makes_and_the_others_wait(cache: Cache) -> None:
     assert len(list(folders[0].iterdir())) == 100
 
 
-def test_the_fingerprint_sees_every_part_and_where_it_ends() -> None:
+def test_the_fingerprint_depends_on_every_part_and_its_length() -> None:
     assert fingerprint("ab", "c") == fingerprint(b"ab", b"c")
     assert (
         len({fingerprint("ab", "c"), fingerprint("a", "bc"), fingerprint("abc"), fingerprint("abc", "")}) == 4
@@ -77,7 +77,7 @@ def test_the_fingerprint_sees_every_part_and_where_it_ends() -> None:
         ({"HOME": "/home/someone"}, "/home/someone/.cache/headwater"),
     ],
 )
-def test_where_the_cache_lies(
+def test_default_cache_folder(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str
 ) -> None:
     for variable in ("HEADWATER_CACHE", "XDG_CACHE_HOME"):

@@ -1,4 +1,4 @@
-"""Fetching and building for real, and when nothing has to be."""
+"""Real downloads and builds, and programs that need none."""
 
 import os
 import subprocess
@@ -18,18 +18,18 @@ _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
 
 
 @pytest.mark.slow
-def test_two_runs_at_once_fetch_the_broker_once(tmp_path: Path) -> None:
+def test_two_runs_at_once_download_the_broker_once(tmp_path: Path) -> None:
     environment = {**os.environ, "HEADWATER_CACHE": str(tmp_path)}
     command = [sys.executable, "-m", "toolchain", "kafka"]
     runs = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [run.communicate()[1] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], told
-    assert sum("fetching by Maven: done" in text for text in told) == 1, told
+    result = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], result
+    assert sum("downloading with Maven: done" in text for text in result) == 1, result
     assert [entry.name for entry in tmp_path.glob("kafka-*")]
 
 
 @pytest.mark.broker
-def test_other_jars_than_the_locked_ones_are_refused(
+def test_jars_that_differ_from_the_locked_ones_are_refused(
     kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:
     jar = next(kafka_distribution.jars.glob("kafka-clients-*.jar"))
@@ -54,7 +54,7 @@ def users_pulumi(folder: Path, version: str, *, language_host: bool = True) -> P
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a PATH entry that is still absent, an empty cache and a Pulumi home that has the Kafka plugin."""
+    """Return a folder with a PATH entry that does not exist yet, and a Pulumi home with the Kafka plugin."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     plugin = tmp_path / "home" / "plugins" / _PLUGIN / "pulumi-resource-kafka"
@@ -75,7 +75,7 @@ def test_a_compatible_pulumi_on_path_and_an_installed_plugin_are_used(bare: Path
 @pytest.mark.parametrize(
     ("version", "language_host"), [("3.100.0", True), ("4.0.0", True), ("3.260.1", False)]
 )
-def test_any_other_pulumi_on_path_is_left_alone(bare: Path, version: str, *, language_host: bool) -> None:
+def test_an_incompatible_pulumi_on_path_is_ignored(bare: Path, version: str, *, language_host: bool) -> None:
     users_pulumi(bare / "bin", version, language_host=language_host)
     assert [program.title for program in needed_programs(Cache(bare / "cache"))] == ["Go"]
 

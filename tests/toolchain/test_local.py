@@ -38,9 +38,9 @@ def test_up_status_down(run: Run) -> None:
     started = run("up", "--port", str(port))
     assert started.exit_code == 0, started.output
     assert f"Kafka at {HOST}:{port}" in started.output
-    told = json.loads(run("status", "--format", "json").output)
-    assert told["ready"]
-    assert told["bootstrapServers"] == f"{HOST}:{port}"
+    result = json.loads(run("status", "--format", "json").output)
+    assert result["ready"]
+    assert result["bootstrapServers"] == f"{HOST}:{port}"
     assert run("up", "--port", str(port)).output == started.output, "a second up finds the first one's broker"
     other = run("up", "--port", str(port + 1))
     assert other.exit_code == 1
@@ -66,16 +66,16 @@ def test_topics_are_kept_until_the_data_is_deleted(run: Run, kafka_distribution:
 
 
 @pytest.mark.broker
-def test_a_killed_broker_is_told_as_lost_and_starts_again(
+def test_a_killed_broker_is_reported_as_lost_and_starts_again(
     run: Run, kafka_distribution: KafkaDistribution
 ) -> None:
     first = local.up(kafka_distribution, port=0)
     os.kill(first.pid, signal.SIGKILL)
     assert until(lambda: local.status() is None, 10)
-    told = run("status")
-    assert told.exit_code == 1
-    assert f"process {first.pid}" in told.output
-    assert "headwater local up" in told.output
+    result = run("status")
+    assert result.exit_code == 1
+    assert f"process {first.pid}" in result.output
+    assert "headwater local up" in result.output
     assert local.up(kafka_distribution, port=0).pid != first.pid
 
 
@@ -100,7 +100,7 @@ def test_an_up_that_is_killed_half_way_leaves_no_broker(run: Run) -> None:
 
 
 @pytest.mark.broker
-def test_kafkas_own_programs_work_on_it(run: Run, kafka_distribution: KafkaDistribution) -> None:
+def test_kafkas_own_programs_run_on_the_local_broker(run: Run, kafka_distribution: KafkaDistribution) -> None:
     local.up(kafka_distribution, port=0)
     made = _kafka("topics", "--create", "--topic", "orders", "--partitions", "3")
     assert (made.returncode, made.stdout.strip()) == (0, "Created topic orders.")
@@ -118,7 +118,7 @@ def test_kafkas_own_programs_work_on_it(run: Run, kafka_distribution: KafkaDistr
     assert "headwater local up" in without.stderr
 
 
-def test_a_server_that_is_named_counts() -> None:
+def test_a_given_bootstrap_server_wins() -> None:
     distribution = KafkaDistribution(Path("java"), Path("jars"))
     named = ("--bootstrap-server=elsewhere:9092", "--list")
     assert command_line(distribution, "topics", "here:9092", named)[-2:] == named
@@ -130,12 +130,12 @@ def test_a_server_that_is_named_counts() -> None:
 
 
 def _kafka(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    """As a process: what is called takes its place."""
+    """Run the command in a process, which it replaces by exec."""
     line = (sys.executable, "-c", "from infra.cli.local import local; local()", "kafka", *arguments)
     return subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_state_file_of_another_life_stops_nobody(run: Run) -> None:
+def test_an_outdated_state_file_stops_no_other_process(run: Run) -> None:
     folder = local.default_folder()
     folder.mkdir(parents=True)
     state = {"pid": os.getpid(), "port": 1, "cluster_id": "x", "folder": str(folder)}
@@ -145,30 +145,30 @@ def test_a_state_file_of_another_life_stops_nobody(run: Run) -> None:
 
 
 def test_status_without_any_broker_says_how_to_start_one(run: Run) -> None:
-    told = run("status")
-    assert told.exit_code == 1
-    assert "headwater local up" in told.output
+    result = run("status")
+    assert result.exit_code == 1
+    assert "headwater local up" in result.output
     assert json.loads(run("status", "--format", "json").output) == {"running": False, "ready": False}
 
 
 @pytest.mark.broker
-def test_a_taken_port_is_told_with_the_remedy(run: Run) -> None:
+def test_a_port_in_use_is_reported_with_the_fix(run: Run) -> None:
     with socket.create_server((HOST, 0)) as other:
-        told = run("up", "--port", str(other.getsockname()[1]))
-    assert told.exit_code == 1
-    assert "is taken" in told.output
-    assert "choose another port" in told.output
+        result = run("up", "--port", str(other.getsockname()[1]))
+    assert result.exit_code == 1
+    assert "is in use" in result.output
+    assert "choose another port" in result.output
 
 
-def test_a_machine_without_java_is_told_how_to_get_it(
+def test_missing_java_is_reported_with_the_installation(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    told = run("up")
-    assert told.exit_code == 1
-    assert "Java 17 or newer is missing" in told.output
-    assert "Install it by" in told.output
+    result = run("up")
+    assert result.exit_code == 1
+    assert "Java 17 or newer is missing" in result.output
+    assert "Install it by" in result.output
 
 
 @pytest.mark.broker

@@ -42,7 +42,7 @@ def test_the_plugin_is_that_of_the_sdk() -> None:
     assert f"pulumi-kafka=={PLUGIN_VERSION}" in project()["project"]["dependencies"]
 
 
-def test_the_go_and_maven_files_name_the_versions_we_tell() -> None:
+def test_the_go_and_maven_files_have_the_reported_versions() -> None:
     toolchain = _ROOT / "toolchain"
     assert f"github.com/pulumi/pulumi/pkg/v3 v{CLI_VERSION} " in (toolchain / "go/cli/go.mod").read_text()
     assert f"<version>{KAFKA_VERSION}</version>" in (toolchain / "maven/kafka.xml").read_text()

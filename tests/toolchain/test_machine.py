@@ -1,4 +1,4 @@
-"""What a person reads when the machine lacks something."""
+"""Messages about programs that are missing on this machine."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ Install = Callable[[str, str], None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Make a machine with nothing on PATH but what is installed by `install(program, what it prints)`."""
+    """Empty PATH; `install(program, printed)` puts a program there that prints this text."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -33,30 +33,30 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("install")
-def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
-    told = run("all")
-    assert told.exit_code == 1
-    assert told.output == (_GOLDEN / "nothing_installed.txt").read_text()
+def test_all_missing_programs_are_reported_together(tmp_path: Path) -> None:
+    result = run("all")
+    assert result.exit_code == 1
+    assert result.output == (_GOLDEN / "nothing_installed.txt").read_text()
     assert not (tmp_path / "cache").exists()
 
 
-def test_too_old_and_broken_programs_are_told_with_what_was_found(install: Install, tmp_path: Path) -> None:
+def test_old_and_broken_programs_are_reported_with_their_versions(install: Install, tmp_path: Path) -> None:
     install("java", 'openjdk version "11.0.2" 2019-01-15')
     install("go", "go1.22.3")
     install("mvn", "no such luck")
-    told = run("all")
-    assert told.exit_code == 1
-    text = told.output.replace(str(tmp_path), "")
+    result = run("all")
+    assert result.exit_code == 1
+    text = result.output.replace(str(tmp_path), "")
     assert text == (_GOLDEN / "too_old.txt").read_text()
 
 
-def test_only_what_is_needed_is_asked_for(install: Install) -> None:
+def test_only_required_programs_are_checked(install: Install) -> None:
     install("java", 'openjdk version "21.0.2" 2024-01-16')
     install("mvn", "Apache Maven 3.9.6")
-    told = run("pulumi")
-    assert told.exit_code == 1
-    assert "Go 1.24 or newer is missing" in told.output
-    assert "Java" not in told.output
+    result = run("pulumi")
+    assert result.exit_code == 1
+    assert "Go 1.24 or newer is missing" in result.output
+    assert "Java" not in result.output
 
 
 def test_java_home_comes_before_path(
@@ -71,11 +71,11 @@ def test_java_home_comes_before_path(
     assert f"Java 17 ({home}/bin/java)" in run("doctor").output
 
 
-def test_the_doctor_tells_each_program(install: Install) -> None:
+def test_the_doctor_lists_each_program(install: Install) -> None:
     install("java", 'openjdk version "21.0.2" 2024-01-16')
     install("make", "GNU Make 4.3")
-    told = run("doctor")
-    assert "Java 21.0.2" in told.output
-    assert "make 4.3" in told.output
-    assert "Maven 3.6 or newer is missing" in told.output
-    assert told.exit_code == 1
+    result = run("doctor")
+    assert "Java 21.0.2" in result.output
+    assert "make 4.3" in result.output
+    assert "Maven 3.6 or newer is missing" in result.output
+    assert result.exit_code == 1

@@ -112,7 +112,7 @@ def project(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> Project:
     return make
 
 
-def test_up_makes_a_topic_and_destroy_removes_it(
+def test_up_creates_a_topic_and_destroy_deletes_it(
     kafka: LocalBroker, project: Project, unique: Callable[[str], str]
 ) -> None:
     name = unique("smoke")
@@ -167,7 +167,7 @@ def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_sc
         assert "reads-a-lot" not in stored
 
 
-def test_a_shell_is_given_the_cli_that_was_built(pulumi_toolchain: PulumiToolchain) -> None:
+def test_env_puts_the_built_cli_on_the_path(pulumi_toolchain: PulumiToolchain) -> None:
     script = 'eval "$("$0" -m toolchain env)" && pulumi version && pulumi plugin ls'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("v3.")

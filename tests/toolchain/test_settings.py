@@ -1,4 +1,4 @@
-"""What a broker is told, without starting one."""
+"""The server properties of a broker, without a start."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from toolchain.broker.settings import server_properties, write_files
 _PORTS = {"PLAINTEXT": 1, "CONTROLLER": 2}
 
 
-def test_cluster_ids_differ_and_never_look_like_an_option() -> None:
+def test_cluster_ids_differ_and_never_start_like_an_option() -> None:
     drawn = {random_cluster_id() for _ in range(1000)}
     assert len(drawn) == 1000
     assert {len(each) for each in drawn} == {22}
@@ -28,7 +28,7 @@ def test_overrides_win(tmp_path: Path) -> None:
     assert server_properties(settings, _PORTS, tmp_path)["auto.create.topics.enable"] == "true"
 
 
-def test_passwords_are_for_the_owner_only_and_never_shown(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_passwords_and_they_are_never_shown(tmp_path: Path) -> None:
     settings = Settings(sasl_users=(SaslUser("writer", "hidden-word"),))
     properties = write_files(settings, {**_PORTS, "SASL_PLAINTEXT": 3}, tmp_path)
     assert "hidden-word" in properties.read_text()
@@ -37,6 +37,6 @@ def test_passwords_are_for_the_owner_only_and_never_shown(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("password", ["", "two words", 'quo"te', "semi;colon", "brack]et"])
-def test_passwords_that_would_need_quoting_are_refused(password: str) -> None:
+def test_passwords_that_require_quotes_are_refused(password: str) -> None:
     with pytest.raises(ValueError, match="password"):
         SaslUser("writer", password)

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import World, make_world
+from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK
 from tests.workflows.forge import TOKEN, Forge, running_forge
 from tests.workflows.scripts import Done, Pipeline, clean_environment
@@ -32,7 +32,7 @@ def forge() -> Iterator[Forge]:
 class Repository:
     """A user's repository with its newest commit `head`, and the pipelines that run on it."""
 
-    world: World
+    deployment: Deployment
     forge: Forge
     origin: Path
     head: str
@@ -45,7 +45,7 @@ class Repository:
         context = {
             **{f"secrets.{name}": variables.get(name, "") for name in secrets},
             **{f"{kind}.HEADWATER_{name}": "" for kind in ("vars", "secrets") for name in reader},
-            "vars.HEADWATER_BOOTSTRAP_SERVERS": self.world.cluster.bootstrap_servers,
+            "vars.HEADWATER_BOOTSTRAP_SERVERS": self.deployment.cluster.bootstrap_servers,
             "secrets.CHAT_WEBHOOK": f"{self.forge.address}/chat",
             "github.token": TOKEN,
             "github.event.pull_request.number": "12",
@@ -83,24 +83,30 @@ def repository(
     unique: Callable[[str], str],
     forge: Forge,
 ) -> Repository:
-    world = make_world(tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique)
-    world.declare()
+    deployment = make_deployment(
+        tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique
+    )
+    deployment.declare()
     origin = tmp_path / "forge" / "acme" / "shop"
     head = _repository(origin)
     artifacts = tmp_path / "artifacts"
     artifacts.mkdir()
     variables = {
         **clean_environment(),
-        **{name: value for name, value in world.stack._environment().items() if name.startswith("PULUMI_")},
-        "PATH": f"{Path(sys.prefix) / 'bin'}:{world.stack._environment()['PATH']}",
+        **{
+            name: value
+            for name, value in deployment.stack._environment().items()
+            if name.startswith("PULUMI_")
+        },
+        "PATH": f"{Path(sys.prefix) / 'bin'}:{deployment.stack._environment()['PATH']}",
         "GITHUB_API_URL": forge.address,
         "GITHUB_REPOSITORY": "acme/shop",
         "GITHUB_SHA": head,
         "GITHUB_REF": "refs/heads/main",
     }
-    settings = {"TOPOLOGIES": "documents", "STACK": STACK, "SOURCES": f"{world.source}=4"}
+    settings = {"TOPOLOGIES": "documents", "STACK": STACK, "SOURCES": f"{deployment.source}=4"}
     return Repository(
-        world, forge, origin, head, Pipeline(world.stack.folder, artifacts, variables, settings)
+        deployment, forge, origin, head, Pipeline(deployment.stack.folder, artifacts, variables, settings)
     )
 
 
@@ -118,7 +124,7 @@ def _repository(folder: Path) -> str:
 
 
 def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Repository) -> None:
-    world, forge = repository.world, repository.forge
+    deployment, forge = repository.deployment, repository.forge
     board = "issues/12/comments"
     for number in range(OTHER_COMMENTS):
         forge.add(board, body=f"{number}: what does `{MARKER}` mean?\n{MARKER}")
@@ -129,7 +135,7 @@ def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Rep
     assert comment.startswith(f"{MARKER}\n### 🟢 Kafka topics: 2 to create\n")
     assert repository.previewed().code == 0
     assert forge.done == ["created"], "the same comment is not written again"
-    world.cluster.create(world.changelog, 9)
+    deployment.cluster.create(deployment.changelog, 9)
     refused = repository.previewed()
     assert refused.code == 1
     assert "The plan is refused" in refused.text
@@ -139,7 +145,7 @@ def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Rep
 
 
 def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None:
-    world = repository.world
+    deployment = repository.deployment
     assert repository.github("up", "plan").code == 0
     outdated = attrs.evolve(
         repository,
@@ -149,44 +155,44 @@ def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None
     )
     done = outdated.github("up", "up")
     assert (done.code, "has newer commits" in done.text) == (1, True), str(done)
-    world.cluster.create(world.changelog, 4, {"cleanup.policy": "compact"})
+    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
     done = repository.github("up", "up")
     assert (done.code, "differs from the approved one" in done.text) == (1, True), str(done)
-    assert world.partitions() == (None, 4)
+    assert deployment.partitions() == (None, 4)
     assert repository.github("up", "plan").code == 0
     done = repository.github("up", "up")
     assert done.code == 0, str(done)
-    world.settles_at(4, 4)
-    world.cluster.expand(world.repartition, 9)
+    deployment.settles_at(4, 4)
+    deployment.cluster.expand(deployment.repartition, 9)
     done = repository.github("up", "plan")
     assert (done.code, "The plan is refused" in done.text) == (1, True), str(done)
 
 
 def test_drift_has_one_issue_that_is_closed_without_drift(repository: Repository) -> None:
-    world, forge = repository.world, repository.forge
-    world.up()
+    deployment, forge = repository.deployment, repository.forge
+    deployment.up()
     assert repository.drift() == "0"
     assert forge.texts("issues") == []
-    world.cluster.set_config(world.changelog, cleanup_policy="delete")
+    deployment.cluster.set_config(deployment.changelog, cleanup_policy="delete")
     assert repository.drift() == "2"
     assert repository.drift() == "2"
     assert forge.done == ["created"]
-    world.cluster.set_config(world.repartition, cleanup_policy="compact")
+    deployment.cluster.set_config(deployment.repartition, cleanup_policy="compact")
     assert repository.drift() == "2"
     assert forge.done == ["created", "updated"]
     (issue,) = forge.texts("issues")
-    assert world.changelog in issue
+    assert deployment.changelog in issue
     chat = repository.github("drift", "chat")
     assert chat.code == 0, str(chat)
     (message,) = forge.chat
     assert message["text"].endswith("/acme/shop/actions/runs/99")
-    world.up()
+    deployment.up()
     assert repository.drift() == "0"
     assert forge.texts("issues") == []
 
 
 def test_gitlab_jobs(repository: Repository) -> None:
-    world, forge = repository.world, repository.forge
+    deployment, forge = repository.deployment, repository.forge
     variables = {
         **{name: value for name, value in repository.pipeline.variables.items() if "GITHUB" not in name},
         "CI_API_V4_URL": forge.address,
@@ -195,7 +201,7 @@ def test_gitlab_jobs(repository: Repository) -> None:
         "CI_COMMIT_BRANCH": "main",
         "CI_COMMIT_SHA": repository.head,
         "CI_PIPELINE_URL": "https://gitlab.example.com/acme/shop/-/pipelines/99",
-        "HEADWATER_BOOTSTRAP_SERVERS": world.cluster.bootstrap_servers,
+        "HEADWATER_BOOTSTRAP_SERVERS": deployment.cluster.bootstrap_servers,
         "GITLAB_TOKEN": TOKEN,
         "CHAT_WEBHOOK": f"{forge.address}/chat",
     }
@@ -208,7 +214,7 @@ def test_gitlab_jobs(repository: Repository) -> None:
         str(repository.origin / "clone"),
     )
     subprocess.run(git, check=True)
-    (repository.origin / "clone" / ".git").rename(world.stack.folder / ".git")
+    (repository.origin / "clone" / ".git").rename(deployment.stack.folder / ".git")
     pipeline = attrs.evolve(repository.pipeline, variables=variables)
 
     def succeeds(*jobs: str) -> None:
@@ -221,15 +227,15 @@ def test_gitlab_jobs(repository: Repository) -> None:
     (comment,) = forge.texts("merge_requests/12/notes")
     assert comment.startswith(MARKER)
     succeeds("plan", "up", "drift", "alert")
-    world.settles_at(4, 4)
+    deployment.settles_at(4, 4)
     assert forge.done == ["created"]
-    world.cluster.set_config(world.changelog, cleanup_policy="delete")
+    deployment.cluster.set_config(deployment.changelog, cleanup_policy="delete")
     succeeds("drift", "alert", "drift", "alert")
     assert forge.done == ["created", "created"]
     assert len(forge.chat) == 2
     (issue,) = forge.texts("issues")
-    assert world.changelog in issue
-    world.cluster.expand(world.repartition, 9)
+    assert deployment.changelog in issue
+    deployment.cluster.expand(deployment.repartition, 9)
     succeeds("preview")
     refused = pipeline.gitlab("headwater:comment")
     assert (refused.code, "The plan is refused" in refused.text) == (1, True), str(refused)

@@ -1,15 +1,15 @@
-"""Have something done when this process is gone, however it ended (SIGKILL included)."""
+"""Run a command when this process has ended, even by SIGKILL."""
 
 import subprocess
 
-# A shell waits at the other end of a pipe: it reads a second line when dismissed, end-of-file when we died.
+# A shell reads from a pipe: a second line if it is dismissed, end-of-file if this process has ended.
 _WAIT = 'read -r target && ! read -r dismissed && "$@" "$target"'
 
 
 class Guard:
-    """Runs `command` with the watched target as its last argument, unless dismissed.
+    """Run `command` with the watched target as its last argument, unless dismissed.
 
-    It is started before the target exists, so that there is no moment without a guard.
+    The guard starts before the target exists, so the target is never without a guard.
     """
 
     def __init__(self, *command: str) -> None:
@@ -23,13 +23,13 @@ class Guard:
         )
 
     def watch(self, target: str) -> None:
-        self._tell(target)
+        self._write(target)
 
     def dismiss(self) -> None:
-        self._tell("dismissed")
+        self._write("dismissed")
         self._shell.communicate()
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         assert self._shell.stdin is not None  # noqa: S101 - piped above
         self._shell.stdin.write(f"{line}\n")
         self._shell.stdin.flush()

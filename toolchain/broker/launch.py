@@ -10,18 +10,18 @@ from toolchain.broker.settings import SaslUser, Settings
 from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution
 
-# A broker lives for seconds to hours and shares the machine: little memory, quick to start.
+# A broker runs for seconds to hours and shares the machine: little memory, quick to start.
 LEAN_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
-# Two thirds of the processor time of a start; what runs for a short while need not be compiled any better.
+# Takes a third of the CPU time of a start off: what runs briefly needs no optimizing compiler.
 QUICK_START = "-XX:TieredStopAtLevel=1"
-# The process waits, as a shell, until it is watched: there is no moment in which it could be left behind.
-_START_WHEN_TOLD = 'read -r go && exec "$@" </dev/null'
+# The process waits, as a shell, until its guard watches it, so it is never left running alone.
+_START_AFTER_LINE = 'read -r go && exec "$@" </dev/null'
 _SHOWN_LINES = 10
-_TELLING = (" ERROR ", " FATAL ", "Exception", "Error:")
+_FAILURE_MARKS = (" ERROR ", " FATAL ", "Exception", "Error:")
 
 
 def random_cluster_id() -> str:
-    """Return 16 random bytes in base64 without `-`: in front it would make them look like an option."""
+    """Return 16 random bytes in base64 without `-`: a leading one would make them an option."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
 
 
@@ -51,7 +51,7 @@ def format_storage(
 
 
 def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path, failure: str) -> None:
-    """Run one of Kafka's command line programs to its end; raises `ToolchainError` with `failure` and why."""
+    """Run one of Kafka's command line programs; raises `ToolchainError` with `failure` and the reason."""
     java = (distribution.java, *LEAN_JVM, QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
     done = subprocess.run([*java, main, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -59,10 +59,12 @@ def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path,
 
 
 def reasons(output: str) -> str:
-    """Return the lines of a JVM's output that tell why it ended, without its stack traces."""
+    """Return the lines of a JVM's output that say why it ended, without stack traces."""
     lines = [line for line in output.splitlines() if not line.startswith("\tat ")]
-    telling = [line for line in lines if any(mark in line for mark in _TELLING)] or lines[-_SHOWN_LINES:]
-    return "\n".join(f"    {line}" for line in telling)
+    relevant = [line for line in lines if any(mark in line for mark in _FAILURE_MARKS)] or lines[
+        -_SHOWN_LINES:
+    ]
+    return "\n".join(f"    {line}" for line in relevant)
 
 
 def launch(
@@ -72,14 +74,14 @@ def launch(
     log: Path,
     inherited: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    """Return the broker's process, which waits until it may `begin`; `inherited` files stay open.
+    """Return the broker's process, which waits for `begin`; `inherited` files stay open.
 
-    It is in a session of its own: Ctrl-C is for us to handle.
+    It has a session of its own, so Ctrl-C reaches this process only.
     """
     with log.open("ab") as output:
         return subprocess.Popen(
             [
-                *("sh", "-c", _START_WHEN_TOLD, "sh"),
+                *("sh", "-c", _START_AFTER_LINE, "sh"),
                 *(distribution.java, *LEAN_JVM, f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
                 *(() if settings.sustained_load else (QUICK_START,)),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",

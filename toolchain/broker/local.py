@@ -1,7 +1,7 @@
-"""The broker of `headwater local`: it outlives the command, and is found again through its folder.
+"""The broker of `headwater local`: it runs after the command has ended, and is found again by its folder.
 
-The broker process holds a lock on `lock` for as long as it lives, so that a state file left behind by a crash
-or a reboot is recognized, and a process that got the old one's number is never stopped.
+The broker process holds a lock on the file `lock` while it runs. So a state file that is left after a crash
+or a reboot is recognized, and another process that got the old process id is never stopped.
 """
 
 import fcntl
@@ -25,13 +25,13 @@ from toolchain.kafka import KafkaDistribution
 DEFAULT_PORT = 9092
 _STOP_SECONDS = 20
 _START_SECONDS = 150
-"""For a start by somebody else: it may take more than one attempt."""
+"""For a start by another process: it may take more than one attempt."""
 _ANSWER_SECONDS = 30
 
 
 @attrs.frozen(kw_only=True)
 class LocalBroker:
-    """A broker that somebody started and that runs on."""
+    """A running broker of a folder, whichever process started it."""
 
     pid: int
     port: int
@@ -65,7 +65,7 @@ def up(
 ) -> LocalBroker:
     """Return the running broker of `folder`, started on `port` (0: any free one) if there is none.
 
-    Its topics are those of the last time. Raises `ToolchainError` if it cannot start or has another port.
+    It keeps the topics of its last run. Raises `ToolchainError` if it cannot start or has another port.
     """
     broker = Broker(distribution, folder or default_folder(), settings, port=port)
     until(lambda: _start(broker) or _read_state(broker.folder), _START_SECONDS)
@@ -78,7 +78,7 @@ def up(
 
 
 def status(folder: Path | None = None) -> LocalBroker | None:
-    """Return the broker of `folder` if its process lives, None otherwise."""
+    """Return the broker of `folder` if its process runs, None otherwise."""
     folder = folder or default_folder()
     if not folder.exists():
         return None
@@ -93,7 +93,7 @@ def lost(folder: Path | None = None) -> LocalBroker | None:
 
 
 def down(folder: Path | None = None, *, delete_data: bool = False) -> bool:
-    """Stop the broker of `folder`, optionally forgetting its topics; return whether one was running."""
+    """Stop the broker of `folder` and optionally delete its topics; return whether one was running."""
     folder = folder or default_folder()
     local = status(folder)
     if local is not None:
@@ -110,7 +110,7 @@ def down(folder: Path | None = None, *, delete_data: bool = False) -> bool:
 
 
 def _start(broker: Broker) -> LocalBroker | None:
-    """Start `broker` and record it; None if the folder's broker lives or somebody else is starting it."""
+    """Start `broker` and record it; None if it runs already or another process starts it."""
     with _lock(broker.folder) as lock:
         if lock is None:
             return None
@@ -144,7 +144,7 @@ def _read_state(folder: Path) -> LocalBroker | None:
     try:
         return LocalBroker(**json.loads(_state_file(folder).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        return None  # absent, or not written to its end yet
+        return None  # missing, or not completely written yet
 
 
 def _state_file(folder: Path) -> Path:
@@ -153,7 +153,7 @@ def _state_file(folder: Path) -> Path:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[int | None]:
-    """Give the lock's file descriptor, or None if a broker (or another `up`) holds it."""
+    """Yield the lock's file descriptor, or None if a broker or another `up` holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

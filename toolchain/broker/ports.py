@@ -6,7 +6,7 @@ HOST = "127.0.0.1"
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Return `count` different ports that nobody listens on at this moment."""
+    """Return `count` different ports that no process listens on at this moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -18,7 +18,7 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen on `port`; sockets that are only closing do not count."""
+    """Return whether a server could listen on `port`; sockets that are only closing do not count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""One broker process and everything that can be done to it."""
+"""Start, stop, pause and kill one broker process."""
 
 import signal
 import subprocess
@@ -32,7 +32,7 @@ class Broker:
     """A broker with its data and log in `folder`.
 
     `port` is that of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
-    ones, kept over restarts. Used as a context manager it is started, and stopped whatever happens.
+    ones that restarts keep. As a context manager it starts the broker and always stops it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Broker:
         return f"{HOST}:{self._ports[protocol]}"
 
     def start(self, inherited: tuple[int, ...] = ()) -> None:
-        """Return when the broker can be used; raises `ToolchainError` with the reason and leaves nothing.
+        """Start the broker and wait until it can be used; raises `ToolchainError` with the reason.
 
         The broker keeps the `inherited` files open, and ends with this process unless it is released.
         """
@@ -79,7 +79,7 @@ class Broker:
             return
         if self._chosen_port and not is_free(self._chosen_port):
             raise ToolchainError(
-                f"Port {self._chosen_port} is taken: another program listens there.\n"
+                f"Port {self._chosen_port} is in use: another program listens there.\n"
                 "  Stop that program, choose another port, or 0 for any free one."
             )
         for attempt in range(1, _ATTEMPTS + 1):
@@ -92,13 +92,13 @@ class Broker:
             if _PORT_TAKEN not in failure or attempt == _ATTEMPTS:
                 raise ToolchainError(failure)
             if self._was_ready:
-                # Clients know the ports. One that kept knocking may have got the port itself for a moment.
+                # Clients know the ports. One that reconnects may itself occupy the port for a moment.
                 until(lambda: all(map(is_free, self._ports.values())), _STOP_SECONDS)
             else:
-                self._ports = {}  # somebody took one between choosing and listening
+                self._ports = {}  # another process took one between choosing and listening
 
     def stop(self) -> None:
-        """End the broker in good order, by force if it does not comply."""
+        """Stop the broker by SIGTERM, by SIGKILL if that takes too long."""
         if self.is_running:
             self.resume()
             self._running().terminate()
@@ -106,7 +106,7 @@ class Broker:
         self.kill()
 
     def kill(self) -> None:
-        """End the broker as a power cut would."""
+        """Kill the broker, as a power failure would."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -118,7 +118,7 @@ class Broker:
         self.start()
 
     def pause(self) -> None:
-        """Let the broker hang: connections stay, nothing is answered."""
+        """Pause the broker: connections stay open, requests get no response."""
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -127,8 +127,8 @@ class Broker:
     def limit_topic_changes(self, partitions_per_second: float) -> None:
         """Set the controller mutation quota of all clients (KIP-599): partitions created or deleted a second.
 
-        What exceeds it is refused with THROTTLING_QUOTA_EXCEEDED to those who speak CreateTopics 6 or
-        CreatePartitions 3; others, librdkafka among them, find their connection muted until the rate is kept.
+        CreateTopics 6 and CreatePartitions 3 requests beyond it fail with THROTTLING_QUOTA_EXCEEDED. The
+        connections of other clients, such as librdkafka, are muted until the rate is kept.
         """
         run_tool(
             self._distribution,
@@ -140,7 +140,7 @@ class Broker:
 
     def release(self) -> None:
         """Leave the broker running when this process ends."""
-        self._running().returncode = 0  # no longer ours to wait for; Popen would warn of it
+        self._running().returncode = 0  # this process waits for it no longer; Popen would warn
         self._process = None
         self._dismiss_guard()
 

@@ -1,4 +1,4 @@
-"""When a broker can be used: it answers metadata requests and lists itself as alive."""
+"""Check whether a broker can be used: it answers metadata requests and lists itself as alive."""
 
 import socket
 import time
@@ -32,7 +32,7 @@ def listens(port: int) -> bool:
 
 
 def serves(port: int, cluster_id: str) -> bool:
-    """Tell whether the broker at the PLAINTEXT `port` is up and belongs to the cluster `cluster_id`."""
+    """Return whether the broker at the PLAINTEXT `port` is up and belongs to the cluster `cluster_id`."""
     if not listens(port):
         return False
     client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0, "socket.timeout.ms": 2000})

@@ -1,4 +1,4 @@
-"""What a broker is to be like, and the server.properties that say so (Kafka's own property names)."""
+"""Settings of a broker, and the server.properties made of them (with Kafka's property names)."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,12 +7,12 @@ import attrs
 
 from toolchain.broker.ports import HOST
 
-_PLAIN_WORD = r"[A-Za-z0-9._-]+"  # needs no quoting in JAAS texts and in the arguments of StorageTool
+_PLAIN_WORD = r"[A-Za-z0-9._-]+"  # needs no quotes in JAAS texts and in arguments of StorageTool
 
 
 @attrs.frozen
 class SaslUser:
-    """May log in by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512; letters, digits, `.`, `_` and `-` only."""
+    """A user for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512; letters, digits, `.`, `_` and `-` only."""
 
     name: str = attrs.field(validator=attrs.validators.matches_re(_PLAIN_WORD))
     password: str = attrs.field(repr=False, validator=attrs.validators.matches_re(_PLAIN_WORD))
@@ -32,10 +32,10 @@ class Tls:
 class Settings:
     """`overrides` are server properties that win over all others.
 
-    A PLAINTEXT listener is always there: the harness's own way in, whose user (ANONYMOUS) is a super user.
-    With `authorizer`, everybody else may do only what ACLs allow. `sasl_users` add a SASL_PLAINTEXT listener,
-    `tls` an SSL one, both together a SASL_SSL one too. A broker for `sustained_load` starts more slowly and
-    then does more; give it memory too.
+    There is always a PLAINTEXT listener, for this package itself; its user (ANONYMOUS) is a super user.
+    With `authorizer`, all other users need ACLs. `sasl_users` add a SASL_PLAINTEXT listener, `tls` adds an
+    SSL listener, both together also a SASL_SSL listener. A broker for `sustained_load` starts more slowly
+    and is faster afterwards; increase its memory, too.
     """
 
     heap_mb: int = 256
@@ -48,8 +48,8 @@ class Settings:
     @property
     def protocols(self) -> tuple[str, ...]:
         sasl, tls = bool(self.sasl_users), self.tls is not None
-        wanted = {"PLAINTEXT": True, "SASL_PLAINTEXT": sasl, "SSL": tls, "SASL_SSL": sasl and tls}
-        return tuple(protocol for protocol, is_wanted in wanted.items() if is_wanted)
+        enabled = {"PLAINTEXT": True, "SASL_PLAINTEXT": sasl, "SSL": tls, "SASL_SSL": sasl and tls}
+        return tuple(protocol for protocol, is_enabled in enabled.items() if is_enabled)
 
 
 def server_properties(settings: Settings, ports: Mapping[str, int], folder: Path) -> dict[str, str]:
@@ -65,7 +65,7 @@ def server_properties(settings: Settings, ports: Mapping[str, int], folder: Path
         "listener.security.protocol.map": ",".join(f"{name}:{p}" for name, p in protocols.items()),
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(folder / "data"),
-        # Alone in its cluster, and in a hurry.
+        # The only broker of its cluster; short intervals.
         "auto.create.topics.enable": "false",
         "broker.heartbeat.interval.ms": "500",
         "broker.session.timeout.ms": "2000",  # a killed broker cannot come back before this has passed
@@ -105,7 +105,7 @@ def _security(settings: Settings, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def write_files(settings: Settings, ports: Mapping[str, int], folder: Path) -> Path:
-    """Write what the broker reads into `folder`, readable by its owner only; return server.properties."""
+    """Write the broker's files to `folder`, readable by the owner only; return server.properties."""
     folder.mkdir(parents=True, exist_ok=True)
     properties = server_properties(settings, ports, folder)
     files = {

@@ -1,4 +1,4 @@
-"""Kafka's own command line programs, by the names that its `bin` folder gives them."""
+"""Kafka's own command line programs, named as in its `bin` folder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ _SERVER: Final = "--bootstrap-server"
 def command(
     distribution: KafkaDistribution, tool: str, bootstrap_servers: str, arguments: Sequence[str]
 ) -> tuple[str | Path, ...]:
-    """Return the command line of a program of `TOOLS`; a `--bootstrap-server` among `arguments` counts."""
+    """Return the command line of a program of `TOOLS`; a `--bootstrap-server` in `arguments` wins."""
     named = any(each.split("=")[0] == _SERVER for each in arguments)
     server = () if named else (_SERVER, bootstrap_servers)
     java = (distribution.java, *LEAN_JVM, QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
