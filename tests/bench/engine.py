@@ -1,4 +1,4 @@
-"""The engine alone: records a second of one core, by kind of operator, without Spark and Kafka."""
+"""The engine alone: records per second of CPU time, by operator, without Spark and Kafka."""
 
 import tempfile
 import time
@@ -23,8 +23,8 @@ _OUT = "- toStream: null\n- to: {topic: out}\n"
 _GROUPED = f"{_STREAM}- groupByKey: null\n"
 
 
-class Adding(Processor):
-    """A count as users write it."""
+class Counter(Processor):
+    """A count as a user's processor."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -42,10 +42,10 @@ _KINDS = {
         f"{_STREAM}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n"
         "- to: {topic: out}\n"
     ),
-    "count, an update a record": f"{_GROUPED}{_COUNTED}",
-    "count, an update a batch": f"{_GROUPED}{_COUNTED}",
-    "reduce, an update a record": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
-    "reduce, an update a batch": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
+    "count, update per record": f"{_GROUPED}{_COUNTED}",
+    "count, update per batch": f"{_GROUPED}{_COUNTED}",
+    "reduce, update per record": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
+    "reduce, update per batch": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
     "tumbling count": f"{_GROUPED}- windowedBy: {{tumbling: {{size: 60s, grace: 60s}}}}\n{_COUNTED}",
     "session count": f"{_GROUPED}- windowedBy: {{session: {{gap: 5s, grace: 60s}}}}\n{_COUNTED}",
     "sliding count": f"{_GROUPED}- windowedBy: {{sliding: {{difference: 5s, grace: 60s}}}}\n{_COUNTED}",
@@ -59,24 +59,24 @@ _KINDS = {
     ),
     "processor with a store": (
         "- addStateStore: {name: totals, serdes: {key: string, value: long}}\n"
-        f"{_STREAM}- process: {{class: Adding, stores: [totals]}}\n- to: {{topic: out}}\n"
+        f"{_STREAM}- process: {{class: Counter, stores: [totals]}}\n- to: {{topic: out}}\n"
     ),
 }
 
 
 def run(*_: object) -> None:
-    """Prints a line for each kind: few keys that come often, and keys that are all different."""
-    table = Table("engine, one core", "5,000 keys", "unique keys", title="records a second of CPU time")
+    """Print a row per operator, for 5,000 keys that repeat and for unique keys."""
+    table = Table("engine, one core", "5,000 keys", "unique keys", title="records per second of CPU time")
     for kind, topology in _KINDS.items():
-        settings = EngineSettings() if kind.endswith("a batch") else NO_CACHE
+        settings = EngineSettings() if kind.endswith("per batch") else NO_CACHE
         rates = [_rate(topology, settings, keys) for keys in (lambda i: i % 5000, lambda i: i)]
         table.add_row(kind, *(f"{rate:,.0f}" for rate in rates))
     Console().print(table)
 
 
 def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int]) -> float:
-    """Processing, preparing and committing to LMDB; reading from and writing to Kafka is not in it."""
-    program = programs(topology, settings, {"Adding": Adding})[0]
+    """Return records per second for processing, preparing and committing to LMDB; without Kafka."""
+    program = programs(topology, settings, {"Counter": Counter})[0]
     with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
         state = LocalState(Path(folder))
         task = Task(program, 0, state)

@@ -1,7 +1,7 @@
-"""Memory of a task whose state grows to 10 million keys, under a limit that the system enforces.
+"""Memory of a task whose state grows to 10 million keys, with a limit enforced by the system.
 
-`HEADWATER_BENCH_KEYS` says how many keys. RLIMIT_DATA bounds what a process has to itself, the heap; the
-state's file is mapped and shared with the page cache, from which the system takes it when memory is short.
+`HEADWATER_BENCH_KEYS` is the number of keys. RLIMIT_DATA limits the heap of the process. The state file is
+mapped and shared with the page cache; the system evicts its pages when memory is short.
 """
 
 import os
@@ -31,28 +31,28 @@ _COUNT = """
 """
 _KEYS = 10_000_000
 _STRIDE = 7_368_787
-"""Prime to the number of keys: the keys come in an order that jumps over the whole state."""
+"""Coprime to the number of keys, so that the keys are spread over the whole state."""
 _BATCH = 100_000
 _SHOWN = 5
 _LIMIT = 1 << 30
 _MIB = 1 << 20
-_LOOK_SECONDS = 0.02
+_SAMPLE_SECONDS = 0.02
 
 
 def run(*_: object) -> None:
-    """Measure in a process of its own; raises `CalledProcessError` if that reached the limit."""
+    """Measure in a new process. Raises `CalledProcessError` if it reaches the limit."""
     subprocess.run([sys.executable, "-m", __spec__.name], check=True)
 
 
 @attrs.define
 class _Peak:
-    """Looks at the heap all the time: its largest size is in the middle of a commit."""
+    """Samples the size of the heap continuously, as it is largest during a commit."""
 
     bytes_: int = 0
     _ended: threading.Event = attrs.field(factory=threading.Event)
 
     def watch(self) -> None:
-        while not self._ended.wait(_LOOK_SECONDS):
+        while not self._ended.wait(_SAMPLE_SECONDS):
             self.bytes_ = max(self.bytes_, _resident("RssAnon"))
 
     def end(self) -> None:
@@ -84,7 +84,7 @@ def _measure(keys: int) -> Table:
 
 
 def _filled(folder: Path, keys: int) -> Iterator[int]:
-    """Work off a record a key; yield now and then how many there are."""
+    """Process one record per key; yield the number of keys from time to time."""
     state = LocalState(folder)
     task = Task(programs(_COUNT, NO_CACHE, {})[0], 0, state)
     batches = -(-keys // _BATCH)
@@ -106,7 +106,7 @@ def _records(batch: int, keys: int) -> list[InputRecord]:
 
 
 def _resident(kind: str) -> int:
-    """Return bytes by a line of /proc/self/status; raises `StopIteration` where there is none (not Linux)."""
+    """Return bytes of a line of /proc/self/status. Raises `StopIteration` if there is none (not Linux)."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{kind}:"))
 

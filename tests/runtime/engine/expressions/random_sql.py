@@ -1,4 +1,4 @@
-"""Random expressions that both back ends may evaluate, and random records for them."""
+"""Random expressions that both back ends support, and random records for them."""
 
 import random
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def random_bytes(chance: random.Random) -> bytes | None:
 
 @attrs.define
 class Expressions:
-    """Each method gives the text of an expression of one kind, at most `depth` deep."""
+    """Each method returns the text of an expression of one kind, at most `depth` levels deep."""
 
     random: random.Random
 

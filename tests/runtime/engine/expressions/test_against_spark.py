@@ -1,4 +1,4 @@
-"""The runtime's functions against Spark itself: every expression over every row, and what both refuse."""
+"""Compare with Spark: every expression on every row, and the expressions that both reject."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ def ours(text: str, row: dict[str, Any]) -> Any:  # noqa: ANN401 - any SQL value
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401
-    """Spark's value as the runtime has it; what cannot be equal to itself as text."""
+    """Return Spark's value in the form of the runtime; values not equal to themselves as text."""
     match value:
         case Row():
             return {name: plain(each) for name, each in value.asDict().items()}

@@ -1,4 +1,4 @@
-"""Spark SQL and tasks mean the same by what the compiler lets Spark evaluate: random texts, random bytes."""
+"""Spark SQL and tasks agree on random expressions that the compiler gives to Spark, and random bytes."""
 
 import os
 import random
@@ -71,7 +71,7 @@ def _row(chance: random.Random, number: int) -> Row:
 
 
 def _native(text: str, kind: Kind | None) -> Column:
-    """What a sink would write; of a condition or a number the text."""
+    """Return what a sink writes; conditions and numbers as text."""
     made = sql.expr(text)
     return written_column(made if kind is Kind.TEXT else made.cast("string"), _TEXT)
 

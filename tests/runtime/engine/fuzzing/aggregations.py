@@ -1,4 +1,4 @@
-"""Groups, windows and what is folded over them."""
+"""Random groups, windows and aggregations."""
 
 from tests.runtime.engine.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, Options
 
@@ -21,11 +21,11 @@ def windowed(draft: Draft, on: Handle) -> None:
 
 
 def windowed_store(draft: Draft, window: Options, *, on_close: bool) -> Options:
-    """By name or as a supplier, kept for as long as need be or longer."""
+    """Return a window store by name or as a supplier, with at least the required retention."""
     ((kind, lengths),) = window.items()
     by_name = kind == "unlimited" or (kind == "session" and on_close)  # it cannot emit from others
     if by_name or draft.chance(60):
-        # Kafka Streams' stores in memory forget a window before it is emitted on close; ours do not
+        # in Kafka Streams, windows of in-memory stores expire before they are emitted on close; not here
         return draft.store(60, in_memory=not on_close)
     size = lengths.get("size", lengths.get("difference", lengths.get("gap", 0)))
     needed = lengths["grace"] + (2 * size if kind == "sliding" else size)
@@ -37,7 +37,7 @@ def windowed_store(draft: Draft, window: Options, *, on_close: bool) -> Options:
     if kind == "session":
         supplier: Options = {"kind": "session"}
     else:
-        # windows of a plain store have no time that could be emitted: Kafka Streams dies of that
+        # windows of a plain store have no timestamp: Kafka Streams fails when it emits them
         plain = [] if on_close else ["window"]
         supplier = {"kind": draft.random.choice([*plain, "timestampedWindow"]), "windowSize": size}
     supplier |= {"name": draft.name("ws"), "retention": retention, **where}
@@ -45,7 +45,7 @@ def windowed_store(draft: Draft, window: Options, *, on_close: bool) -> Options:
 
 
 def cogroup(draft: Draft, on: Handle) -> None:
-    """Of two groups or three, with windows or without."""
+    """Add a cogroup of two or three groups, with or without windows."""
     groups = [draft.name("c") for _ in range(draft.random.choice([2, 2, 3]))]
     _group(draft, on, groups[0])
     for each in groups[1:]:
@@ -62,7 +62,7 @@ def cogroup(draft: Draft, on: Handle) -> None:
 
 
 def regroup(draft: Draft, on: Handle) -> None:
-    """Of a table, windowed or not."""
+    """Add an aggregation of a table, windowed or not."""
     group_table(draft, on)
     call, options = _fold(draft)
     if call != "count":

@@ -1,4 +1,4 @@
-"""Random records: late ones, out of order ones, nulls and deletions among them."""
+"""Random records, including late and out-of-order ones, nulls and deletions."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""A document in the making: what random calls draw from and write to."""
+"""A document under construction, to which random calls add steps."""
 
 import random
 from collections.abc import Collection
@@ -13,7 +13,7 @@ Kind = Literal["stream", "table", "global", "counts"]
 VALUE = {"serdes": {"value": "default"}}
 BOTH = {"serdes": {"key": "default", "value": "default"}}
 KEY = {"serdes": {"key": "default"}}
-"""Where Kafka Streams forgets a serde the document says `default`."""
+"""Where Kafka Streams loses a serde, the document has `default`."""
 _KEEP_VALUES = frozenset(
     {"filter", "filterNot", "peek", "selectKey", "repartition", "suppress", "toStream", "toTable"}
 )
@@ -21,12 +21,12 @@ _CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHa
 
 
 class NoPartnerError(Exception):
-    """Nothing is there that could be joined with."""
+    """There is no handle to join with."""
 
 
 @attrs.frozen
 class Handle:
-    """`windowed` = its keys are; `versioned` = a table whose store keeps versions; `counts` = of numbers."""
+    """A result. `windowed`: its keys are; `versioned`: its store has versions; `counts`: it has numbers."""
 
     alias: str
     kind: Kind
@@ -43,9 +43,9 @@ class Draft:
     handles: list[Handle] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
     survives: bool = False
-    """What a processor cannot handle is passed over."""
+    """Records that a processor cannot process are skipped."""
     stores: set[str] = attrs.field(factory=set)
-    """What is there once only: stores that processors name, processors with punctuations."""
+    """What may exist only once: stores of processors, processors with punctuations."""
     _names: int = 0
 
     def emit(
@@ -58,7 +58,7 @@ class Draft:
         windowed: bool = False,
         versioned: bool = False,
     ) -> None:
-        """Add a step whose result can be used by others."""
+        """Add a step whose result other steps can use."""
         counts = call == "count" or (on is not None and on.counts and call in _KEEP_VALUES)
         handle = Handle(self.name("h"), kind, windowed, versioned, counts)
         given = {"from": on.alias} if on is not None else {}
@@ -67,21 +67,21 @@ class Draft:
         self.emitted(handle.alias, [on.alias if on is not None else "", options.get("with", "")])
 
     def emitted(self, alias: str, parents: Collection[str]) -> None:
-        """Hear of each result and of those that it is made of."""
+        """Called for each result, with the handles from which it is made."""
 
     def topic(self) -> str:
         self.topics.append(f"t{len(self.topics)}")
         return self.topics[-1]
 
     def partner(self, kind: Kind, *, windowed: bool = False) -> Handle:
-        """Any handle of this kind; raises NoPartnerError."""
+        """Return a random handle of this kind. Raises NoPartnerError."""
         found = [each for each in self.handles if each.kind == kind and each.windowed == windowed]
         if not found:
             raise NoPartnerError
         return self.random.choice(found)
 
     def table_to_join(self, left: Handle) -> Handle:
-        """A table for the other side; raises NoPartnerError."""
+        """Return a table for the other side. Raises NoPartnerError."""
         del left
         return self.partner("table")
 
@@ -102,27 +102,27 @@ class Draft:
         return self.functions.no_init if self.chance(15) else self.functions.init
 
     def ms(self, low: int, high: int) -> int:
-        """Whole seconds."""
+        """Return a duration in whole seconds."""
         return self.random.randint(low, high) * 1000
 
     def chance(self, percent: int) -> bool:
         return self.random.randrange(100) < percent
 
     def store(self, percent: int, *, in_memory: bool = True) -> Options:
-        """A store of its own, by name."""
+        """Return the settings of a new named store, or nothing."""
         if not self.chance(percent):
             return {}
         return {"materialized": {"store": self.name("st"), **self.store_options(in_memory=in_memory)}}
 
     def store_options(self, *, in_memory: bool = True) -> Options:
-        """Where a store keeps its data, with which changelog and cache."""
+        """Return random options for type, changelog and cache of a store."""
         kind = {"type": "in-memory"} if in_memory and self.chance(30) else {}
         logging = {"logging": False} if self.chance(10) else {}
         caching = {"caching": self.chance(50)} if self.chance(20) else {}
         return {**kind, **logging, **caching}
 
     def key_value_store(self, percent: int) -> tuple[Options, bool]:
-        """A store of any kind that a table may have, and whether it keeps versions."""
+        """Return a random store of a table, and whether it has versions."""
         if self.chance(75):
             return self.store(percent), False
         supplier: Options = {"name": self.name("v")}

@@ -1,4 +1,4 @@
-"""The functions of `tests/oracle/java/…/Functions.java` in SQL, over the text of anything."""
+"""The functions of `tests/oracle/java/…/Functions.java` in SQL, on values as text."""
 
 import attrs
 
@@ -22,7 +22,7 @@ def _joined() -> str:
 
 @attrs.frozen
 class Functions:
-    """As they stand none yields null for a value that is there."""
+    """The functions without null results for values that are not null."""
 
     where: str = "coalesce(length(string(value)), 0) % 3 <> 0"
     other_where: str = "coalesce(length(string(value)), 0) % 2 <> 0"
@@ -57,4 +57,4 @@ PARTIAL = Functions(
     add=_null_if(f"endswith({_SHOWN}, '7')", TOTAL.add),
     join=_null_if("endswith(coalesce(string(right), 'null'), '9')", TOTAL.join),
 )
-"""Those of the Java helper: now and then null, which deletes."""
+"""The functions of the Java helper: some results are null, which deletes a row."""

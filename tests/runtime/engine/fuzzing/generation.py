@@ -1,4 +1,4 @@
-"""Random topologies that data can flow through, with the functions that the Java helper has."""
+"""Random topologies to run with data, with the functions of the Java helper."""
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -50,7 +50,7 @@ _OPTIMIZATIONS = (
 @attrs.define
 class Generator(Draft):
     one_task: bool = False
-    """One sub-topology: the test driver has one stream time for all of them, so that punctuations differ."""
+    """Generate one sub-topology: the test driver has one stream time for all."""
 
     def document(self, size: int) -> Options:
         self.one_task = self.chance(10)
@@ -86,13 +86,14 @@ class Generator(Draft):
 
 @attrs.define
 class TableGenerator(Draft):
-    """Tables only, whose last rows do not depend on how many of their changes are seen.
+    """Generates tables whose final rows do not depend on the number of changes that are forwarded.
 
-    Left out is what a cache makes wrong in Kafka Streams, too (KAFKA-4609): both sides of a join that change
-    within a batch meet each other's new row only, so that a row which both lost stays joined, and the old
-    value that goes on was never seen. So no row is deleted, nothing is counted behind a join, and no table
-    meets what is made of itself. A group that came and went within a batch is never seen. An inner
-    foreign-key join does not ask again when a row changes before its answer comes, so that one is lost.
+    It excludes topologies for which caches give wrong results in Kafka Streams, too (KAFKA-4609): if both
+    sides of a join change within a batch, they are joined with each other's new row only. So a row that both
+    sides delete remains joined, and the forwarded old value was never forwarded before. Therefore no row is
+    deleted, results of joins are not counted, and no table is joined with a table derived from it. A group
+    created and deleted within a batch is not forwarded. An inner foreign-key join does not subscribe again if
+    a row changes before the response arrives, so that response is lost.
     """
 
     functions: Functions = TOTAL
@@ -121,7 +122,7 @@ class TableGenerator(Draft):
         return self.random.choice(others)
 
     def key_value_store(self, percent: int) -> tuple[Options, bool]:
-        """Versions are never cached."""
+        """Return no versioned store: they are never cached."""
         return self.store(percent), False
 
     def _source(self) -> None:

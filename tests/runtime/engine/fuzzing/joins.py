@@ -1,13 +1,13 @@
-"""The five joins."""
+"""Random joins."""
 
 from tests.runtime.engine.fuzzing.draft import VALUE, Draft, Handle, NoPartnerError, Options
 
 
 def streams(draft: Draft, on: Handle) -> None:
-    """Also of a stream with itself, with windows that begin after the record, with stores of its own."""
+    """Add a stream-stream join: also with itself, with windows after the record, with own stores."""
     call = draft.random.choice(["join", "leftJoin", "outerJoin"])
     other = draft.partner("stream")
-    if other.counts:  # Kafka Streams keeps the other side in the default format, we in its own
+    if other.counts:  # Kafka Streams stores the other side in the default format, the engine in its own
         raise NoPartnerError
     before, after = _bounds(draft)
     grace = draft.ms(0, 15)
@@ -21,7 +21,7 @@ def streams(draft: Draft, on: Handle) -> None:
 
 
 def _bounds(draft: Draft) -> tuple[int, int]:
-    """Before and after, whose sum is a length; one of them may be negative."""
+    """Return before and after, whose sum is not negative; one of them may be negative."""
     one, other = draft.ms(0, 12), draft.ms(0, 12)
     if draft.chance(55):
         return one, one

@@ -1,4 +1,4 @@
-"""The processors of the Java helper (`Works.java`). Stores have the names that the generator gives them."""
+"""The processors of the Java helper (`Works.java`). The generator names their stores."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ def folded(total: Value, value: Value) -> str:
 
 
 def text(value: Value) -> str:
-    """As Java writes it."""
+    """Return the text of a value as Java writes it."""
     if isinstance(value, Windowed):
         return f"[{value.key}@{value.start}/{value.end}]"
     return "null" if value is None else str(value)
@@ -35,7 +35,7 @@ def _text(value: Value) -> Value:
 
 
 class Append(Processor):
-    """A new value for each record; also for `processValues` and `transformValues`."""
+    """Forwards a new value per record; also for `processValues` and `transformValues`."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
@@ -109,14 +109,14 @@ class Fail(Append):
 
 
 class Several(Recent, Remember):
-    """What was seen lately, remembered."""
+    """Uses the stores of both: a window store and a key-value store."""
 
     def value_of(self, key: Value, value: Value, timestamp: int) -> Value:
         return Remember.value_of(self, key, Recent.value_of(self, key, value, timestamp), timestamp)
 
 
 class Spread(Append):
-    """Three records out of one: later; with another header; with key and value turned, and earlier."""
+    """Forwards three records per record: later; with another header; earlier, with key and value swapped."""
 
     def process(self, record: Record) -> None:
         self.context.forward(record.with_timestamp(record.timestamp + 1_500))
@@ -203,7 +203,7 @@ class LookUp(Append):
 
 
 class Keep(Processor):
-    """Fills the global store."""
+    """Writes the global store."""
 
     store = "global"
 
@@ -216,7 +216,7 @@ class Keep(Processor):
 
 
 class Report(Keep):
-    """Collects rows, and sends them on every five seconds of stream time."""
+    """Collects rows, and forwards them every five seconds of stream time."""
 
     store = "memory"
 
@@ -232,7 +232,7 @@ class Report(Keep):
 
 
 class Tick(Report):
-    """The same every ten seconds on the clock."""
+    """The same every ten seconds of wall-clock time."""
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""Calls that begin and end: topics read and written."""
+"""Random sources and sinks."""
 
 from tests.runtime.engine.fuzzing.draft import Draft, Handle, Options
 
@@ -6,7 +6,7 @@ _PROCESSORS = "tests.runtime.engine.fuzzing.processors"
 
 
 def stream(draft: Draft) -> None:
-    """Of one topic, of two, or of one that another stream reads, too."""
+    """Add a stream of one topic, of two topics, or of a topic that another stream reads, too."""
     if draft.chance(15):
         options: Options = {"topics": [draft.topic(), draft.topic()]}
     elif draft.topics and draft.chance(10):
@@ -38,7 +38,7 @@ def global_store(draft: Draft) -> None:
 
 
 def sink(draft: Draft, handle: Handle) -> None:
-    """So that nothing that differs stays unseen."""
+    """Write a handle to a topic, so that each difference is visible."""
     source = handle.alias
     if handle.kind in {"table", "counts"}:
         source = f"{handle.alias}-stream"
@@ -48,6 +48,6 @@ def sink(draft: Draft, handle: Handle) -> None:
 
 
 def chosen_sink(draft: Draft) -> None:
-    """To a topic that each record chooses."""
+    """Add a sink with a topic name extractor."""
     options = {"from": draft.partner("stream").alias, "extractor": draft.functions.topic}
     draft.steps.append({"to": options})

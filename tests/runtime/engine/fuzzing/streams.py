@@ -1,4 +1,4 @@
-"""Calls on a stream that are neither joins nor aggregations."""
+"""Random calls on streams, except joins and aggregations."""
 
 from tests.runtime.engine.fuzzing.draft import BOTH, KEY, VALUE, Draft, Handle, NoPartnerError, Options
 
@@ -23,7 +23,7 @@ STORES: dict[str, tuple[Options, ...]] = {
     "Windows": ({**_WINDOWS, "name": "all-windows", "retention": 30_000},),
     "Sessions": ({"name": "all-sessions", "kind": "session", "retention": 40_000},),
 }
-"""What each class needs."""
+"""Class → stores that it uses."""
 _PUNCTUATED: tuple[str, ...] = ("Report", "Tick")
 
 
@@ -50,12 +50,12 @@ def can_run(draft: Draft, chosen: str) -> bool:
 
 
 def report(draft: Draft, on: Handle) -> None:
-    """Punctuates by stream time."""
+    """Add a processor with stream-time punctuations."""
     _run(draft, on, "Report")
 
 
 def _run(draft: Draft, on: Handle, chosen: str) -> None:
-    if chosen in _PUNCTUATED:  # which of two is called first is left to a heap by Kafka Streams
+    if chosen in _PUNCTUATED:  # the order of two punctuations depends on a heap in Kafka Streams
         if chosen in draft.stores:
             return
         draft.stores.add(chosen)
@@ -67,7 +67,7 @@ def _run(draft: Draft, on: Handle, chosen: str) -> None:
 
 
 def transform(draft: Draft, on: Handle) -> None:
-    """Of a table; one in two remembers what came before."""
+    """Add `transformValues` of a table; half of them use a store."""
     forgets = on.windowed or "memory, own" in draft.stores or draft.chance(50)
     _transform(draft, on, "Append" if forgets else "Remember")
 
@@ -79,20 +79,20 @@ def forgetful_transform(draft: Draft, on: Handle) -> None:
 def _transform(draft: Draft, on: Handle, chosen: str) -> None:
     store, versioned = ({}, False) if on.windowed else draft.key_value_store(40)
     versioned = versioned if store else on.versioned
-    stores = _stores(draft, chosen, by_name=True)  # Kafka Streams ignores those that the supplier brings
+    stores = _stores(draft, chosen, by_name=True)  # Kafka Streams ignores stores of the supplier
     options = {"class": f"{PROCESSORS}:{chosen}", **stores, **VALUE, **store}
     draft.emit("transformValues", options, "table", on, windowed=on.windowed, versioned=versioned)
 
 
 def _stores(draft: Draft, chosen: str, *, by_name: bool = False) -> Options:
-    """As the supplier's own, or added by a step and named: what comes first holds for all."""
+    """Return stores of the supplier, or added by a step and named; the first choice applies to all."""
     stores = [_store(draft, each, by_name=by_name) for each in STORES[chosen]]
     return {"stores": stores} if stores else {}
 
 
 def _store(draft: Draft, store: Options, *, by_name: bool) -> str | Options:
     name = store["name"]
-    if f"{name}, own" in draft.stores:  # two of two sub-topologies are one to the test driver's only task
+    if f"{name}, own" in draft.stores:  # the test driver has one task: two such stores would be the same
         raise NoPartnerError
     if name not in draft.stores:
         draft.stores.add(name if by_name or draft.chance(50) else f"{name}, own")
@@ -134,7 +134,7 @@ def repartition(draft: Draft, on: Handle) -> None:
 
 
 def split(draft: Draft, on: Handle) -> None:
-    """With the same condition twice the second branch stays empty. What no branch takes may be dropped."""
+    """Add a split. The same condition twice leaves a branch empty; others may be dropped."""
     first, second, rest = (Handle(draft.name("h"), "stream") for _ in range(3))
     branches: list[Options] = [{"where": draft.where(), "as": first.alias}]
     if draft.chance(30):

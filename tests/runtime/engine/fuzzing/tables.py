@@ -1,4 +1,4 @@
-"""Calls on a table that are neither joins nor aggregations."""
+"""Random calls on tables, except joins and aggregations."""
 
 from tests.runtime.engine.fuzzing.draft import KEY, VALUE, Draft, Handle, Options
 
@@ -10,7 +10,7 @@ def values(draft: Draft, on: Handle) -> None:
 
 
 def select(draft: Draft, on: Handle) -> None:
-    # Kafka Streams gives a filter's store the default format, and its result that of the counts
+    # in Kafka Streams a filter's store has the default format, and its result that of the counts
     store, versioned = ({}, on.versioned) if on.counts else _store(draft, on)
     options = {"where": draft.where(), **store}
     call = draft.random.choice(["filter", "filterNot"])
@@ -27,7 +27,9 @@ def to_stream(draft: Draft, on: Handle) -> None:
 
 
 def suppress(draft: Draft, on: Handle) -> None:
-    if on.versioned or (on.windowed and draft.survives):  # text of windowed keys fails where it is read next
+    if on.versioned or (
+        on.windowed and draft.survives
+    ):  # text of windowed keys cannot be read by the next node
         return
     if on.windowed and draft.chance(70):
         options: Options = {"until": "windowCloses"}
@@ -44,6 +46,6 @@ def suppress(draft: Draft, on: Handle) -> None:
 
 
 def _store(draft: Draft, on: Handle) -> tuple[Options, bool]:
-    """And whether the result keeps versions: by itself, or through those of the table it is made from."""
+    """Return a store, and whether the result has versions: its own, or those of its parent."""
     store, versioned = ({}, False) if on.windowed else draft.key_value_store(40)
     return store, versioned if store else on.versioned

@@ -1,4 +1,4 @@
-"""Random data through random topologies: the engine and the real Kafka Streams 4.1.1 say the same."""
+"""Random data through random topologies: the engine and Kafka Streams 4.1.1 write the same records."""
 
 import base64
 import json
@@ -30,19 +30,19 @@ _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 _RECORDS = 40
 _DIED = "DataRun$Died"
 _NOT_STARTED = "failed to initialize"
-"""Of tables it cannot look into, as the windowed ones of a join; the engine can."""
+"""Kafka Streams cannot read some tables, e.g. the windowed table of a join; the engine can."""
 _NULL_KEY_WAITS = "NullPointerException: key cannot be null"
-"""In a left join with a grace period; the engine passes the record on."""
+"""In a left join with a grace period; the engine forwards the record."""
 Records = list[tuple[int, str | None, str | None, int | None, tuple[str, ...]]]
-"""After which input, key, value, timestamp, names of headers."""
+"""(number of the input, key, value, timestamp, header names)"""
 Outputs = dict[str, Records]
-"""By topic, internal ones too."""
+"""By topic, internal topics included."""
 TEXT = Plain(lambda value: text(value).encode(), bytes.decode)
-"""`TextSerde` of the Java helper: the text of anything."""
+"""`TextSerde` of the Java helper: any value as text."""
 
 
 class TextProgram(SubtopologyProgram):
-    """With text as the default format, also of windowed keys: Kafka Streams has no other without a serde."""
+    """A program with text as the default format, also of windowed keys, as in the Java helper."""
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
         del role
@@ -52,7 +52,7 @@ class TextProgram(SubtopologyProgram):
 def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool = False) -> Outputs:
     """`reopens`: create new tasks on the same state after each record."""
     replay = _program_of(document, UNCACHED)
-    replay.advance_wall_clock(0)  # the test driver, too, schedules before the first record
+    replay.advance_wall_clock(0)  # the test driver schedules before the first record, too
     outputs: Outputs = defaultdict(list)
     clock = 0
     for after, record in enumerate(data):
@@ -108,7 +108,7 @@ def situation(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
-    """Nothing for a topology that Kafka Streams refuses, nor for data at which both die."""
+    """Yield differences; none for topologies that Kafka Streams rejects, or data on which both fail."""
     document, data = situation(seed)
     answer = kafka_streams.run(document, data)
     steps = "\n".join(json.dumps(step) for step in document["topology"])
@@ -129,7 +129,7 @@ def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
 
 
 def _comparable(one: Records, other: Records) -> tuple[Records, Records]:
-    """A buffer's changelog has no times, and a batch's entries in the order of a hash table."""
+    """Normalize changelogs of buffers: no timestamps, and entries of a batch in hash table order."""
     if all(record[3] is not None for record in other):
         return one, other
     return _untimed(one), _untimed(other)
@@ -185,7 +185,7 @@ def _piped(record: dict[str, Any]) -> tuple[str, bytes | None, bytes | None, int
 
 
 def _tables(replay: Replay) -> dict[str, dict[str | None, str]]:
-    """The last row of each key in each sink, but for groups without members."""
+    """Return the last row of each key in each sink, except empty groups."""
     tables: dict[str, dict[str | None, str]] = defaultdict(dict)
     for topic, _, key, value, _, _ in replay.written:
         if topic.startswith("out-"):

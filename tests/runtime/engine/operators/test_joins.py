@@ -1,4 +1,4 @@
-"""Joins where recorded cases and random data seldom come: null keys, throttles, versions, long answers."""
+"""Joins in cases that are rare in recorded and random data: null keys, throttling, versions."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ Text = str | None
 
 
 def pipe(run: Replay, topic: str, key: Text, value: Text, time: int, *, wall: int = 0) -> list[Any]:
-    """What comes out of `out`: (key, value, time)."""
+    """Return the records of `out`: (key, value, timestamp)."""
     written_key = None if key is None else key.encode()
     written_value = None if value is None else value.encode()
     return shown(run.pipe(topic, written_key, written_value, time, wall_clock_ms=wall))
@@ -73,7 +73,7 @@ def test_records_without_a_partner_wait_for_the_end_of_their_window() -> None:
     assert pipe(run, "right", "b", "r", 101) == []
     assert pipe(run, "left", "c", "x", 115) == []
     assert pipe(run, "right", "c", "y", 116) == [("a", "l+-", 100), ("c", "x+y", 116)]
-    # `x` was waiting when the join looked: it does not look again before the window of `x` would have closed
+    # `x` was waiting at the last search: the next search is when the window of `x` closes
     assert pipe(run, "right", "d", "z", 117) == []
     assert pipe(run, "right", "e", "z", 131) == [("b", "-+r", 101)]
 

@@ -23,7 +23,7 @@ Counts = dict[tuple[str, int, int], int]
 
 
 def counted(window: str, records: Sequence[tuple[str, int]], size: int | None) -> Counts:
-    """(key, start, end) → the last count that is not deleted."""
+    """Return (key, start, end) → last count that is not deleted."""
     runner = TopologyRunner(_TOPOLOGY.format(window=window))
     for sent, time in records:
         runner.feed(runner.record("in", sent.encode(), b"v", time))

@@ -45,7 +45,7 @@ def _store(program: SubtopologyProgram, store: StateStore) -> str:
 
 
 def _options(value: object) -> str:
-    """Class and fields that differ from their defaults."""
+    """Return the class and the fields that differ from their defaults."""
     kind: Any = type(value)
     if not attrs.has(kind):
         return repr(value)

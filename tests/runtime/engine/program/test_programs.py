@@ -164,7 +164,7 @@ topology:
 
 
 def test_what_is_checked_is_what_runs() -> None:
-    """Names that the check lets pass are those that the operators bind."""
+    """The names that the check accepts are those that operators bind."""
     current = "timestamp, headers, topic, partition, offset"
     text = EVERY_EXPRESSION
     for placeholder, names in (

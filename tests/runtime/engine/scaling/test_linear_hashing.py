@@ -30,7 +30,7 @@ def test_one_more_bucket_moves_numbers_of_one_bucket_and_only_to_the_new_one(
 def test_adding_partitions_moves_no_key_to_another_processor(
     number: int, initial: int, data: st.DataObject
 ) -> None:
-    """KIP-287, goal 1: key → partition → processor depends on the number of processors alone."""
+    """KIP-287, goal 1: key → partition → processor depends only on the number of processors."""
     processors = data.draw(st.integers(initial, initial + 100))
     partitions = data.draw(st.integers(processors, processors + 200))
     partition = bucket(number, initial, partitions)

@@ -38,7 +38,7 @@ def test_cuts_are_of_the_moving_partitions(cuts: dict[tuple[str, int], int], mes
     initial=st.integers(1, 6), steps=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), max_size=6)
 )
 def test_the_owner_of_a_record_never_changes(initial: int, steps: list[tuple[int, int]]) -> None:
-    """What was owned below the cuts stays owned by whom it was; the new processor has the rest."""
+    """Records below the cuts keep their owner; the new processor owns the others."""
     partitions, ownership = initial, Ownership(initial)
     for more, cut in steps:
         partitions = max(partitions + more, ownership.processors + 1)

@@ -1,4 +1,4 @@
-"""Avro by a registry's schemas: the header, versions of others, and what is no fault of the record."""
+"""Avro with schemas of a registry: the header, other versions, and failures of the registry."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Every format: what it writes, byte for byte, that it reads that back, and what it refuses."""
+"""Every format: the bytes that it writes, that it reads them, and what it rejects."""
 
 import json
 from datetime import UTC, date, datetime
@@ -230,7 +230,7 @@ def test_foreign_key_messages() -> None:
 
 @pytest.mark.parametrize(
     ("data", "hashed"),
-    [  # of messages that the real Kafka Streams wrote
+    [  # of messages written by Kafka Streams
         (b"ann:3", "9bf70dcb9bb8db403dd33163800678f9"),
         (b"bob:4", "31df17e88b1a65f984b0b2c72d37e18a"),
         (b"cat:1", "ae7a07680d966d59bf08d74e84683f1f"),

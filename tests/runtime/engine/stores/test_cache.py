@@ -1,4 +1,4 @@
-"""What a record cache shows while it is flushed and afterwards."""
+"""The content of a record cache while it is flushed, and afterwards."""
 
 from collections.abc import Callable
 

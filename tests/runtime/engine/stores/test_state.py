@@ -1,4 +1,4 @@
-"""One contract for state in memory and on disk: writes are seen at once and kept all or nothing."""
+"""The contract of state in memory and on disk: writes are visible at once and applied all or nothing."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,7 +138,7 @@ def test_an_unclosed_state_of_an_earlier_boot_is_deleted(
     state = opened_at(b"two")
     assert state.version == 1  # it was closed
     state.commit(1)
-    state._backend._environment.close()  # type: ignore[attr-defined] # as a power failure leaves it
+    state._backend._environment.close()  # type: ignore[attr-defined] # as after a power failure
     state = opened_at(b"three")
     assert state.version == 0
     state.close()

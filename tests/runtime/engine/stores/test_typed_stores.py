@@ -1,4 +1,4 @@
-"""Typed stores against the plainest models: every operation sees what a dictionary with the rule would."""
+"""Typed stores compared with simple models based on dictionaries."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def what_users_get(
     window: WindowBytes,
     session: SessionBytes,
 ) -> tuple[KeyValueStore, TimestampedKeyValueStore, VersionedKeyValueStore, WindowStore, SessionStore]:
-    """The type checker holds the stores to what is promised."""
+    """Check the types of the stores: they implement the interfaces."""
     return plain, timestamped, versioned, window, session
 
 
@@ -54,7 +54,7 @@ def what_operators_get(
 
 
 class Opened:
-    """A store over a state whose batches can be committed in between."""
+    """A store whose batches can be committed between operations."""
 
     def __init__(self, *, prefix: int = 0, timestamped: bool = False, cache: bool = False) -> None:
         self.state = MemoryState()

@@ -51,7 +51,7 @@ def _bytes(text: str | None) -> bytes | None:
 def by_topic(outputs: Sequence[OutputRecord]) -> dict[str, list[OutputRecord]]:
     grouped: dict[str, list[OutputRecord]] = {}
     for output in outputs:
-        if "SUPPRESS" not in output[0]:  # what these log depends on when a batch ends
+        if "SUPPRESS" not in output[0]:  # their changelog depends on the ends of batches
             grouped.setdefault(output[0], []).append(output)
     return grouped
 
@@ -96,7 +96,7 @@ def test_state_with_caches_is_restored(topology: str, inputs: list[Input], cut: 
 
 
 def restore(runner: TopologyRunner) -> None:
-    """New states out of what was logged; times of operators come with the offsets, those of stores do not."""
+    """Restore new states from changelogs; clocks of operators are restored from offset metadata."""
     for program in runner.programs:
         restored = MemoryState()
         restored.metadata.update(
@@ -135,9 +135,9 @@ STEPS = ("processed", "prepared", "sent", "applied")
 def test_a_crash_between_any_two_steps_loses_and_duplicates_no_record(
     topology: str, step: str, inputs: list[Input], crash_at: int
 ) -> None:
-    """The protocol of a batch as the runtime runs it; the cluster takes a transaction all or nothing."""
+    """Follow the protocol of a batch; a transaction is applied all or nothing."""
     if len(TopologyRunner(topology, NO_CACHE, CLASSES).programs) > 1:
-        return  # several queries each follow the protocol on their own
+        return  # each query follows the protocol separately
     sent: list[OutputRecord] = []
     version = 0
     backend = MemoryBackend()
@@ -203,7 +203,7 @@ FINAL_TABLES = sorted(set(TOPOLOGIES) - {"processor"} - {name for name in TOPOLO
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
 def test_tables_are_the_same_with_and_without_a_cache(name: str, inputs: list[Input], cut: int) -> None:
-    if "on close" in name:  # without a cache what expires by the record that closes it is lost
+    if "on close" in name:  # without a cache, windows that expire with the record that closes them are lost
         inputs = sorted(inputs, key=lambda each: each[2])
     cached = TopologyRunner(TOPOLOGIES[name], CACHED, CLASSES)
     plain = TopologyRunner(TOPOLOGIES[name], NO_CACHE, CLASSES)
@@ -218,6 +218,6 @@ def test_tables_are_the_same_with_and_without_a_cache(name: str, inputs: list[In
 
 
 def _present(outputs: Sequence[OutputRecord]) -> dict[bytes | None, bytes | None]:
-    """Without groups that are empty: with a cache one that came and went in a batch never was."""
+    """Remove empty groups: with a cache, a group created and deleted in a batch is never forwarded."""
     nothing = (None, b"", bytes(8))
     return {key: value for key, (value, _) in _last(outputs).items() if value not in nothing}

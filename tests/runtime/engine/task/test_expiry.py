@@ -1,4 +1,4 @@
-"""What can no longer be seen leaves the disk, and with it every trace of its keys."""
+"""Entries that are no longer visible are deleted from disk, with all index entries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Records that cannot be handled: named, stopped at, or passed over and sent to the dead letters."""
+"""Records that fail: the task stops, or skips them and sends them to the dead letter queue."""
 
 import attrs
 import pytest

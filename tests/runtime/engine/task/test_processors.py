@@ -1,4 +1,4 @@
-"""The Processor API: forwarding, schedules, stores, global stores, what a class may not do."""
+"""The Processor API: forwarding, schedules, stores, global stores, and errors of users."""
 
 from collections.abc import Callable
 from typing import Any
