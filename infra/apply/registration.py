@@ -247,7 +247,7 @@ def _value_text(value: str | None) -> str:
 
 def _acl_resource(action: AclAction, application_id: str, state: StackState) -> AclResource:
     acl, name = action.acl, acl_name(application_id, action.acl)
-    in_state = state.acls.get(acl)
+    urn = state.acls.get(acl)
     parts = acl_inputs(acl)
     is_released = action.kind is AclActionKind.RELEASE
     return AclResource(
@@ -256,6 +256,6 @@ def _acl_resource(action: AclAction, application_id: str, state: StackState) -> 
         import_id=_SEPARATOR.join(parts.values()) if action.kind is AclActionKind.ADOPT else "",
         retain=is_released,
         guarded=not is_released,
-        is_settled=in_state is not None,
-        alias=in_state if in_state is not None and in_state.split("::", maxsplit=3)[3] != name else None,
+        is_settled=urn is not None,
+        alias=urn if urn is not None and urn.split("::", maxsplit=3)[3] != name else None,
     )

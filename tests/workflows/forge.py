@@ -11,8 +11,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import attrs
 
-_BOARD = re.compile(r"/(?:repos/acme/shop|projects/7)/(issues/\d+/comments|merge_requests/\d+/notes|issues)$")
-_ENTRY = re.compile(
+_LIST_PATH = re.compile(
+    r"/(?:repos/acme/shop|projects/7)/(issues/\d+/comments|merge_requests/\d+/notes|issues)$"
+)
+_ENTRY_PATH = re.compile(
     r"/(?:repos/acme/shop|projects/7)/(?:issues/comments|merge_requests/\d+/notes|issues)/(\d+)$"
 )
 TOKEN = "forge-token-51c7"
@@ -21,25 +23,25 @@ _TOKENS = {"Authorization": f"Bearer {TOKEN}", "PRIVATE-TOKEN": TOKEN}
 
 @attrs.define
 class Forge:
-    """`entries` are comments and issues in order, each with its path `board`; `done` lists the changes."""
+    """`entries` are comments and issues in order, each with its `path`; `done` lists the changes."""
 
     address: str = ""
     entries: list[dict[str, Any]] = attrs.field(factory=list)
     done: list[str] = attrs.field(factory=list)
     chat: list[dict[str, Any]] = attrs.field(factory=list)
 
-    def add(self, board: str, **entry: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def add(self, path: str, **entry: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         number = len(self.entries) + 1
-        made = {"id": number, "number": number, "iid": number, "board": board, "title": "", **entry}
+        made = {"id": number, "number": number, "iid": number, "path": path, "title": "", **entry}
         self.entries.append(made)
         return made
 
-    def open_entries(self, board: str) -> list[dict[str, Any]]:
+    def open_entries(self, path: str) -> list[dict[str, Any]]:
         """Return the entries of an API path that are not closed."""
-        return [entry for entry in self.entries if entry["board"] == board and not _is_closed(entry)]
+        return [entry for entry in self.entries if entry["path"] == path and not _is_closed(entry)]
 
-    def texts(self, board: str) -> list[str]:
-        return [str(entry.get("body") or entry.get("description")) for entry in self.open_entries(board)]
+    def texts(self, path: str) -> list[str]:
+        return [str(entry.get("body") or entry.get("description")) for entry in self.open_entries(path)]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -47,21 +49,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)
-        board, query = _BOARD.match(address.path), dict(parse_qsl(address.query))
-        if self._is_authorized(board):
+        path, query = _LIST_PATH.match(address.path), dict(parse_qsl(address.query))
+        if self._is_authorized(path):
             first = (int(query["page"]) - 1) * int(query["per_page"])
-            self._answer(200, self.forge.open_entries(board[1])[first : first + int(query["per_page"])])
+            self._answer(200, self.forge.open_entries(path[1])[first : first + int(query["per_page"])])
 
     def do_POST(self) -> None:
         if self.path == "/chat":
             self.forge.chat.append(self._body())
             self._answer(200, {})
-        elif self._is_authorized(board := _BOARD.match(self.path)):
+        elif self._is_authorized(path := _LIST_PATH.match(self.path)):
             self.forge.done.append("created")
-            self._answer(201, self.forge.add(board[1], **self._body()))
+            self._answer(201, self.forge.add(path[1], **self._body()))
 
     def do_PATCH(self) -> None:
-        if self._is_authorized(entry := _ENTRY.match(self.path)):
+        if self._is_authorized(entry := _ENTRY_PATH.match(self.path)):
             self.forge.done.append("updated")
             self.forge.entries[int(entry[1]) - 1].update(self._body())
             self._answer(200, {})

@@ -1,4 +1,4 @@
-"""Findings grouped by what is the same about them, and counted: the parts that all drift reports share."""
+"""Grouping and counting of findings, shared by all drift reports."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -80,13 +80,13 @@ def _headline(preview: Preview) -> str:
 
 def _counts(steps: Sequence[Step]) -> str:
     ops = Counter(step.op for step in steps)
-    growing = [step for step in steps if step.added_partitions]
+    expanding = [step for step in steps if step.added_partitions]
     adopted = {step.topic for step in steps if step.op == "import"}
     changed = {step.topic for step in steps if step.op == "update" and not step.added_partitions} - adopted
     counts = [f"{ops[op]:,} to {word}" for op, word in _VERBS.items() if ops[op]]
-    if growing:
-        added = counted(sum(step.added_partitions for step in growing), "partition")
-        counts.append(f"{len(growing):,} to expand ({added} more)")
+    if expanding:
+        added = counted(sum(step.added_partitions for step in expanding), "partition")
+        counts.append(f"{len(expanding):,} to expand ({added} more)")
     if changed:
         counts.append(f"{len(changed):,} to change")
     return ", ".join(counts)
