@@ -1,4 +1,4 @@
-"""Kafka Streams' `Topology#describe()` text, written byte for byte and read back."""
+"""Reads and writes texts of Kafka Streams' `Topology#describe()`; written texts are byte for byte equal."""
 
 from infra.describe.read import read_description, read_descriptions
 from infra.describe.write import write_description

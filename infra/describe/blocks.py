@@ -1,4 +1,4 @@
-"""Lines put together to descriptions, sub-topologies and nodes, names not yet resolved."""
+"""Groups the lines of a text into descriptions, sub-topologies and nodes."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from infra.describe.problems import TextProblems
 
 @attrs.define
 class RawNode:
-    """A node line with the texts of its two lists; None = the line is not there."""
+    """The line of a node with the lines of its two lists; None = missing."""
 
     line: Line
     children: Line | None = None
@@ -19,7 +19,7 @@ class RawNode:
 
 @attrs.define
 class Block:
-    """One sub-topology of the text."""
+    """A sub-topology of the text."""
 
     id: int
     line: int
@@ -29,7 +29,7 @@ class Block:
 
 @attrs.define
 class Description:
-    """One topology of the text; `name` None = not a named one."""
+    """A topology of the text; `name` is that of a named topology."""
 
     problems: TextProblems
     name: str | None = None
@@ -38,7 +38,7 @@ class Description:
 
 
 def split(found: Iterable[Line], file: str) -> list[Description]:
-    """The descriptions in these lines; those without a sub-topology only if there is no other."""
+    """Return the descriptions in these lines; one without a sub-topology only if there is no other."""
     descriptions: list[Description] = []
     for line in found:
         if line.kind is LineKind.TOPOLOGY:
@@ -85,6 +85,6 @@ def _take_list(line: Line, node: RawNode, problems: TextProblems) -> None:
 
 
 def _misplaced(line: Line, problems: TextProblems, expected: str) -> None:
-    """A fault, unless something else in the log only looks like a line of the description."""
+    """Report a line in the wrong position, unless it may be another line of a log."""
     if not line.is_prefixed:
         problems.misplaced(line.number, line.kind, expected)

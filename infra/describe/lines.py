@@ -1,4 +1,4 @@
-"""Finds the lines of a `describe()` text in what may surround them: log prefixes and other output."""
+"""Finds the lines of a `describe()` text between log prefixes and other output."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ import attrs
 
 
 class LineKind(Enum):
-    """The kinds of lines, by what they look like."""
+    """The kinds of lines."""
 
     TOPOLOGY = "Topologies:"
     SUBTOPOLOGY = "Sub-topology: <number>"
@@ -21,11 +21,12 @@ class LineKind(Enum):
 
 @attrs.frozen
 class Line:
-    """A line of the text; `number` counts from 1.
+    """A line of the text; `number` starts at 1.
 
-    `name` is the node's, the sub-topology's number or the named topology. `detail` is a source's topics, a
-    processor's stores, a sink's target with its keyword, an arrow's list; "global" for a global store.
-    `is_broken` = it begins like the kind but does not end so; `is_prefixed` = something stands before it.
+    `name` is that of the node, of the named topology, or the sub-topology's number. `detail` has the topics
+    of a source, the stores of a processor, the keyword and target of a sink, the list of an arrow, or
+    "global" for a global store. `is_broken`: only the start of the line has this kind. `is_prefixed`: other
+    text precedes the line.
     """
 
     kind: LineKind
@@ -51,20 +52,20 @@ _KEYWORD = re.compile(r"(?:^|(?<=[\s|>\]:\"']))(?:" + "|".join(map(re.escape, _K
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SUBTOPOLOGY = re.compile(r"(\d{1,9})( for global store\b.*)?")
 _MOST_KEYWORDS = 8
-"""So many words of a line are tried as its beginning: what a log puts before it may contain some."""
+"""The number of keywords that are tried as start of a line; a log prefix may contain some."""
 _DETAILS: Mapping[LineKind, tuple[re.Pattern[str], str]] = {
     LineKind.SOURCE: (re.compile(r" \(topics: ()"), ")"),
     LineKind.PROCESSOR: (re.compile(r" \(stores: \[()"), "])"),
     LineKind.SINK: (re.compile(r" \((topic: |extractor class: )"), ")"),
 }
-"""What opens and closes the part after the name."""
+"""The start and the end of the part after the name."""
 
 _LONGEST_EXTRACTOR = 50
-"""Lines that the text of one topic name extractor may have."""
+"""The maximal number of lines of a topic name extractor's `toString()`."""
 
 
 def lines(text: str) -> Iterator[Line]:
-    """The lines of all descriptions in `text`, in order; what else stands there is passed over."""
+    """Yield the lines of all descriptions in `text`, in order; other text is ignored."""
     raw = _unescaped(_COLOR.sub("", text)).split("\n")
     index = 0
     while index < len(raw):
@@ -75,7 +76,7 @@ def lines(text: str) -> Iterator[Line]:
 
 
 def _unescaped(text: str) -> str:
-    """A text copied from a page's source, or logged as JSON."""
+    """Unescape a text that was copied from HTML source or logged as JSON."""
     if "--&gt;" in text:
         text = text.replace("--&gt;", "-->").replace("&lt;--", "<--").replace("&amp;", "&")
     if "\\n" in text and re.search(r"Topologies:\\n|Topology: [^\n]*?:\\n", text):
@@ -84,7 +85,7 @@ def _unescaped(text: str) -> str:
 
 
 def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
-    """The line at `index` and how many raw lines it takes."""
+    """Return the line at `index`, if any, and the number of raw lines that it has."""
     text = raw[index].strip()
     if not text:
         return None, 1
@@ -107,7 +108,7 @@ def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
 
 
 def _rest_of_extractor(raw: list[str], index: int) -> list[str] | None:
-    """Further lines that an extractor's text goes over, up to the closing parenthesis before the arrow."""
+    """Return the further lines of an extractor's text, up to the closing parenthesis before the arrow."""
     for end in range(index + 1, min(index + _LONGEST_EXTRACTOR, len(raw) - 1)):
         if raw[end].rstrip().endswith(")") and "<--" in raw[end + 1]:
             return [*raw[index + 1 : end], raw[end].rstrip()]

@@ -1,4 +1,9 @@
-"""Sizes and neighbors of nodes, as `InternalTopologyBuilder#describeSubtopology` links them."""
+"""Links nodes to parents and children like `InternalTopologyBuilder#describeSubtopology` (facts 3.4).
+
+Kafka Streams keeps neighbors in a `TreeSet` whose comparator (size descending, name ascending) reads sizes
+that still change while the sets are filled. The position of a node depends on the sizes and on the shape of
+the tree at the time of insertion; a node that is added twice may be in the set twice.
+"""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +14,7 @@ from infra.compiler.java.red_black_tree import RedBlackTree
 
 
 class NodeSet:
-    """Node names in the order in which Kafka Streams prints them; `sizes` is shared with whoever counts."""
+    """Node names in the order in which Kafka Streams prints them; `sizes` changes during insertions."""
 
     __slots__ = ("_names", "_sizes", "_tree")
 
@@ -23,11 +28,11 @@ class NodeSet:
 
     @property
     def members(self) -> Sequence[str]:
-        """What was added, in the order of insertion."""
+        """Return the nodes in the order of insertion."""
         return self._names
 
     def add(self, name: str) -> None:
-        """Insert `name` unless the search, which trusts the order, comes across it."""
+        """Insert `name` unless the search, which assumes a sorted tree, finds it."""
         sizes, size = self._sizes, self._sizes[name]
         found = False
 
@@ -46,7 +51,10 @@ class NodeSet:
 
 @attrs.frozen
 class Links:
-    """`sizes`: 1 + the sizes of the children, so that a descendant counts once for each path to it."""
+    """Parents and children of each node; a node's size is 1 + the sizes of its children.
+
+    A descendant counts once for each path to it.
+    """
 
     sizes: Mapping[str, int]
     parents: Mapping[str, NodeSet]
@@ -54,7 +62,7 @@ class Links:
 
 
 def linked(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links:
-    """Link the nodes in `order`, each to its `declared` parents (keys: all nodes, parents first)."""
+    """Link the nodes in `order`, each to its `declared` parents; the keys are all nodes, parents first."""
     sizes = dict.fromkeys(declared, 1)
     parents = {name: NodeSet(sizes) for name in declared}
     children = {name: NodeSet(sizes) for name in declared}
@@ -72,8 +80,8 @@ def _grow(
 ) -> None:
     """Add `by` to `node` and, once for each path, to its linked ancestors.
 
-    Kafka Streams recurses over paths, of which there may be exponentially many. Going up by rank, every node
-    is visited once, when all that comes from below it is known.
+    Kafka Streams recurses over all paths, whose number may be exponential. Here each node is visited once, by
+    descending rank, after all its descendants.
     """
     while True:
         sizes[node] += by

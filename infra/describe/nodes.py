@@ -1,4 +1,4 @@
-"""From the blocks of a text to typed nodes, with every claim of the text held against the others."""
+"""Converts the blocks of a text to typed nodes and checks that all lists agree."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,20 +9,20 @@ from infra.describe.problems import TextProblems
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 _TOPIC_LIST = re.compile(r"\[([\w.\-]+(?:,\s*[\w.\-]+)*)\]", re.ASCII)
-"""Anything else after `topics: ` is a pattern."""
+"""Other texts after `topics: ` are patterns."""
 
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Names:
-    """The names of the nodes of one sub-topology, to tell where one ends in a list."""
+    """Splits lists of node names, given the names of all nodes of the sub-topology."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._known = frozenset(names)
         self._longest = max((name.count(", ") for name in self._known), default=0) + 1
 
     def in_list(self, text: str) -> tuple[str, ...]:
-        """The names in an arrow list. Where names hold commas (Processor API) the longest known is taken."""
+        """Return the names in an arrow list; names may contain commas, then the longest known one is used."""
         if text == "none":
             return ()
         if self._longest == 1:
@@ -39,7 +39,7 @@ class Names:
 
 
 def topology_of(description: Description) -> NodeTopology:
-    """The node topology that the text tells of; what does not fit goes to the description's problems."""
+    """Return the node topology of a description; contradictions are added to its problems."""
     problems = description.problems
     nodes: dict[str, Node] = {}
     listing: dict[str, Lists] = {}
@@ -74,7 +74,7 @@ def topology_of(description: Description) -> NodeTopology:
 
 
 def _in_order(description: Description) -> Iterator[Block]:
-    """Blocks by id; ids must be 0, 1, 2… or part of the text is missing."""
+    """Return the blocks by id; ids other than 0, 1, 2… mean that text is missing."""
     blocks = sorted(description.blocks, key=lambda block: block.id)
     expected = 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""What can be wrong with a description text, as problems with line and expectation."""
+"""Problems of a description text, with line numbers."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from infra.model.problems import Location, Problem, ProblemCode
 
 _WHY = "An incomplete description gives wrong sub-topologies and partition counts."
 _MOST_REPORTED = 100
-"""Further faults of one text only repeat the tale."""
+"""Further problems of one text are not reported."""
 
 
 class TextProblems:
@@ -24,7 +24,7 @@ class TextProblems:
     def add(
         self, line: int, summary: str, expected: str, found: str, *, node: str | None = None, fix: str = ""
     ) -> None:
-        """A fault at `line` (0 = the text as a whole)."""
+        """Add a problem at `line`; 0 = the whole text."""
         if len(self._problems) < _MOST_REPORTED:
             self._problems.append(
                 Problem(

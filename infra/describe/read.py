@@ -1,4 +1,4 @@
-"""Reads `Topology#describe()` texts of running applications (facts 3.3)."""
+"""Reads texts of `Topology#describe()` (facts 3.3)."""
 
 from infra.describe.blocks import split
 from infra.describe.lines import lines
@@ -11,11 +11,11 @@ _LONGEST_TEXT = 8 * 1024 * 1024
 
 
 def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Problem, ...]]:
-    """The one topology described in `text`, with what is wrong with the text. Never raises.
+    """Return the topology described in `text` and the problems of the text; never raises.
 
-    What surrounds the description (log lines, prefixes, Windows line ends) is passed over; a description that
-    stands there twice is read once. Lists may be in any order: it is kept, so that writing gives the same
-    text back.
+    Log lines, prefixes and Windows line ends around the description are ignored. Equal descriptions count
+    once; different ones are a problem. The order of lists is kept, so that `write_description` returns the
+    same text. `file` is the location of problems.
     """
     found = read_descriptions(text, file)
     topology, problems = found[0]
@@ -27,7 +27,10 @@ def read_description(text: str, file: str = "") -> tuple[NodeTopology, tuple[Pro
 
 
 def read_descriptions(text: str, file: str = "") -> tuple[tuple[NodeTopology, tuple[Problem, ...]], ...]:
-    """Every topology described in `text`, at least one; without nodes if there is none."""
+    """Return all topologies described in `text`, each with its problems; never raises.
+
+    There is at least one result; without a description it has no nodes. `file` is the location of problems.
+    """
     problems = TextProblems(file)
     if len(text) > _LONGEST_TEXT:
         problems.too_large(len(text), _LONGEST_TEXT)

@@ -1,4 +1,4 @@
-"""Writes `Topology#describe()` byte for byte (facts 3.3 and 3.4)."""
+"""Writes the text of `Topology#describe()`, byte for byte (facts 3.3, 3.4)."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
 
 
 def write_description(topology: NodeTopology) -> str:
-    """The text that `Topology#describe().toString()` gives for this topology.
+    """Return the text of `Topology#describe().toString()` for this topology.
 
-    A topology that was read from a text keeps the order of that text. Parents that do not exist, as in a
-    topology that Kafka Streams refuses, are left out.
+    A topology that was read from a text has the order of that text. Parents that do not exist, as in a
+    topology that Kafka Streams rejects, are omitted.
     """
     head = "Topologies:\n " if topology.name is None else f"Topology: {topology.name}:\n "
     return head + "".join(f"  {_block(group, topology)}" for group in node_groups(topology))
@@ -46,7 +46,7 @@ def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
         node.name: [] if isinstance(node, SourceNode) else [p for p in node.parents if p in by_name]
         for node in group.nodes
     }
-    # A set of names, put in its order into a map from names to nodes.
+    # Kafka Streams iterates over a set of names and puts the nodes into a map by name.
     links = linked(string_set_order(string_set_order(by_name)), parents)
     order = sorted(by_name, key=lambda name: (-links.sizes[name], name))
     return [
@@ -56,7 +56,7 @@ def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
 
 
 def _global_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
-    """The source and its processor: a global block has nothing else."""
+    """Return the source and its processor, the only nodes of a global block."""
     listed = _listed_nodes(group, topology)
     return sorted(listed, key=lambda each: not isinstance(each.node, SourceNode))
 

@@ -1,8 +1,8 @@
-"""From a text that `Topology#describe()` printed to a node topology that can be counted.
+"""Completes the node topology of a `Topology#describe()` text.
 
-The text tells nodes, stores and topics, not: explicit counts, kinds and retention of stores, logging,
-optimization, co-partitioning. What follows for certain from names and structure is filled in here, what has
-Kafka Streams' default stays at it (logging on, counts derived), the rest is asked for by name.
+The text has nodes, stores and topics, but no explicit counts, kinds and retention of stores, logging,
+optimization or co-partitioning. What follows with certainty from names and structure is added here. Other
+details have Kafka Streams' default (logging on, derived counts) or are reported as missing.
 """
 
 from infra.compiler.described.cluster import complete_from_cluster

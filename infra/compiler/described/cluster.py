@@ -1,4 +1,4 @@
-"""What a live cluster tells about a described application by the internal topics that it has."""
+"""Adds details of a described application from its internal topics on a live cluster."""
 
 from collections.abc import Mapping
 
@@ -29,11 +29,11 @@ _FOREVER = (1 << 63) - 1
 def complete_from_cluster(
     described: DescribedTopology, application: Application, snapshot: ClusterSnapshot
 ) -> DescribedTopology:
-    """`described` with the details that the application's topics tell; what it says already stays.
+    """Return `described` with details from the application's topics; existing details do not change.
 
-    Kinds, retention and overrides come from the changelogs' configs. A missing changelog of an application
-    that has run means logging switched off or, for a source table, the source topic as changelog. Repartition
-    topics with another count than would be derived get it as explicit count.
+    Kinds, retention and overrides are derived from the configs of the changelogs. If the application has run,
+    a missing changelog means that logging is disabled or, for a source table, that the source topic is the
+    changelog. Repartition topics whose count differs from the derived one get an explicit count.
     """
     config = StreamsConfig.of(application)
     naming = Naming.of(described.nodes, config.topic_prefix or application.id)
@@ -49,25 +49,25 @@ def _details(
     reuses = REUSE_SOURCE_TOPICS in config.optimizations
     details = dict(described.stores)
     for finding in find_stores(structure, described.stores, reuses_sources=reuses):
-        told = described.stores.get(finding.name)
+        given = described.stores.get(finding.name)
         topic = naming.changelog(finding.name)
         live = snapshot.topics.get(topic)
         if finding.is_global or finding.source_topic is not None:
             continue
-        if live is None and told is None:
+        if live is None and given is None:
             source = table_topic(finding.name, structure)
             details[finding.name] = StoreDetail(logging=source is not None, source_topic=source)
         elif live is not None and topic in snapshot.described:
-            found = _detail(live, finding.effective_kind if told else finding.kind, config)
-            if told is None:
+            found = _detail(live, finding.effective_kind if given else finding.kind, config)
+            if given is None:
                 details[finding.name] = found
             elif finding.missing:
-                details[finding.name] = attrs.evolve(told, retention_ms=found.retention_ms)
+                details[finding.name] = attrs.evolve(given, retention_ms=found.retention_ms)
     return details
 
 
 def _has_run(application_id: str, naming: Naming, snapshot: ClusterSnapshot) -> bool:
-    """Whether the application left traces: only then does a changelog that is not there mean anything."""
+    """Return whether the application has run: it has a consumer group or internal topics."""
     return application_id in snapshot.groups or any(
         topic.startswith(f"{naming.prefix}-") and topic.endswith(("-changelog", "-repartition"))
         for topic in snapshot.topics
@@ -75,7 +75,7 @@ def _has_run(application_id: str, naming: Naming, snapshot: ClusterSnapshot) -> 
 
 
 def _detail(live: LiveTopic, kind: ChangelogKind | None, streams: StreamsConfig) -> StoreDetail:
-    """Kind and retention such that compiling gives this config; what else is set becomes an override."""
+    """Return kind and retention that compile to this config; other settings become overrides."""
     additional_ms = streams.additional_retention_ms
     config = dict(live.config)
     policy = set(config.get("cleanup.policy", "compact").replace(" ", "").split(","))
@@ -98,7 +98,7 @@ def _detail(live: LiveTopic, kind: ChangelogKind | None, streams: StreamsConfig)
 
 
 def _base(config: Mapping[str, str], key: str, added: int) -> int | None:
-    """The duration that `key` was computed from, None if it cannot have been."""
+    """Return the duration in milliseconds from which `key` was computed, None if it was not computed."""
     value = config.get(key, "")
     if not value.isdecimal():
         return None
@@ -110,7 +110,7 @@ def _base(config: Mapping[str, str], key: str, added: int) -> int | None:
 def _with_counts(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
 ) -> DescribedTopology:
-    """Explicit counts where the cluster has another than is derived, those furthest upstream first."""
+    """Set explicit counts where the cluster differs from the derived count, from upstream to downstream."""
     pinned = dict(described.repartition_partitions)
     while True:
         described = attrs.evolve(described, repartition_partitions=pinned)

@@ -1,4 +1,4 @@
-"""Puts together what the text says, what follows from it and what the document adds."""
+"""Combines the text, the details that follow from it and those of the document; finds internal topics."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,15 +21,15 @@ from infra.model.topology import DescribedTopology
 
 
 def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> NodeTopology:
-    """The node topology to compile; its `problems` ask for what is missing.
+    """Return the node topology to compile; its `problems` report missing details.
 
-    `reuses_sources`: whether the application's `topology.optimization` has `reuse.ktable.source.topics`.
+    `reuses_sources`: `topology.optimization` of the application has `reuse.ktable.source.topics`.
     """
     structure = Structure.of(described.nodes)
     internal = internal_topics(structure)
     findings = find_stores(structure, described.stores, reuses_sources=reuses_sources)
     implied = implied_groups(structure, frozenset(internal))
-    told, unknown = _given_groups(described, structure)
+    given, unknown = _given_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
         *(topic.removesuffix("-repartition") for topic in internal),
@@ -46,7 +46,7 @@ def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> N
             )
             for topic in internal
         ),
-        copartition_groups=(*implied, *(group for group in told if group not in implied)),
+        copartition_groups=(*implied, *(group for group in given if group not in implied)),
         generated_names=frozenset(name for name in names if GENERATED.fullmatch(name)),
         problems=(
             *described.nodes.problems,
@@ -155,7 +155,7 @@ _SUFFIX = "-repartition"
 
 
 def internal_topics(structure: Structure) -> tuple[str, ...]:
-    """Topics that the text both writes and reads and that are named like internal ones."""
+    """Return the topics that the text both writes and reads and that have names of internal topics."""
     return tuple(
         topic
         for topic in structure.sinks
@@ -164,7 +164,7 @@ def internal_topics(structure: Structure) -> tuple[str, ...]:
 
 
 def uncertain_topics(structure: Structure) -> Iterator[Problem]:
-    """Topics taken for internal whose nodes are named as those of a user's topic would be, too."""
+    """Warn of topics that are treated as internal although they could be user topics."""
     for topic in internal_topics(structure):
         if not _is_certain(topic, structure):
             source = structure.readers[topic]
@@ -200,7 +200,7 @@ def _is_certain(topic: str, structure: Structure) -> bool:
 
 
 def _belongs(prefix: str, sink: SinkNode, source: SourceNode, structure: Structure) -> bool:
-    """`KTable#groupBy`: the topic is named after the selector, the aggregation or the aggregation's store."""
+    """Return whether `KTable#groupBy` named the topic: after the selector, the aggregation or its store."""
     if prefix in sink.parents or sink.name == f"{prefix}-sink":
         return True
     below = [structure.nodes[name] for name in structure.children.get(source.name, ())]

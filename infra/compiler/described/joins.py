@@ -1,8 +1,8 @@
-"""Co-partition groups that a text implies.
+"""Co-partition groups that follow from a text.
 
-A join looks into a store that the other side fills. So the sources above the join and above the other users
-of its stores are co-partitioned. What Kafka Streams forgets (suppressed tables, results of a cogroup) is
-forgotten here, too.
+A join reads a store that the other side writes. So the sources upstream of the join and of the other users of
+its stores are co-partitioned. As in Kafka Streams, groups do not contain the sources of suppressed tables and
+of cogroup results.
 """
 
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ from infra.model.problems import Problem, ProblemCode, Severity
 
 
 def implied_groups(structure: Structure, internal: frozenset[str]) -> tuple[frozenset[str], ...]:
-    """Groups of source nodes, ordered by the generated index of their operators where they have one."""
+    """Return groups of source nodes, in the order of the generated indices of their operators if any."""
     found = [*_joins(structure), *_cogroups(structure, internal)]
     return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
 
 
 def uncertain_groups(structure: Structure) -> Iterator[Problem]:
-    """Stores that custom processors share over several branches: a join or not, the text does not say."""
+    """Warn of stores that custom processors with different sources share: they may be a join or not."""
     origins = structure.origins(frozenset())
     for store, users in structure.users.items():
         branches = {origins.of([user.name]) for user in users}
@@ -69,15 +69,17 @@ def uncertain_groups(structure: Structure) -> Iterator[Problem]:
 def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     stores = {name: _Store.of(name, users, structure) for name, users in structure.users.items()}
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
-    beside = {
+    further_parents = {
         node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
         for node in nodes
         if RESOLVER_NODE.fullmatch(node.name)
     }
-    origins = structure.origins(_nodes_without_sources(structure), beside)
+    origins = structure.origins(_nodes_without_sources(structure), further_parents)
     lost = _lost_tables(structure)
     upstream = {
-        node.name: origins.of(() if node.name in lost else (*node.parents, *beside.get(node.name, ())))
+        node.name: origins.of(
+            () if node.name in lost else (*node.parents, *further_parents.get(node.name, ()))
+        )
         for node in nodes
     }
     for position, node in enumerate(nodes):
@@ -93,10 +95,11 @@ def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[st
 
 @attrs.frozen
 class _Store:
-    """What the users of a store say about it.
+    """A store and what the names of its users show.
 
-    `fillers` keep their result in it, by name. `is_of_join`: of a stream-stream join; `is_read_by_joins`:
-    of that or of a table, so that a processor on another branch is a join.
+    `fillers` are the processors that write their results to it. `is_of_join`: it is a store of a
+    stream-stream join. `is_read_by_joins`: it is that or a table's store, so another processor with other
+    sources is a join.
     """
 
     name: str
@@ -118,15 +121,15 @@ class _Store:
             is_read_by_joins=_is_table_or_join(name, users, structure),
         )
 
-    def owners(self, looking: str) -> tuple[str, ...]:
-        """Who fills the store that `looking` looks into: by name, else every other user."""
-        if self.fillers and self.fillers != (looking,):
-            return tuple(filler for filler in self.fillers if filler != looking)
-        return tuple(user for user in self.users if user != looking) or self.users
+    def owners(self, reader: str) -> tuple[str, ...]:
+        """Return the processors that write the store that `reader` reads: by name, else all other users."""
+        if self.fillers and self.fillers != (reader,):
+            return tuple(filler for filler in self.fillers if filler != reader)
+        return tuple(user for user in self.users if user != reader) or self.users
 
 
 def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
-    """The stores of a join that tell its other side; a suppressed table's and those above it do not."""
+    """Return the stores of a join's other side, except those of a suppressed table and upstream of it."""
     suppressing = [user for store in stores for user in store.suppressing if user != node.name]
     hidden = structure.above(suppressing) - {node.name}
     return [
@@ -139,7 +142,7 @@ def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Struc
 
 
 def _lost_tables(structure: Structure) -> frozenset[str]:
-    """Tables whose sources are lost: of a cogroup, of all aggregations but the first of a grouped table."""
+    """Return tables without sources: of cogroups, and all but the first aggregation of a grouped table."""
     lost = {name for name in structure.nodes if COGROUP_NODE.fullmatch(name)}
     for source, children in structure.children.items():
         if len(children) > 1 and any(TABLE_AGGREGATION_NODE.fullmatch(child) for child in children):
@@ -158,10 +161,10 @@ def _lost_tables(structure: Structure) -> frozenset[str]:
 def _cogroups(
     structure: Structure, internal: frozenset[str]
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
-    """A cogroup registers the sources of its inputs as they were before its own repartitioning.
+    """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
-    A topic with a user's name may be an earlier `repartition()` as well: then nothing is looked through, for
-    an application that runs meets whatever it enforces.
+    A repartition topic with a user's name may be one of an earlier `repartition()`. Then the topic itself is
+    in the group, because a running application fulfills that.
     """
     origins = structure.origins(_nodes_without_sources(structure))
     by_store: dict[str, list[ProcessorNode]] = {}
@@ -182,7 +185,7 @@ def _cogroups(
 
 
 def _nodes_without_sources(structure: Structure) -> frozenset[str]:
-    """Nodes whose result no longer knows its sources."""
+    """Return the nodes whose results have no sources in Kafka Streams."""
     suppressing = {
         node.name
         for node in structure.nodes.values()
@@ -193,14 +196,14 @@ def _nodes_without_sources(structure: Structure) -> frozenset[str]:
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
-    """Neither a custom processor nor one that fills the store itself."""
+    """Return whether a processor can be a join: not a custom one and not one that writes the store."""
     return JOIN_NODE.fullmatch(node.name) is not None or not (
         CUSTOM_NODE.fullmatch(node.name) or _fills(node, structure) or is_suppress(node.name, node.stores)
     )
 
 
 def _fills(node: ProcessorNode, structure: Structure) -> bool:
-    """Whether the name tells that the node keeps its result in its store."""
+    """Return whether the name shows that the node writes its result to its store."""
     return JOIN_NODE.fullmatch(node.name) is None and bool(
         TABLE_NODE.fullmatch(node.name)
         or AGGREGATION_NODE.fullmatch(node.name)
@@ -210,12 +213,12 @@ def _fills(node: ProcessorNode, structure: Structure) -> bool:
 
 
 def _is_below_source(node: ProcessorNode, structure: Structure) -> bool:
-    """The processor of a named table: its source is called after it."""
+    """Return whether it is the processor of a named table, after which the source is named."""
     return node.parents == (f"{node.name}-source",) and node.parents[0] in structure.nodes
 
 
 def _is_table_or_join(store: str, users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
-    """Whether a store belongs to a table or a stream-stream join rather than to processors of the user's."""
+    """Return whether a store belongs to a table or a stream-stream join, not to a user's processors."""
     return (
         bool(JOIN_STORE.fullmatch(store) or SHARED_JOIN_STORE.fullmatch(store))
         or table_topic(store, structure) is not None
@@ -235,7 +238,7 @@ def _topics(structure: Structure, source: str) -> tuple[str, ...]:
 
 
 def _order(node: ProcessorNode, position: int) -> tuple[int, int]:
-    """When the call was made: stores of a join carry its index even where its nodes have a user's name."""
+    """Return the order of the call; a join's stores contain its index even if its nodes have users' names."""
     own_stores = (store for store in node.stores if JOIN_STORE.fullmatch(store))
     indices = (index_in(name) for name in (node.name, *own_stores))
     index = next((index for index in indices if index is not None), position)

@@ -1,4 +1,4 @@
-"""What names of nodes, stores and topics say about the DSL call that made them (facts section 1)."""
+"""Patterns of the names of nodes, stores and topics, by the DSL call that creates them (facts 1)."""
 
 import re
 
@@ -11,7 +11,7 @@ FOREIGN_KEY_TOPIC = re.compile(
 """Subscription and response topics of foreign-key joins."""
 
 GENERATED = re.compile(rf"(?:KSTREAM|KTABLE|COGROUPKSTREAM|[\w.\-]+-STATE-STORE)\b.*{_INDEX}.*", re.ASCII)
-"""Any name that carries a generated index."""
+"""All names with a generated index."""
 
 GENERATED_REPARTITION = re.compile(rf"KSTREAM.*-{_INDEX}-repartition", re.ASCII)
 """Repartition topics whose sink and source nodes are generated, too."""
@@ -22,7 +22,7 @@ JOIN_STORE = re.compile(
 """Windowed stores of stream-stream joins."""
 
 WINDOWED_NODE = re.compile(rf"KSTREAM-WINDOWED-{_INDEX}|.+-(?:this|other)-windowed")
-"""The processor that fills such a store, whatever the store is called."""
+"""The processor that writes such a store."""
 
 SHARED_JOIN_STORE = re.compile(rf"KSTREAM-OUTERSHARED-{_INDEX}-store|.+-(?:left|outer)-shared-join-store")
 """Key-value stores of left and outer stream-stream joins."""
@@ -45,7 +45,7 @@ TABLE_AGGREGATION_NODE = re.compile(rf"KTABLE-(?:AGGREGATE|REDUCE)-{_INDEX}")
 """Aggregations of grouped tables."""
 
 AGGREGATION_NODE = re.compile(rf"KSTREAM-(?:AGGREGATE|REDUCE)-{_INDEX}|" + COGROUP_NODE.pattern)
-"""Aggregations of streams: windowed or not, the name does not say."""
+"""Aggregations of streams, windowed or not."""
 
 JOIN_NODE = re.compile(
     rf"KSTREAM-(?:JOIN|LEFTJOIN|JOINTHIS|JOINOTHER|OUTERTHIS|OUTEROTHER)-{_INDEX}"
@@ -53,12 +53,12 @@ JOIN_NODE = re.compile(
     r"|.+-(?:outer-)?(?:this|other)-join|.+-join-(?:this|other)"
     r"|.+-subscription-(?:join-foreign|response-resolver)"
 )
-"""Processors that look into the other side's store."""
+"""Processors that read the other side's store."""
 
 RESOLVER_NODE = re.compile(
     rf"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-{_INDEX}|.+-subscription-response-resolver"
 )
-"""Ends a foreign-key join: its result also counts as coming from the left table."""
+"""The last processor of a foreign-key join; its sources are also those of the left table."""
 
 CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFORMVALUES)-{_INDEX}")
 """Processors of the user."""
@@ -68,23 +68,23 @@ _NUMBER = re.compile(_INDEX)
 
 
 def is_suppress(node: str, stores: tuple[str, ...]) -> bool:
-    """A suppression has one store, named after it or generated."""
+    """Return whether a node is a suppression: its only store is named after it or has a generated name."""
     return len(stores) == 1 and (bool(SUPPRESS_STORE.fullmatch(stores[0])) or stores[0] == f"{node}-store")
 
 
 def is_grace_buffer(node: str, store: str) -> bool:
-    """The buffer of a stream-table join with a grace period."""
+    """Return whether a store is the buffer of a stream-table join with a grace period."""
     return store == f"{node}-Buffer"
 
 
 def index_in(name: str) -> int | None:
-    """The generated index that a name carries."""
+    """Return the generated index in a name, None if there is none."""
     found = _NUMBER.search(name)
     return int(found.group()) if found else None
 
 
 def can_be_explicit(topic: str) -> bool:
-    """Whether the topic may come from `repartition()`, the only call that takes a partition count."""
+    """Return whether `repartition()` may have created the topic, the only call with a partition count."""
     if FOREIGN_KEY_TOPIC.fullmatch(topic):
         return False
     return topic.startswith("KSTREAM-REPARTITION-") or not GENERATED.fullmatch(topic)

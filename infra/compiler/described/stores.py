@@ -1,4 +1,4 @@
-"""What kind of store each store of a text is, and what has to be told about it."""
+"""The kind of each store of a text, and the details that the document must add."""
 
 from collections.abc import Mapping
 
@@ -27,12 +27,12 @@ KINDS = {
     "timestampedWindow": ChangelogKind.WINDOWED,
     "session": ChangelogKind.WINDOWED,
 }
-"""The words of `describe.stores.<name>.kind`."""
+"""The values of `describe.stores.<name>.kind`."""
 
 
 @attrs.frozen
 class StoreFinding:
-    """A store with what is known. `kind` None = the text does not tell; `lacks` is to be asked for."""
+    """A store of the text; `kind` None = the text does not show it."""
 
     name: str
     node: str
@@ -43,17 +43,17 @@ class StoreFinding:
 
     @property
     def effective_kind(self) -> ChangelogKind:
-        """From the text if it is certain, else as told, else a key-value store."""
+        """Return the kind from the text if it is certain, else from the document, else key-value."""
         if self.kind is ChangelogKind.WINDOWED_DUPLICATES or self.detail is None:
             return self.kind or ChangelogKind.KEY_VALUE
-        told = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
-        if told is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
+        given = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
+        if given is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
             return ChangelogKind.WINDOWED_DUPLICATES
-        return told
+        return given
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """`kind` or `retention`, if the changelog's config cannot do without."""
+        """Return `kind` or `retention` if the changelog's config needs it."""
         if self.is_global or self.source_topic is not None:
             return ()
         if self.detail is not None and (not self.detail.logging or self.detail.source_topic is not None):
@@ -69,7 +69,7 @@ class StoreFinding:
         return self.detail.retention_ms if self.detail is not None else None
 
     def store(self) -> StateStore:
-        """The store as the compiler takes it."""
+        """Return the store for the node topology."""
         detail = self.detail or StoreDetail()
         return StateStore(
             name=self.name,
@@ -93,7 +93,7 @@ _COMPUTED = {
 def find_stores(
     structure: Structure, details: Mapping[str, StoreDetail], *, reuses_sources: bool
 ) -> tuple[StoreFinding, ...]:
-    """Every store of the text in the order in which it is first used.
+    """Return all stores of the text in the order of their first use.
 
     With `reuses_sources` (`reuse.ktable.source.topics`) the topic of a table is the changelog of its store.
     """
@@ -111,7 +111,7 @@ def find_stores(
 
 
 def table_topic(name: str, structure: Structure) -> str | None:
-    """The topic of the table whose source keeps the store `name`, None if the store is no source table's."""
+    """Return the topic of the source table with the store `name`, None for other stores."""
     return _table_topic(name, structure.users.get(name, ()), structure)
 
 
@@ -130,7 +130,7 @@ def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structu
 
 
 def _kind(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> ChangelogKind | None:
-    """What names and structure say for certain; None where several kinds are possible."""
+    """Return the kind that names and structure show, None if several are possible."""
     if _is_auxiliary(name, users):
         return ChangelogKind.KEY_VALUE
     if JOIN_STORE.fullmatch(name) or any(WINDOWED_NODE.fullmatch(user.name) for user in users):
@@ -142,7 +142,7 @@ def _kind(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> 
 
 
 def _is_auxiliary(name: str, users: tuple[ProcessorNode, ...]) -> bool:
-    """Stores that Kafka Streams adds itself: of suppressions, grace periods, joins that are not inner."""
+    """Return whether Kafka Streams adds the store: of a suppression, a grace period, a left or outer join."""
     return (
         SHARED_JOIN_STORE.fullmatch(name) is not None
         or SUBSCRIPTION_STORE.fullmatch(name) is not None
@@ -151,7 +151,7 @@ def _is_auxiliary(name: str, users: tuple[ProcessorNode, ...]) -> bool:
 
 
 def _is_table(users: tuple[ProcessorNode, ...]) -> bool:
-    """Filled by a table operator. Aggregations of streams may be windowed; joins only look into the store."""
+    """Return whether a table operator writes the store, not an aggregation of a stream or a join."""
     if any(AGGREGATION_NODE.fullmatch(user.name) for user in users):
         return False
     return any(TABLE_NODE.fullmatch(user.name) and not JOIN_NODE.fullmatch(user.name) for user in users)

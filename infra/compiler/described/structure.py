@@ -1,4 +1,4 @@
-"""A described topology's graph: who reads, who writes, what stands upstream."""
+"""The graph of a described topology: readers, writers, and the nodes upstream."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -12,7 +12,7 @@ NO_PARENTS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 @attrs.frozen
 class Structure:
-    """Look-ups over the nodes of a text; built once."""
+    """Indexes over the nodes of a text."""
 
     nodes: Mapping[str, Node]
     users: Mapping[str, tuple[ProcessorNode, ...]]
@@ -55,7 +55,7 @@ class Structure:
         return () if node is None or isinstance(node, SourceNode) else node.parents
 
     def above(self, start: Iterable[str]) -> set[str]:
-        """The nodes `start` and all that they descend from."""
+        """Return the nodes `start` and all nodes upstream of them."""
         seen: set[str] = set()
         pending = list(start)
         while pending:
@@ -65,13 +65,20 @@ class Structure:
                 pending += self.parents(name)
         return seen
 
-    def origins(self, stops: frozenset[str], beside: Mapping[str, Sequence[str]] = NO_PARENTS) -> "Origins":
-        """For each node the sources that it descends from, on paths that do not pass `stops`.
+    def origins(
+        self, stops: frozenset[str], further_parents: Mapping[str, Sequence[str]] = NO_PARENTS
+    ) -> "Origins":
+        """Return the sources upstream of each node, on paths that do not pass through `stops`.
 
-        `beside` are further parents of some nodes. Nodes in a circle (of a damaged text) have none.
+        `further_parents` are additional parents of some nodes. Nodes in a cycle (of a damaged text) have
+        none.
         """
         parents = {
-            name: [p for p in dict.fromkeys((*self.parents(name), *beside.get(name, ()))) if p in self.nodes]
+            name: [
+                p
+                for p in dict.fromkeys((*self.parents(name), *further_parents.get(name, ())))
+                if p in self.nodes
+            ]
             for name in self.nodes
         }
         waiting = {name: len(above) for name, above in parents.items()}
@@ -98,17 +105,17 @@ class Structure:
 
 @attrs.frozen
 class Origins:
-    """The sources of nodes."""
+    """The sources upstream of nodes."""
 
     of_node: Mapping[str, frozenset[str]]
 
     def of(self, names: Iterable[str]) -> frozenset[str]:
-        """The sources of all these nodes."""
+        """Return the sources upstream of all these nodes."""
         return united(self.of_node.get(name, frozenset()) for name in names)
 
 
 def united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    """The union; the very set where there is only one, so that long chains share it."""
+    """Return the union; the same object if there is only one set, so that long chains share it."""
     found: frozenset[str] = frozenset()
     for each in sets:
         found = each if not found else found if each is found else found | each

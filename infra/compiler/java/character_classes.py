@@ -1,4 +1,4 @@
-"""Java's character classes as sets of the characters that topic names may have."""
+"""Java's character classes, restricted to the characters of topic names."""
 
 import string
 
@@ -24,7 +24,7 @@ SHORTHANDS = {
     "v": _NONE,
     "V": ALPHABET,
 }
-"""Topic names hold no white space."""
+"""Escape → characters; topic names contain no white space."""
 
 CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
@@ -89,7 +89,7 @@ CASED = frozenset(
 
 
 def both_cases(characters: frozenset[str]) -> frozenset[str]:
-    """Closed under a change of ASCII case, as CASE_INSENSITIVE matches."""
+    """Return the characters in both ASCII cases, as CASE_INSENSITIVE matches them."""
     return (
         characters
         | {c.lower() for c in characters if c in _UPPER}

@@ -1,4 +1,4 @@
-"""Hash codes and iteration orders of Java's collections, which decide results (facts 3.4, 4.2)."""
+"""Hash codes and iteration orders of Java's collections (facts 3.4, 4.2)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -12,14 +12,14 @@ _MASK = 0xFFFFFFFF
 
 
 def signed(value: int) -> int:
-    """The low 32 bits as a Java `int`."""
+    """Return the low 32 bits as a Java `int`."""
     value &= _MASK
     return value - (1 << 32) if value >> 31 else value
 
 
 @lru_cache(maxsize=1 << 16)
 def string_hash(text: str) -> int:
-    """`String#hashCode`, over UTF-16 code units."""
+    """Return `String#hashCode`, over UTF-16 code units."""
     value = 0
     if text.isascii():
         for unit in text.encode("ascii"):
@@ -32,23 +32,23 @@ def string_hash(text: str) -> int:
 
 
 def long_hash(value: int) -> int:
-    """`Long#hashCode`."""
+    """Return `Long#hashCode`."""
     value &= 0xFFFFFFFFFFFFFFFF
     return signed(value ^ value >> 32)
 
 
 def set_hash(items: Iterable[str]) -> int:
-    """`AbstractSet#hashCode` of strings."""
+    """Return `AbstractSet#hashCode` of strings."""
     return signed(sum(map(string_hash, items)))
 
 
 def map_hash(entries: Mapping[str, str]) -> int:
-    """`AbstractMap#hashCode` of strings to strings."""
+    """Return `AbstractMap#hashCode` of strings to strings."""
     return signed(sum(string_hash(key) ^ string_hash(value) for key, value in entries.items()))
 
 
 def objects_hash(*hashes: int) -> int:
-    """`Objects.hash` of values with these hash codes."""
+    """Return `Objects.hash` of values with these hash codes."""
     value = 1
     for each in hashes:
         value = (value * 31 + each) & _MASK
@@ -56,28 +56,28 @@ def objects_hash(*hashes: int) -> int:
 
 
 def hash_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> tuple[K, ...]:
-    """The iteration order of a `HashSet` (or `HashMap`) to which `keys` were added one by one."""
+    """Return the iteration order of a `HashSet` or `HashMap` to which `keys` were added one by one."""
     return tuple(iteration_order([(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]))
 
 
 def copy_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int | None = None) -> tuple[K, ...]:
-    """The iteration order of `new HashSet<>(collection)`; `size` is the collection's, duplicates counted."""
+    """Return the order of `new HashSet<>(collection)`; `size` is the collection's with duplicates."""
     hashed = [(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]
     wanted = int((len(hashed) if size is None else size) / 0.75) + 1
     return tuple(iteration_order(hashed, max(SMALLEST_TABLE, 1 << (wanted - 1).bit_length())))
 
 
 def string_order_from(capacity: int, keys: Iterable[str]) -> tuple[str, ...]:
-    """The iteration order of `new HashSet<>(capacity)` to which `keys` were added one by one."""
+    """Return the iteration order of `new HashSet<>(capacity)` to which `keys` were added one by one."""
     hashed = [(spread(string_hash(key)), key) for key in dict.fromkeys(keys)]
     return tuple(iteration_order(hashed, 1 << max(capacity - 1, 0).bit_length()))
 
 
 def string_set_order(keys: Iterable[str]) -> tuple[str, ...]:
-    """`hash_order` of strings."""
+    """Return `hash_order` of strings."""
     return hash_order(keys, string_hash)
 
 
 def string_copy_order(keys: Iterable[str]) -> tuple[str, ...]:
-    """How a `HashSet` of strings is iterated that was copied from one to which `keys` were added."""
+    """Return the iteration order of a copy of a `HashSet` of strings to which `keys` were added."""
     return copy_order(string_set_order(keys), string_hash)

@@ -1,8 +1,8 @@
-"""The table of `java.util.HashMap`, as far as it decides the order of iteration.
+"""The table of `java.util.HashMap`, as far as it decides the iteration order.
 
-Buckets in which nine keys meet make a small table grow and become red-black trees in a larger one. A tree is
-iterated in the order of its list, with its root moved to the front. Keys that collide are not as rare as
-random ones would be: names with generated indices eleven apart share buckets.
+A bucket with nine keys doubles a small table and becomes a red-black tree in a larger one. A tree is iterated
+in the order of its list, with the root moved to the front. Such collisions occur: names with generated
+indices that differ by eleven are often in the same bucket.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ _SMALLEST_TREE = 7
 
 
 def iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> list[K]:
-    """The order of iteration after inserting `keys` (each once) into an empty map of `table` buckets."""
+    """Return the iteration order after inserting distinct `keys` into an empty map with `table` buckets."""
     if len(keys) == 1:
         return [keys[0][1]]
     size = _grown(len(keys), table)
@@ -32,7 +32,7 @@ def iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> l
 
 
 def spread(code: int) -> int:
-    """A hash code as `HashMap#hash` spreads it, without sign."""
+    """Return `HashMap#hash` of a hash code, unsigned."""
     code &= 0xFFFFFFFF
     return code ^ code >> 16
 
@@ -44,7 +44,7 @@ def _grown(count: int, table: int) -> int:
 
 
 def _has_long_list(keys: Sequence[Hashed[K]], table: int, final: int) -> bool:
-    """Whether nine keys meet in a bucket of one of the tables on the way to the `final` one."""
+    """Return whether a bucket has nine keys in any table size up to the `final` one."""
     while table <= final:
         held = Counter(code & table - 1 for code, _ in keys[: table * 3 // 4 + 1])
         if max(held.values(), default=0) > _LONGEST_LIST:
@@ -54,7 +54,7 @@ def _has_long_list(keys: Sequence[Hashed[K]], table: int, final: int) -> bool:
 
 
 class _Bucket(Generic[K]):
-    """Keys in iteration order, with the tree once there is one."""
+    """The keys of a bucket in iteration order, with the tree if there is one."""
 
     __slots__ = ("keys", "tree")
 
@@ -84,7 +84,7 @@ class _Bucket(Generic[K]):
 
 
 class _Table(Generic[K]):
-    """The map itself, key by key."""
+    """The map, filled key by key."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -113,9 +113,9 @@ class _Table(Generic[K]):
         for index, bucket in old.items():
             low = [key for key in bucket.keys if not key[0] & self._size]
             high = [key for key in bucket.keys if key[0] & self._size]
-            for place, keys, others in ((index, low, high), (index + self._size, high, low)):
+            for position, keys, others in ((index, low, high), (index + self._size, high, low)):
                 if keys:
-                    self._buckets[place] = self._moved(bucket, keys, is_whole=not others)
+                    self._buckets[position] = self._moved(bucket, keys, is_whole=not others)
         self._size *= 2
 
     def _moved(self, bucket: _Bucket[K], keys: list[Hashed[K]], *, is_whole: bool) -> _Bucket[K]:
@@ -129,7 +129,7 @@ class _Table(Generic[K]):
 
 
 def _compare(one: Hashed[K], other: Hashed[K]) -> int:
-    """`TreeNode` compares hashes as signed ints, then comparable keys; others are as they come."""
+    """Compare like `TreeNode`: hashes as signed ints, then comparable keys, else the order of insertion."""
     (code, key), (other_code, other_key) = one, other
     if code != other_code:
         return -1 if _signed(code) < _signed(other_code) else 1

@@ -23,15 +23,15 @@ _MOST_REPEATS = 1_000
 
 _SIGNS: dict[str, Tree] = {".": Chars(ALPHABET), "^": Begin(), "$": End()}
 _LOOKS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
-"""Opening → whether it looks ahead, whether it is negative."""
+"""Start of a look-around group → whether it is a look-ahead, whether it is negative."""
 
 
 def parse(text: str) -> Tree:
-    """The tree of a pattern.
+    """Return the syntax tree of a pattern.
 
     Raises:
-        PatternInvalidError: Java refuses the pattern.
-        PatternUnsupportedError: it is not one of those that can be evaluated here.
+        PatternInvalidError: the pattern is not valid in Java.
+        PatternUnsupportedError: the pattern is not supported here.
     """
     if len(text) > _LONGEST:
         raise PatternUnsupportedError(f"it has more than {_LONGEST} characters")
@@ -43,7 +43,7 @@ def parse(text: str) -> Tree:
 
 
 def _without_quoting(text: str) -> str:
-    r"""`\Q…\E` turned into escaped characters, before anything else is looked at, as Java does."""
+    r"""Replace `\Q…\E` by escaped characters before parsing, as Java does."""
     start = 0
     while (start := text.find("\\", start)) >= 0 and text[start : start + 2] != "\\Q":
         start += 2
@@ -55,7 +55,7 @@ def _without_quoting(text: str) -> str:
 
 
 class _Parser:
-    """Recursive descent; flags last to the end of the group that they are set in."""
+    """A recursive descent parser; flags apply up to the end of their group."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -170,7 +170,7 @@ class _Parser:
         self._at = end + 1
 
     def _flags(self) -> bool:
-        """Flags of `(?flags)` (True: they stand alone) or `(?flags:`."""
+        """Read the flags of `(?flags)` or `(?flags:`; return True for the first."""
         turned_on = True
         while True:
             flag = self._next()
@@ -202,7 +202,7 @@ class _Parser:
         return Chars(self._escaped(character))
 
     def _escaped(self, character: str) -> frozenset[str]:
-        r"""The set that an escape stands for, within a class or outside; `character` follows the \."""
+        r"""Return the characters of an escape, within a class or outside; `character` follows the \."""
         if character in SHORTHANDS:
             return SHORTHANDS[character]
         if character in {"p", "P"}:
@@ -264,7 +264,7 @@ class _Parser:
         return ALPHABET - PROPERTIES[name] if is_negative else PROPERTIES[name]
 
     def _class(self, *, consume: bool) -> frozenset[str]:
-        """A class after its [; without `consume` an operand of && that ends before the outer class's ]."""
+        """Read a class after its [; without `consume` an operand of && that ends before the outer ]."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise PatternUnsupportedError(f"its classes are nested more than {_DEEPEST} deep")
@@ -296,7 +296,7 @@ class _Parser:
         return found
 
     def _range(self) -> frozenset[str]:
-        """One character of a class, or a range, or an escape that stands for a set."""
+        """Read one character of a class, a range, or an escape of a set."""
         first = self._next()
         if first == "\\":
             escaped = self._next()

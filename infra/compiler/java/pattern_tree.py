@@ -9,16 +9,16 @@ from infra.compiler.java.regular_languages import Algebra
 
 
 class PatternUnsupportedError(Exception):
-    """Why a pattern is not taken."""
+    """The pattern is not supported; the message says what in it."""
 
 
 class PatternInvalidError(PatternUnsupportedError):
-    """Java does not take it either."""
+    """The pattern is not valid in Java."""
 
 
 @attrs.frozen
 class Chars:
-    """One character out of `allowed`."""
+    """One of the characters `allowed`."""
 
     allowed: frozenset[str]
 
@@ -66,24 +66,24 @@ _ASSERTIONS = (Begin, End, Look)
 
 
 def language(tree: Tree, algebra: Algebra) -> int:
-    """The texts that `tree` matches as a whole.
+    """Return the language of the texts that `tree` matches as a whole.
 
     Raises:
-        PatternUnsupportedError: an assertion stands where it does not make a regular language of this simple
-        form. TooComplexError: of the algebra.
+        PatternUnsupportedError: an assertion is in a position that is not supported.
+        TooComplexError: the algebra needs too many expressions.
     """
     return _Language(algebra).top(tree)
 
 
 def is_unbounded(tree: Tree) -> bool:
-    """Whether something in it repeats without limit; what look-arounds in it look at does not count."""
+    """Return whether `tree` contains an unlimited repetition outside of look-arounds."""
     if isinstance(tree, Look):
         return False
     return (isinstance(tree, Repeat) and tree.most is None) or any(map(is_unbounded, _parts(tree)))
 
 
 class _Language:
-    """Builds from the right: `then` is the language of all that follows, what look-ahead looks at."""
+    """Builds the language from right to left: `then` is the language of what follows, for look-ahead."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
@@ -96,7 +96,7 @@ class _Language:
         return self._whole((tree,), self._algebra.empty)
 
     def _whole(self, parts: Sequence[Tree], then: int) -> int:
-        """A concatenation from the text's beginning; here look-behind knows all that stands before it."""
+        """Return the language of a concatenation at the start of the text, where look-behind is supported."""
         behind = next((i for i in reversed(range(len(parts))) if _looks_behind(parts[i])), None)
         if behind is None:
             return self._sequence(parts, then, at_start=True)

@@ -1,9 +1,8 @@
 """Java regular expressions of pattern sources, matched against whole topic names.
 
-A pattern is parsed and becomes a regular language over the characters of topic names, so matching takes
-linear time whatever the pattern: no nesting of repetitions can make it slow. What is not regular, or too
-seldom to be worth it, is refused with a reason: back references, atomic groups, possessive repetition, word
-boundaries, comment mode.
+A pattern is translated to a regular language over the characters of topic names, so matching always takes
+linear time, even with nested repetitions. Constructs that are not regular or rarely used are not supported:
+back references, atomic groups, possessive repetition, word boundaries, comment mode.
 """
 
 from infra.compiler.java.pattern_parser import parse
@@ -12,7 +11,7 @@ from infra.compiler.java.regular_languages import Algebra, TooComplexError
 
 
 class UntranslatablePatternError(Exception):
-    """The pattern cannot be evaluated; the message says what in it."""
+    """The pattern is invalid in Java or not supported; the message says what in it."""
 
     def __init__(self, reason: str, *, is_invalid_java: bool = False) -> None:
         super().__init__(reason)
@@ -20,10 +19,10 @@ class UntranslatablePatternError(Exception):
 
 
 class JavaPattern:
-    """A pattern source's regular expression.
+    """The regular expression of a pattern source (`java.util.regex.Pattern`).
 
     Raises:
-        UntranslatablePatternError: when made or, if it needs too many states, when first matched.
+        UntranslatablePatternError: when it is created, or at a match that needs too many states.
     """
 
     def __init__(self, text: str) -> None:
@@ -38,17 +37,21 @@ class JavaPattern:
             raise UntranslatablePatternError("it is too complex") from None
 
     def matches(self, topic: str) -> bool:
-        """Whether the whole of `topic` matches."""
+        """Return whether the whole name `topic` matches.
+
+        Raises:
+            UntranslatablePatternError: the match needs too many states.
+        """
         try:
             return self._algebra.matches(self._language, topic)
         except TooComplexError:
             raise UntranslatablePatternError("it is too complex") from None
 
     def prefixes(self) -> tuple[tuple[str, bool], ...]:
-        """What all matching names are or begin with, sorted, each with whether it is a whole name.
+        """Return prefixes of all matching names, sorted, each with whether it is a complete name.
 
-        As few and as long as is useful: `orders-.*` has `orders-`, `(a|b)-in` the names `a-in` and `b-in`.
-        The beginning of a pattern that says nothing about how names begin is empty.
+        `orders-.*` has the prefix `orders-`, `(a|b)-in` has the names `a-in` and `b-in`. A pattern without a
+        common prefix has the empty one.
         """
         try:
             return tuple(sorted(self._algebra.prefixes(self._language)))

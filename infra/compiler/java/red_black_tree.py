@@ -1,4 +1,4 @@
-"""Red-black trees as Java balances them: their shape shows where comparisons change over time."""
+"""Red-black trees as Java balances them; their shape matters where comparisons change over time."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -20,7 +20,7 @@ class Entry(Generic[K]):
 
 
 class RedBlackTree(Generic[K]):
-    """Grows only. Iteration is in order."""
+    """A red-black tree without deletion; iteration is in order."""
 
     __slots__ = ("root",)
 
@@ -39,10 +39,9 @@ class RedBlackTree(Generic[K]):
             entry = entry.right
 
     def insert(self, key: K, compare: Callable[[K], int]) -> "Entry[K] | None":
-        """Insert `key` where `compare(other)` (negative = to the left of `other`) leads.
+        """Insert `key` by `compare(other)` (negative = left of `other`) unless a comparison gives 0.
 
-        Returns the entry it was hung to, None for the first one. Nothing happens if `compare` gives 0 on the
-        way.
+        Return the parent entry, or the equal one; None for the first key.
         """
         parent, entry, side = None, self.root, 0
         while entry is not None:

@@ -1,7 +1,7 @@
-"""Regular languages over the characters of topic names, by derivatives: matching takes linear time.
+"""Regular languages over the characters of topic names, matched in linear time by derivatives.
 
-Expressions are numbers handed out by an `Algebra`, equal expressions the same number (Brzozowski 1964;
-intersection and complement come for free, which is what look-ahead needs).
+An `Algebra` numbers expressions; equal ones have the same number. Derivatives (Brzozowski 1964) support
+intersection and complement, which look-ahead needs.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ _Key = tuple[int, object]
 
 
 class TooComplexError(Exception):
-    """The language needs more states than are worth having."""
+    """The language needs too many expressions."""
 
 
 class Algebra:
-    """Makes expressions; `nothing` matches no text, `empty` the empty one, `anything` every one."""
+    """Creates expressions; `nothing` matches no text, `empty` the empty text, `anything` all texts."""
 
     def __init__(self) -> None:
         self._keys: list[_Key] = []
@@ -35,12 +35,12 @@ class Algebra:
         self.anything = self._make((_NOT, self.nothing), nullable=True)
 
     def chars(self, allowed: frozenset[str]) -> int:
-        """One character out of `allowed`."""
+        """Return the expression of one of the characters `allowed`."""
         allowed &= ALPHABET
         return self._make((_CHARS, allowed), nullable=False) if allowed else self.nothing
 
     def concat(self, parts: Iterable[int]) -> int:
-        """One after the other."""
+        """Return the concatenation of `parts`."""
         flat: list[int] = []
         for part in parts:
             kind, inner = self._keys[part]
@@ -52,7 +52,7 @@ class Algebra:
         return self._make((_CAT, tuple(flat)), nullable=all(self._nullable[part] for part in flat))
 
     def union(self, parts: Iterable[int]) -> int:
-        """Any of them."""
+        """Return the union of `parts`."""
         flat = self._flat(_ALT, parts)
         if self.anything in flat:
             return self.anything
@@ -61,7 +61,7 @@ class Algebra:
         return self._make((_ALT, flat), nullable=any(self._nullable[part] for part in flat))
 
     def intersection(self, parts: Iterable[int]) -> int:
-        """All of them at once."""
+        """Return the intersection of `parts`."""
         flat = self._flat(_AND, parts) - {self.anything}
         if self.nothing in flat:
             return self.nothing
@@ -72,14 +72,14 @@ class Algebra:
         return self._make((_AND, flat), nullable=all(self._nullable[part] for part in flat))
 
     def complement(self, part: int) -> int:
-        """Every text that `part` does not match."""
+        """Return the expression of all texts that `part` does not match."""
         kind, inner = self._keys[part]
         if kind == _NOT:
             return inner  # type: ignore[return-value]
         return self._make((_NOT, part), nullable=not self._nullable[part])
 
     def star(self, part: int) -> int:
-        """Any number of times."""
+        """Return `part` repeated any number of times."""
         if part in {self.nothing, self.empty}:
             return self.empty
         if self._keys[part][0] == _STAR:
@@ -87,7 +87,7 @@ class Algebra:
         return self._make((_STAR, part), nullable=True)
 
     def repeat(self, part: int, least: int, most: int | None) -> int:
-        """From `least` to `most` times (None: any number)."""
+        """Return `part` repeated from `least` to `most` times; None = without limit."""
         if most is None:
             return self.concat([*[part] * least, self.star(part)])
         tail = self.empty
@@ -96,16 +96,16 @@ class Algebra:
         return self.concat([*[part] * least, tail])
 
     def matches(self, part: int, text: str) -> bool:
-        """Whether it matches the whole text."""
+        """Return whether `part` matches the whole `text`."""
         for character in text:
             part = self._derive(part, character)
         return self._nullable[part]
 
     def prefixes(self, part: int) -> set[tuple[str, bool]]:
-        """Texts that the matching ones are (True) or begin with (False).
+        """Return the matching texts (True), or prefixes of them (False).
 
-        A beginning goes on while few characters may follow and none of it repeats; when it branches too often
-        for the whole to be a short list, it ends where the branches do.
+        A prefix is extended while few characters may follow and nothing repeats. It ends where more branches
+        would exceed the maximal number of prefixes.
         """
         return self._prefixes(part, "", frozenset(), _MOST_PREFIXES) or {("", False)}
 
@@ -142,7 +142,7 @@ class Algebra:
         return found
 
     def _derive(self, part: int, character: str) -> int:
-        """What must follow once `character` was read (Brzozowski's derivative)."""
+        """Return the expression of what follows `character` (Brzozowski's derivative)."""
         known = self._derived.get((part, character))
         if known is None:
             known = self._derived[part, character] = self._derivative(part, character)
