@@ -1,4 +1,4 @@
-"""Applications to compile, written as the documents that people write."""
+"""Compiled applications, written as documents."""
 
 from collections.abc import Mapping
 from textwrap import dedent
@@ -17,7 +17,7 @@ _LINTS = {
 
 
 def document(text: str) -> TopologyDocument:
-    """The document of `text`; without an `application` it is called app."""
+    """Return the document of `text`; the default application id is `app`."""
     text = dedent(text)
     loaded = load_text(text if "application:" in text else "application: {id: app}\n" + text, "app.yaml")
     assert not loaded.problems, loaded.problems
@@ -29,7 +29,7 @@ def compiled(text: str, partitions: Mapping[str, int] | None = None) -> Compiled
 
 
 def counts(application: CompiledApplication) -> dict[str, int]:
-    """Internal topic without the application id → count."""
+    """Return internal topic without the application id → count."""
     prefix = f"{application.application.id}-"
     return {topic.name.removeprefix(prefix): topic.partitions for topic in application.internal_topics}
 
@@ -39,7 +39,7 @@ def topic(application: CompiledApplication, name: str) -> InternalTopic:
 
 
 def problems_without_lints(application: CompiledApplication) -> tuple[Problem, ...]:
-    """The problems without the lints of the DSL, which have tests of their own."""
+    """Return the problems without the lints of the DSL, which have their own tests."""
     return tuple(problem for problem in application.problems if problem.code not in _LINTS)
 
 

@@ -1,4 +1,4 @@
-"""Random node topologies: every shape that a build can have, whatever call it came from."""
+"""Random node topologies of all shapes that a build can have."""
 
 import attrs
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ _KINDS = st.sampled_from(list(ChangelogKind))
 
 @attrs.define
 class _Draft:
-    """What was drawn so far."""
+    """The parts drawn so far."""
 
     nodes: list[Node] = attrs.field(factory=list)
     parents: list[str] = attrs.field(factory=list)
@@ -28,7 +28,7 @@ class _Draft:
 
 @st.composite
 def node_topologies(draw: st.DrawFn) -> NodeTopology:
-    """Up to 30 nodes over topics t0…t4, with repartition topics, stores and co-partition groups."""
+    """Draw up to 30 nodes over topics t0…t4, with repartition topics, stores and co-partition groups."""
     draft = _Draft()
     for number in range(draw(st.integers(1, 30))):
         kind = draw(st.sampled_from("srppk")) if draft.parents else "s"

@@ -1,4 +1,4 @@
-"""Which sub-topologies Spark SQL evaluates, and which our tasks."""
+"""The choice between Spark SQL and tasks for a sub-topology."""
 
 import pytest
 
@@ -20,12 +20,12 @@ def backends(topology: str, config: str = "{}") -> list[Backend]:
     return [part.backend for part in compile_document(loaded.documents[0], {"in": 1, "out": 1}).subtopologies]
 
 
-def test_a_chain_of_expressions_over_texts_is_native() -> None:
+def test_a_chain_of_expressions_over_strings_is_native() -> None:
     assert backends(_CHAIN) == [Backend.NATIVE]
     assert backends(_CHAIN, "{processing.guarantee: exactly_once_v2}") == [Backend.NATIVE]
 
 
-def test_what_leads_to_a_repartition_topic_is_native_and_what_counts_is_not() -> None:
+def test_a_chain_to_a_repartition_topic_is_native_and_the_count_is_not() -> None:
     topology = """
   - stream: {topic: in, serdes: {key: string, value: string}}
   - selectKey: {key: value}
@@ -53,7 +53,7 @@ def test_what_leads_to_a_repartition_topic_is_native_and_what_counts_is_not() ->
         ("  - to: {topic: out}", "  - to: {topic: out}\n  - to: {topic: in2, from: s}"),
     ],
 )
-def test_anything_else_is_for_the_tasks(old: str, new: str) -> None:
+def test_other_subtopologies_run_as_tasks(old: str, new: str) -> None:
     topology = _CHAIN.replace(old, new)
     assert topology != _CHAIN
     if "from: s" in new:
@@ -69,5 +69,5 @@ def test_anything_else_is_for_the_tasks(old: str, new: str) -> None:
         "{static.partitioner.class: initial-hash, static.partitioner.initial.partitions: 1}",
     ],
 )
-def test_settings_that_spark_sql_does_not_know(config: str) -> None:
+def test_settings_that_the_native_back_end_does_not_support(config: str) -> None:
     assert backends(_CHAIN, config) == [Backend.TASKS]

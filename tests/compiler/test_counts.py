@@ -1,4 +1,4 @@
-"""Partition counts by the group leader's assignor, numbers as Kafka Streams 4.1.1 made them."""
+"""Partition counts by the group leader's assignor; the numbers are those of Kafka Streams 4.1.1."""
 
 import attrs
 import pytest
@@ -38,7 +38,7 @@ def test_an_explicit_count_stays() -> None:
     assert topic(application, "r-repartition").pinned
 
 
-def test_an_explicit_count_of_zero_is_refused() -> None:
+def test_an_explicit_count_of_zero_is_an_error() -> None:
     text = "topology: [{stream: {topic: a}}, {repartition: {name: r, partitions: 1}}, {to: {topic: o}}]"
     nodes = build_nodes(document(text))
     zero = attrs.evolve(nodes, repartition_topics=(RepartitionTopic("r-repartition", partitions=0),))
@@ -49,7 +49,7 @@ def test_an_explicit_count_of_zero_is_refused() -> None:
 
 
 def join(left: str, right: str) -> str:
-    """A windowed join of a and b, each read by a stream or changed by the step given."""
+    """Return a windowed join of a and b, each with the given step."""
     first = f"  - stream: {{topic: a}}\n  {left}" if left else "  - stream: {topic: a, as: a}"
     second = f"  - stream: {{topic: b}}\n  {right}" if right else "  - stream: {topic: b, as: b}"
     joined = "  - join: {from: a, with: b, window: {difference: 1h}, name: j, storeName: s}"
@@ -69,7 +69,7 @@ EXPLICIT = "- repartition: {name: %s-wide, partitions: %d, as: %s}"
     ],
     ids=["to the other side's", "both to the larger", "to the explicit one"],
 )
-def test_copartitioned_repartition_topics_are_coerced(
+def test_copartitioned_repartition_topics_get_equal_counts(
     left: str, right: str, expected: dict[str, int]
 ) -> None:
     application = compiled(join(left, right), {"a": 3, "b": 5})
@@ -81,14 +81,14 @@ def test_copartitioned_repartition_topics_are_coerced(
     assert problems_without_lints(application) == ()
 
 
-def test_an_explicit_count_against_an_external_topic_is_refused() -> None:
+def test_an_explicit_count_that_differs_from_an_external_topic_is_an_error() -> None:
     application = compiled(join(EXPLICIT % ("a", 4, "a"), ""), {"a": 3, "b": 5})
     problem = problems_without_lints(application)[0]
     assert (problem.code, problem.topic) == (ProblemCode.CONFLICTING_PARTITIONS, "app-a-wide-repartition")
     assert (problem.expected, problem.found) == ("5", "4")
 
 
-def test_explicit_counts_that_differ_are_refused_when_the_topology_is_built() -> None:
+def test_explicit_counts_that_differ_fail_the_build() -> None:
     application = compiled(join(EXPLICIT % ("a", 4, "a"), EXPLICIT % ("b", 3, "b")), {"a": 3, "b": 3})
     assert codes(problems_without_lints(application)) == [ProblemCode.CONFLICTING_PARTITIONS]
     assert problems_without_lints(application)[0].found == "a-wide-repartition=4, b-wide-repartition=3"
@@ -102,7 +102,7 @@ def test_without_a_repartition_topic_nothing_is_checked() -> None:
     ]
 
 
-def test_any_repartition_topic_anywhere_makes_the_check_run() -> None:
+def test_any_repartition_topic_enables_the_check() -> None:
     elsewhere = "\n  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: out}"
     application = compiled(join("", "") + elsewhere, {"a": 3, "b": 5, "c": 1})
     assert codes(problems_without_lints(application)) == [ProblemCode.NOT_COPARTITIONED]
@@ -125,7 +125,7 @@ def test_foreign_key_join() -> None:
 
 
 def test_counts_may_depend_on_the_application_id() -> None:
-    """The second repartition topic gets 5, or 2 if it is looked at before the first one is decided."""
+    """The second repartition topic gets 5, or 2 if it is processed before the first one is decided."""
     found = {}
     for letter in "abcdefghij":
         application = compiled(MERGED.replace("APP", f"app-{letter}"), {"a": 5, "b": 2})
@@ -146,7 +146,7 @@ def test_counts_that_no_order_changes_do_not_depend_on_the_application_id() -> N
     assert problems_without_lints(application) == ()
 
 
-def test_a_missing_source_is_told_and_the_rest_is_counted() -> None:
+def test_a_missing_source_is_reported_and_other_topics_are_counted() -> None:
     text = """
     topology:
       - stream: {topic: there}

@@ -1,4 +1,4 @@
-"""Imported texts: what follows from them, what is asked for, what a cluster tells."""
+"""Imported texts: derived details, missing details, and details from a cluster."""
 
 import time
 
@@ -21,14 +21,14 @@ AT = Location("app.txt")
 
 
 def imported(text: str, **details: object) -> DescribedTopology:
-    """The description that Kafka Streams would print of the document `text`, read back."""
+    """Return the description that Kafka Streams prints for the document `text`, read back."""
     nodes, problems = read_description(write_description(build_nodes(document(text))))
     assert problems == ()
     return DescribedTopology(nodes, AT, **details)  # type: ignore[arg-type]
 
 
-def asked(described: DescribedTopology) -> tuple[Problem, ...]:
-    """What has to be told before the topology can be compiled exactly."""
+def missing_details(described: DescribedTopology) -> tuple[Problem, ...]:
+    """Return the problems of missing details."""
     return tuple(p for p in complete(described).problems if p.code is ProblemCode.MISSING_DETAIL)
 
 
@@ -61,8 +61,8 @@ def test_copartitioning_follows_from_the_stores_that_joins_share() -> None:
 STORES = ("s-this-join-store", "s-other-join-store")
 
 
-def test_retention_of_join_stores_is_asked_for_by_name() -> None:
-    problems = asked(imported(JOINS))
+def test_missing_retention_of_join_stores_is_reported_by_name() -> None:
+    problems = missing_details(imported(JOINS))
     assert sorted(problem.node or "" for problem in problems) == sorted(STORES)
     assert {problem.found for problem in problems} == {"no retention"}
     assert all(f"`describe.stores.{problem.node}`" in problem.fix for problem in problems)
@@ -71,15 +71,15 @@ def test_retention_of_join_stores_is_asked_for_by_name() -> None:
 AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
 
 
-def test_the_kind_of_an_aggregations_store_is_asked_for() -> None:
+def test_the_missing_kind_of_an_aggregations_store_is_reported() -> None:
     described = imported(AGGREGATION)
-    problems = asked(described)
+    problems = missing_details(described)
     assert [(p.node, p.found, p.severity) for p in problems] == [("counts", "no kind", Severity.ERROR)]
     application = compile_described(described, {"in": 4})
     assert counts(application) == {"by-repartition": 4, "counts-changelog": 4}
 
 
-def test_what_is_told_is_taken() -> None:
+def test_details_of_the_document_are_used() -> None:
     described = imported(
         AGGREGATION,
         stores={"counts": StoreDetail("timestampedWindow", 3_600_000)},
@@ -91,7 +91,7 @@ def test_what_is_told_is_taken() -> None:
     assert application.problems == ()
 
 
-def test_names_that_the_text_does_not_have_are_refused() -> None:
+def test_names_that_are_not_in_the_text_are_errors() -> None:
     described = imported(
         AGGREGATION,
         stores={"counts": StoreDetail(), "count": StoreDetail()},
@@ -118,9 +118,9 @@ CERTAIN = {
 
 
 @pytest.mark.parametrize(("text", "store", "kind"), CERTAIN.values(), ids=CERTAIN.keys())
-def test_kinds_that_names_tell_are_not_asked_for(text: str, store: str, kind: ChangelogKind) -> None:
+def test_kinds_that_names_show_are_not_missing(text: str, store: str, kind: ChangelogKind) -> None:
     described = imported(text)
-    assert asked(described) == ()
+    assert missing_details(described) == ()
     found = topic(compile_described(described, {"in": 1}), f"{store}-changelog")
     assert found.changelog_kind is kind
 
@@ -145,7 +145,7 @@ def test_foreign_key_topics_are_recognized() -> None:
     assert application.problems == ()
 
 
-def test_a_suppressed_table_is_forgotten_as_kafka_streams_forgets_it() -> None:
+def test_a_suppressed_table_is_not_copartitioned_as_in_kafka_streams() -> None:
     text = """
     topology:
       - stream: {topic: a, as: a}
@@ -165,7 +165,7 @@ topology:
 """
 
 
-def test_a_topic_named_like_an_internal_one_is_told() -> None:
+def test_a_topic_with_the_name_of_an_internal_one_is_reported() -> None:
     application = compile_described(imported(USERS_TOPIC), {"in": 3})
     assert [(p.code, p.severity, p.topic) for p in application.problems] == [
         (ProblemCode.MISSING_DETAIL, Severity.WARNING, "my-repartition")
@@ -183,7 +183,7 @@ topology:
 """
 
 
-def test_custom_processors_that_share_a_store_are_no_join_but_told() -> None:
+def test_custom_processors_that_share_a_store_are_reported_not_joined() -> None:
     application = compile_described(imported(SHARED, stores={"shared": StoreDetail()}), {"a": 1, "b": 2})
     assert application.copartition_groups == ()
     assert [p.severity for p in application.problems] == [Severity.WARNING]
@@ -191,7 +191,7 @@ def test_custom_processors_that_share_a_store_are_no_join_but_told() -> None:
 
 
 def cluster(application: CompiledApplication, sources: dict[str, int], **changed: int) -> ClusterSnapshot:
-    """A cluster on which the application has set up its internal topics."""
+    """Return a cluster with the application's internal topics."""
     topics = {name: LiveTopic(name, name, count, 1) for name, count in sources.items()}
     for internal in application.internal_topics:
         short = internal.name.removeprefix("app-")
@@ -224,7 +224,7 @@ topology:
 """
 
 
-def test_a_cluster_tells_what_the_text_lacks() -> None:
+def test_missing_details_are_read_from_the_cluster() -> None:
     sources = {"in": 2, "t": 4, "u": 1}
     truth = compiled(EVERYTHING, sources)
     application = truth.application
@@ -244,20 +244,20 @@ def test_a_cluster_tells_what_the_text_lacks() -> None:
     assert ProblemCode.MISSING_DETAIL not in codes(found.problems)
 
 
-def test_what_the_document_says_wins_over_the_cluster() -> None:
+def test_details_of_the_document_override_the_cluster() -> None:
     truth = compiled(AGGREGATION, {"in": 4})
-    told = {"counts": StoreDetail("session", 5)}
-    described = imported(AGGREGATION, stores=told)
-    assert complete_from_cluster(described, truth.application, cluster(truth, {"in": 4})).stores == told
+    given = {"counts": StoreDetail("session", 5)}
+    described = imported(AGGREGATION, stores=given)
+    assert complete_from_cluster(described, truth.application, cluster(truth, {"in": 4})).stores == given
 
 
-def test_a_cluster_without_traces_of_the_application_tells_nothing() -> None:
+def test_a_cluster_without_the_application_adds_no_details() -> None:
     described = imported(AGGREGATION)
     application = compiled(AGGREGATION, {"in": 4}).application
     assert complete_from_cluster(described, application, ClusterSnapshot("c", 1)).stores == {}
 
 
-def test_a_group_without_changelogs_has_logging_off() -> None:
+def test_a_group_without_changelogs_has_logging_disabled() -> None:
     described = imported("topology: [{stream: {topic: in}}, {groupByKey: {}}, {count: {materialized: c}}]")
     snapshot = ClusterSnapshot("c", 1, {}, {"app": LiveGroup("app", "Stable", 1)})
     completed = complete_from_cluster(described, Application("app", AT), snapshot)
@@ -271,7 +271,7 @@ def test_counts_that_are_derived_are_not_made_explicit() -> None:
 
 
 @given(st.data())
-def test_a_damaged_text_never_makes_it_fail(data: st.DataObject) -> None:
+def test_a_damaged_text_never_raises(data: st.DataObject) -> None:
     lines = data.draw(st.sampled_from(sorted(recorded_texts().values()))).splitlines()
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(lines) - 1))

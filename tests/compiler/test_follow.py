@@ -1,4 +1,4 @@
-"""Managed sinks that follow, within one application and from one to the next."""
+"""Managed sinks that follow their writers, within one application and over several."""
 
 from infra.compiler import compile_documents
 from infra.model.problems import ProblemCode
@@ -32,19 +32,19 @@ def test_a_chain_of_applications_in_any_order() -> None:
     assert not any(problems_without_lints(application) for application in compiled_)
 
 
-def test_a_number_is_taken_before_the_topic_exists() -> None:
+def test_an_explicit_count_is_used_before_the_topic_exists() -> None:
     documents = [document(copy("one", "in", "first", "12")), document(copy("two", "first", "second"))]
     _, second = compile_documents(documents, {"in": 4})
     assert second.sinks[0].partitions == 12
 
 
-def test_a_topic_already_larger_is_read_as_it_is() -> None:
+def test_a_topic_that_is_already_larger_keeps_its_count() -> None:
     documents = [document(copy("one", "in", "first")), document(copy("two", "first", "second"))]
     first, second = compile_documents(documents, {"in": 4, "first": 9})
     assert (first.sinks[0].partitions, second.sinks[0].partitions) == (4, 9)
 
 
-def test_a_circle_of_applications_is_refused_in_each() -> None:
+def test_a_cycle_of_applications_is_an_error_in_each() -> None:
     documents = [document(copy("one", "b", "a")), document(copy("two", "a", "b"))]
     found = compile_documents(documents, {})
     assert [codes(problems_without_lints(application)) for application in found] == [
@@ -53,7 +53,7 @@ def test_a_circle_of_applications_is_refused_in_each() -> None:
     assert found[0].problems[0].found == "b → a → b"
 
 
-def test_a_topic_that_follows_its_own_reader_is_refused() -> None:
+def test_a_topic_that_follows_its_own_reader_is_an_error() -> None:
     text = """
     topics: {loop: {partitions: follow}}
     topology: [{stream: {topic: loop}}, {filter: {}}, {to: {topic: loop}}]
@@ -61,7 +61,7 @@ def test_a_topic_that_follows_its_own_reader_is_refused() -> None:
     assert codes(problems_without_lints(compiled(text))) == [ProblemCode.FOLLOW_CYCLE]
 
 
-def test_reading_the_own_sink_in_another_subtopology_is_no_circle() -> None:
+def test_reading_the_own_sink_in_another_subtopology_is_no_cycle() -> None:
     text = """
     topics: {middle: {partitions: follow}}
     topology: [{stream: {topic: in}}, {to: {topic: middle}},
@@ -72,7 +72,7 @@ def test_reading_the_own_sink_in_another_subtopology_is_no_circle() -> None:
     assert problems_without_lints(application) == ()
 
 
-def test_a_pattern_reads_what_is_still_to_be_created() -> None:
+def test_a_pattern_reads_topics_that_do_not_exist_yet() -> None:
     reader = (
         "application: {id: two}\ntopology: [{stream: {pattern: 'fir.*'}}, {groupBy: {name: by}}, {count: {}}]"
     )
@@ -82,7 +82,7 @@ def test_a_pattern_reads_what_is_still_to_be_created() -> None:
     assert counts(found[0])["by-repartition"] == 5
 
 
-def test_what_waits_for_another_application_says_so() -> None:
+def test_an_undecided_count_of_another_application_is_reported() -> None:
     documents = [document(copy("one", "missing", "first")), document(copy("two", "first", "second"))]
     first, second = compile_documents(documents, {})
     assert codes(problems_without_lints(first)) == [ProblemCode.MISSING_SOURCE_TOPIC]
@@ -90,7 +90,7 @@ def test_what_waits_for_another_application_says_so() -> None:
     assert problems_without_lints(second)[0].fix == "Fix the problems of one first."
 
 
-def test_a_sink_that_nothing_writes_is_refused() -> None:
+def test_a_sink_without_a_writer_is_an_error() -> None:
     text = "topics: {out: {partitions: follow}}\ntopology: [{stream: {topic: in}}, {to: {topic: other}}]"
     application = compiled(text, {"in": 3})
     assert [(p.code, p.topic) for p in problems_without_lints(application)] == [

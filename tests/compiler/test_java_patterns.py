@@ -30,7 +30,7 @@ def test_patterns_match_what_java_matches(recorded: dict[str, Any]) -> None:
         assert matched == recorded["matches"]
 
 
-REFUSED = {
+UNSUPPORTED = {
     r"(a)\1": "it has a back reference",
     "(?>a)b": "it has an atomic group",
     "a*+b": "it has a possessive repetition",
@@ -43,18 +43,18 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("pattern", "reason"), REFUSED.items())
-def test_what_cannot_be_evaluated_is_named(pattern: str, reason: str) -> None:
-    with pytest.raises(UntranslatablePatternError) as refusal:
+@pytest.mark.parametrize(("pattern", "reason"), UNSUPPORTED.items())
+def test_unsupported_constructs_are_named(pattern: str, reason: str) -> None:
+    with pytest.raises(UntranslatablePatternError) as error:
         JavaPattern(pattern)
-    assert str(refusal.value) == reason
-    assert not refusal.value.is_invalid_java
+    assert str(error.value) == reason
+    assert not error.value.is_invalid_java
 
 
-CATASTROPHES = ["(a+)+b", "(a|a)*b", "(.*a){20}b", "(a|aa)+$b", "((a*)*)*b", ".*.*.*.*.*.*.*.*x"]
+NESTED_REPETITIONS = ["(a+)+b", "(a|a)*b", "(.*a){20}b", "(a|aa)+$b", "((a*)*)*b", ".*.*.*.*.*.*.*.*x"]
 
 
-@pytest.mark.parametrize("pattern", CATASTROPHES)
+@pytest.mark.parametrize("pattern", NESTED_REPETITIONS)
 def test_no_pattern_takes_exponential_time(pattern: str) -> None:
     started = time.process_time()
     with suppress(UntranslatablePatternError):
@@ -65,7 +65,7 @@ def test_no_pattern_takes_exponential_time(pattern: str) -> None:
 PATTERN = "topology: [{stream: {pattern: 'src-.*'}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
 
 
-def test_a_pattern_reads_all_that_it_matches() -> None:
+def test_a_pattern_reads_all_matching_topics() -> None:
     application = compiled(PATTERN, {"src-a": 2, "src-b": 5, "other": 9, "__consumer_offsets": 50})
     assert application.external_sources == ("src-a", "src-b")
     assert application.source_patterns == ("src-.*",)
@@ -80,7 +80,7 @@ def test_a_pattern_that_matches_nothing_leaves_counts_undecided() -> None:
     assert problems_without_lints(application)[0].topic == "app-by-repartition"
 
 
-def test_a_pattern_that_matches_the_own_internal_topics_is_told() -> None:
+def test_a_pattern_that_matches_the_own_internal_topics_is_reported() -> None:
     text = (
         "topology: [{stream: {pattern: 'in|app-.*'}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
     )
@@ -89,7 +89,7 @@ def test_a_pattern_that_matches_the_own_internal_topics_is_told() -> None:
     assert problems_without_lints(application)[0].topic == "app-by-repartition"
 
 
-def test_a_topic_that_two_patterns_match_is_refused() -> None:
+def test_a_topic_that_two_patterns_match_is_an_error() -> None:
     text = (
         "topology: [{stream: {pattern: 'a.*', as: a}}, {to: {topic: x}}, {stream: {pattern: '.*b', as: b}}]"
     )

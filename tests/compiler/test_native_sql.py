@@ -1,4 +1,4 @@
-"""The expressions that Spark may evaluate; that tasks agree: runtime/engine/expressions/test_back_ends."""
+"""The expressions of the native back end; runtime/engine/expressions/test_back_ends compares with tasks."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from infra.compiler.native_sql import Kind, kind_of
         ("true", Kind.FLAG),
     ],
 )
-def test_what_means_the_same(text: str, kind: Kind) -> None:
+def test_expressions_of_the_subset(text: str, kind: Kind) -> None:
     assert kind_of(text, Kind.TEXT, Kind.TEXT) is kind
 
 
@@ -80,11 +80,11 @@ def test_what_means_the_same(text: str, kind: Kind) -> None:
         "'" + "x" * 2_000 + "'",
     ],
 )
-def test_what_is_left_to_the_tasks(text: str) -> None:
+def test_expressions_outside_of_the_subset(text: str) -> None:
     assert kind_of(text, Kind.TEXT, Kind.TEXT) is None
 
 
-def test_bytes_are_handed_on_and_looked_at_for_null_only() -> None:
+def test_bytes_are_only_forwarded_and_checked_for_null() -> None:
     assert kind_of("value", Kind.TEXT, Kind.BYTES) is Kind.BYTES
     assert kind_of("coalesce(value, value)", Kind.TEXT, Kind.BYTES) is Kind.BYTES
     assert kind_of("value is null", Kind.TEXT, Kind.BYTES) is Kind.FLAG

@@ -1,4 +1,4 @@
-"""What operators read: every problem of the compiler, held by a golden file.
+"""The texts of the compiler's problems, compared with a golden file.
 
 `UPDATE_GOLDEN=1 pytest tests/compiler/test_problem_texts.py` rewrites it; read what changed, then commit.
 """
@@ -25,7 +25,7 @@ topology:
 """
 PLAIN = JOIN % (", as: a", ", as: b")
 WIDE = "}\n  - repartition: {name: %s-wide, partitions: %d, as: %s"
-BESIDE = "  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: o}\n"
+WITH_REPARTITION = "  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: o}\n"
 DEPENDENT = """
 topology:
   - stream: {topic: a}
@@ -72,9 +72,9 @@ topology:
 BOTH = {"a": 3, "b": 5}
 
 DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
-    "sources not co-partitioned, unnoticed": (PLAIN, BOTH),
-    "sources not co-partitioned": (PLAIN + BESIDE, {**BOTH, "c": 1}),
-    "explicit count against a source": (JOIN % (WIDE % ("a", 4, "a"), ", as: b"), BOTH),
+    "sources not co-partitioned, not checked": (PLAIN, BOTH),
+    "sources not co-partitioned": (PLAIN + WITH_REPARTITION, {**BOTH, "c": 1}),
+    "explicit count differs from a source": (JOIN % (WIDE % ("a", 4, "a"), ", as: b"), BOTH),
     "explicit counts differ": (JOIN % (WIDE % ("a", 4, "a"), WIDE % ("b", 3, "b")), BOTH),
     "count depends on the application id": (DEPENDENT, {"a": 5, "b": 2}),
     "source missing": (PLAIN, {"a": 3}),
@@ -97,9 +97,9 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
 }
 
 TEXTS = {
-    "a torn text": "\n".join(SMALL.splitlines()[:-4]),
+    "an incomplete text": "\n".join(SMALL.splitlines()[:-4]),
     "no text": "hello",
-    "an imported text lacks details": SMALL,
+    "an imported text without details": SMALL,
 }
 
 
@@ -107,7 +107,7 @@ def rendered(title: str, problems: tuple[Problem, ...]) -> str:
     lines = [f"=== {title}"]
     for problem in problems:
         lines += [
-            f"{problem.severity.value} {problem.code} at {problem.location or 'no place'}",
+            f"{problem.severity.value} {problem.code} at {problem.location or 'no location'}",
             f"  topic {problem.topic}, node {problem.node}",
             f"  {problem.summary}",
             f"  expected: {problem.expected}",
@@ -135,7 +135,7 @@ def renumbered() -> tuple[Problem, ...]:
     return renumbering_problems(recorded, compiled(topology % "{filter: {}}, ", {"a": 1}))
 
 
-def test_every_problem_reads_as_agreed() -> None:
+def test_every_problem_has_the_golden_text() -> None:
     parts = [
         rendered(title, problems_without_lints(compiled(text, counts)))
         for title, (text, counts) in DOCUMENTS.items()

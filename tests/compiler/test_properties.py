@@ -1,4 +1,4 @@
-"""What holds for every topology."""
+"""Properties of every compiled topology."""
 
 import attrs
 from hypothesis import given
@@ -24,7 +24,9 @@ def compiled(topology: NodeTopology, counts: list[int], protocol: Protocol) -> C
 
 
 @given(node_topologies(), COUNTS, PROTOCOLS)
-def test_the_same_gives_the_same(topology: NodeTopology, counts: list[int], protocol: Protocol) -> None:
+def test_compiling_twice_gives_the_same(
+    topology: NodeTopology, counts: list[int], protocol: Protocol
+) -> None:
     assert compiled(topology, counts, protocol) == compiled(topology, counts, protocol)
 
 
@@ -51,20 +53,20 @@ def test_changelogs_have_a_partition_for_each_task(
 
 
 @given(node_topologies(), COUNTS)
-def test_copartitioned_topics_are_equal_or_told(topology: NodeTopology, counts: list[int]) -> None:
+def test_copartitioned_topics_are_equal_or_reported(topology: NodeTopology, counts: list[int]) -> None:
     application = compiled(
         attrs.evolve(topology, copartition_groups=topology.copartition_groups[:1]), counts, Protocol.CLASSIC
     )
     found = {topic.name: topic.partitions for topic in application.internal_topics}
     found |= {topic: counts[int(topic[1])] for topic in application.external_sources}
-    told = {problem.topic for problem in application.problems}
+    reported = {problem.topic for problem in application.problems}
     for group in application.copartition_groups:
         equal = len({found[topic] for topic in group if topic in found}) <= 1
-        assert equal or told & {*group, *(topic.removeprefix("app-") for topic in group)}
+        assert equal or reported & {*group, *(topic.removeprefix("app-") for topic in group)}
 
 
 @given(node_topologies())
-def test_a_description_comes_back(topology: NodeTopology) -> None:
+def test_a_written_description_is_read_back(topology: NodeTopology) -> None:
     text = write_description(topology)
     read, problems = read_description(text)
     assert problems == ()

@@ -1,4 +1,4 @@
-"""Recorded runs of Kafka Streams 4.1.1: imported text and cluster give the topics that it made."""
+"""Recorded runs of Kafka Streams 4.1.1: imported text and cluster give the same topics."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def live(run: dict[str, Any]) -> ClusterSnapshot:
 
 
 @pytest.mark.parametrize(("case", "run"), runs())
-def test_an_imported_application_is_as_it_runs(case: Path, run: dict[str, Any]) -> None:
+def test_an_imported_application_has_the_topics_of_the_running_one(case: Path, run: dict[str, Any]) -> None:
     nodes, problems = read_description((case / "describe.txt").read_text())
     assert problems == ()
     config = json.loads((case / "case.json").read_text())["config"]

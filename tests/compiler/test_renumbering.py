@@ -6,7 +6,7 @@ from tests.compiler.applications import compiled
 
 
 def pairs(old: Iterable[str], new: Iterable[str]) -> tuple[Renumbering, ...]:
-    """Of names whose origins nobody knows."""
+    """Return the pairs of names with unknown origins."""
     return renumberings(dict.fromkeys(old, ""), dict.fromkeys(new, ""))
 
 
@@ -19,7 +19,7 @@ def test_a_shifted_index_is_paired() -> None:
     assert pairs(old, new) == (Renumbering(old[0], new[0]), Renumbering(old[1], new[1]))
 
 
-def test_what_stays_is_not_paired() -> None:
+def test_unchanged_names_are_not_paired() -> None:
     same = [STORE.format(2, "changelog")]
     assert pairs(same, same) == ()
     assert pairs(same, ["app-KSTREAM-REDUCE-STATE-STORE-0000000002-changelog"]) == ()
@@ -31,7 +31,7 @@ def test_several_are_paired_in_order() -> None:
     assert [(p.old, p.new) for p in pairs(old, new)] == list(zip(old, new, strict=True))
 
 
-def test_where_one_is_added_most_are_shifted_alike() -> None:
+def test_with_one_more_name_most_have_the_same_shift() -> None:
     old = [STORE.format(index, "changelog") for index in (10, 20)]
     new = [STORE.format(index, "changelog") for index in (3, 12, 22)]
     assert [(p.old, p.new) for p in pairs(old, new)] == [(old[0], new[1]), (old[1], new[2])]
@@ -45,7 +45,7 @@ def test_digits_of_the_application_id_do_not_count() -> None:
 TOPOLOGY = "topology: [{stream: {topic: in}}, %s{groupBy: {}}, {count: {}}]"
 
 
-def test_an_operator_added_in_front_is_told_with_both_names() -> None:
+def test_an_operator_added_at_the_start_is_reported_with_both_names() -> None:
     before = compiled(TOPOLOGY % "", {"in": 1})
     after = compiled(TOPOLOGY % "{filter: {}}, ", {"in": 1})
     problems = renumbering_problems(origins(before), after)
@@ -56,7 +56,7 @@ def test_an_operator_added_in_front_is_told_with_both_names() -> None:
     assert {(p.code, p.severity) for p in problems} == {(ProblemCode.RENUMBERED, Severity.WARNING)}
 
 
-def test_nothing_is_told_of_an_unchanged_topology() -> None:
+def test_an_unchanged_topology_has_no_problem() -> None:
     application = compiled(TOPOLOGY % "", {"in": 1})
     assert renumbering_problems(origins(application), application) == ()
 
@@ -65,13 +65,13 @@ def chain(source: str) -> str:
     return f"{{stream: {{topic: {source}}}}}, {{groupBy: {{}}}}, {{count: {{}}}}"
 
 
-def test_a_name_that_another_operator_takes_over_is_told() -> None:
-    """Worse than an empty store: the state of another operator."""
+def test_a_name_that_another_operator_used_is_reported() -> None:
+    """The topic has the state of another operator, which is worse than no state."""
     counts = dict.fromkeys("abc", 1)
     before = compiled(f"topology: [{chain('a')}, {chain('b')}]", counts)
     after = compiled(f"topology: [{chain('c')}, {chain('a')}, {chain('b')}]", counts)
-    told = {p.expected: p.found for p in renumbering_problems(origins(before), after)}
-    assert told == {
+    reported = {p.expected: p.found for p in renumbering_problems(origins(before), after)}
+    assert reported == {
         STORE.format(index, kind): STORE.format(index + 7, kind)
         for index in (2, 9)
         for kind in ("changelog", "repartition")
@@ -82,7 +82,7 @@ def test_a_name_that_another_operator_takes_over_is_told() -> None:
     assert taken_over == {STORE.format(9, "changelog"), STORE.format(9, "repartition")}
 
 
-def test_what_is_added_behind_moves_nothing() -> None:
+def test_an_operator_added_at_the_end_shifts_no_index() -> None:
     counts = dict.fromkeys("abc", 1)
     before = compiled(f"topology: [{chain('a')}, {chain('b')}]", counts)
     after = compiled(f"topology: [{chain('a')}, {chain('b')}, {chain('c')}]", counts)

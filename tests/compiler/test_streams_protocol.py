@@ -1,4 +1,4 @@
-"""Counts by the broker (KIP-1071) and what it and the client refuse (facts section 4.6)."""
+"""Counts by the broker (KIP-1071), and what broker and client reject (facts 4.6)."""
 
 from infra.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, problems_without_lints
@@ -68,7 +68,7 @@ def test_a_cogroup_of_repartitioned_inputs_cannot_start() -> None:
     assert any("IllegalStateException" in problem.why for problem in problems_without_lints(application))
 
 
-FIXED = """
+EXPLICIT = """
 topology:
   - stream: {topic: a}
   - repartition: {name: r1, partitions: 3}
@@ -86,14 +86,14 @@ topology:
 
 def test_unrelated_explicit_counts_must_be_equal_too() -> None:
     sources = {"a": 1, "b": 1, "c": 7, "d": 2}
-    clash = compiled(HEAD + FIXED.replace("OTHER", "4"), sources)
+    clash = compiled(HEAD + EXPLICIT.replace("OTHER", "4"), sources)
     assert codes(problems_without_lints(clash)) == [ProblemCode.CONFLICTING_PARTITIONS]
     assert problems_without_lints(clash)[0].found == "app-r1-repartition=3, app-r2-repartition=4"
 
 
-def test_unrelated_explicit_counts_are_what_a_join_of_repartition_topics_gets() -> None:
+def test_a_join_of_repartition_topics_gets_an_unrelated_explicit_count() -> None:
     sources = {"a": 1, "b": 1, "c": 7, "d": 2}
-    equal = compiled(HEAD + FIXED.replace("OTHER", "3"), sources)
+    equal = compiled(HEAD + EXPLICIT.replace("OTHER", "3"), sources)
     assert counts(equal)["j-left-repartition"] == 3
-    classic = compiled(FIXED.replace("OTHER", "4"), sources)
+    classic = compiled(EXPLICIT.replace("OTHER", "4"), sources)
     assert counts(classic)["j-left-repartition"] == 7

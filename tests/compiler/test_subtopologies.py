@@ -27,12 +27,12 @@ def test_processors_that_share_a_store_are_one_group() -> None:
     assert names(NodeTopology(TWO)) == [["a", "p", "b", "q", "out"]]
 
 
-def test_a_topic_between_a_sink_and_a_source_does_not_unite() -> None:
+def test_a_topic_between_a_sink_and_a_source_does_not_merge_subtopologies() -> None:
     apart = tuple(node if node.name != "q" else ProcessorNode("q", ("b",)) for node in TWO)
     assert names(NodeTopology(apart)) == [["a", "p"], ["b", "q", "out"]]
 
 
-def test_a_store_added_again_forgets_the_processors_before() -> None:
+def test_a_store_added_again_drops_the_connected_processors() -> None:
     store = StateStore("s", ChangelogKind.KEY_VALUE, connections=(frozenset({"p"}), frozenset({"q"})))
     assert names(NodeTopology(TWO, (store,))) == [["a", "p"], ["b", "q", "out"]]
 

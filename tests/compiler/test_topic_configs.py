@@ -1,4 +1,4 @@
-"""Configs of internal topics; the values are those that Kafka Streams 4.1.1 sent (facts section 5)."""
+"""Configs of internal topics; the values are those that Kafka Streams 4.1.1 sent (facts 5)."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_windowed_changelogs(window: str, retention: str) -> None:
         "session: {gap: 9223372036854775805, grace: 5}",
     ],
 )
-def test_a_sum_that_a_long_cannot_hold_is_refused(window: str) -> None:
+def test_a_retention_that_does_not_fit_into_a_long_is_an_error(window: str) -> None:
     application = compiled(count(window), {"in": 1})
     assert "IllegalArgumentException" in problems_without_lints(application)[0].why
     assert not errors(compiled(count("session: {gap: 9223372036854775805, grace: 2}"), {"in": 1}).problems)
@@ -84,7 +84,7 @@ def test_versioned_stores_have_a_compaction_lag_of_a_day_more() -> None:
     assert topic(application, "v-changelog").config == {**COMPACTED, "min.compaction.lag.ms": "90000000"}
 
 
-def test_topic_configs_reach_every_topic_but_not_what_is_computed() -> None:
+def test_topic_configs_apply_to_every_topic_but_not_to_computed_values() -> None:
     config = "topic.retention.ms: 5, topic.segment.bytes: 1048576, topic.min.insync.replicas: 2"
     text = count("tumbling: {size: 1h}", config=config).replace("groupByKey: {}", "groupBy: {name: by}")
     application = compiled(text, {"in": 1})
@@ -93,7 +93,7 @@ def test_topic_configs_reach_every_topic_but_not_what_is_computed() -> None:
     assert topic(application, "counts-changelog").config == {**windowed("90000000"), **everywhere}
 
 
-def test_overrides_of_a_store_win_over_all() -> None:
+def test_overrides_of_a_store_have_precedence() -> None:
     overrides = "{store: counts, logging: {retention.ms: 7, cleanup.policy: delete, segment.ms: 9}}"
     text = count("tumbling: {size: 1h}", overrides, "topic.segment.ms: 8")
     application = compiled(text, {"in": 1})
@@ -107,7 +107,7 @@ def test_replication_factor_is_the_brokers_unless_set() -> None:
     assert topic(compiled(three, {"in": 1}), "counts-changelog").replication_factor == 3
 
 
-def test_logging_switched_off_makes_no_topic() -> None:
+def test_disabled_logging_creates_no_topic() -> None:
     text = count("tumbling: {size: 1h}", "{store: counts, logging: false}")
     application = compiled(text, {"in": 1})
     assert application.internal_topics == ()
@@ -124,10 +124,10 @@ def test_a_reused_source_topic_is_no_internal_topic() -> None:
     assert application.subtopologies[0].source_changelogs == ("in",)
 
 
-def test_settings_that_kafka_streams_computes_itself_are_told() -> None:
+def test_settings_that_kafka_streams_computes_are_reported() -> None:
     config = "topic.retention.ms: 90000000, topic.min.compaction.lag.ms: 5"
     computed = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
-    assert problems_without_lints(computed) == ()  # the very value that is computed, and no versioned store
+    assert problems_without_lints(computed) == ()  # equal to the computed value, and no versioned store
     other = compiled(count("tumbling: {size: 1h}", config="topic.retention.ms: 5"), {"in": 1})
     (warning,) = problems_without_lints(other)
     assert (warning.code, warning.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
@@ -141,7 +141,7 @@ def test_another_prefix() -> None:
     assert [t.name for t in application.internal_topics] == ["other-counts-changelog"]
 
 
-def test_names_that_kafka_refuses() -> None:
+def test_invalid_topic_names_are_errors() -> None:
     text = (
         f"topology: [{{stream: {{topic: in}}}}, {{repartition: {{name: {'n' * 240}}}}}, {{to: {{topic: o}}}}]"
     )

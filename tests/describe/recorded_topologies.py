@@ -1,4 +1,4 @@
-"""Topologies of the Processor API with the text that Kafka Streams 4.1.1 printed for them."""
+"""Processor API topologies with the texts that Kafka Streams 4.1.1 printed."""
 
 import json
 from pathlib import Path

@@ -29,8 +29,8 @@ BROKEN = {
         3,
         "a line for KSTREAM-KEY-SELECT-0000000001",
     ),
-    "torn node line": (changed(5, "    Processor: KSTREAM-KEY"), 5, "Processor: <name> (stores: […])"),
-    "torn arrow": (changed(4, "      -->"), 4, "--> <names>"),
+    "incomplete node line": (changed(5, "    Processor: KSTREAM-KEY"), 5, "Processor: <name> (stores: […])"),
+    "incomplete arrow": (changed(4, "      -->"), 4, "--> <names>"),
     "first block missing": ("\n".join([LINES[0], *LINES[13:]]), 2, "Sub-topology: 0"),
     "one-sided link": (
         changed(7, "      <-- KSTREAM-FILTER-0000000005"),
@@ -47,14 +47,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("text", "line", "expected"), BROKEN.values(), ids=BROKEN.keys())
-def test_faults_say_line_and_expectation(text: str, line: int, expected: str) -> None:
+def test_problems_have_line_and_expectation(text: str, line: int, expected: str) -> None:
     _, problems = read_description(text, "app.txt")
     assert (line, expected) in [(p.location.line, p.expected) for p in problems if p.location is not None]
     assert {problem.code for problem in problems} == {ProblemCode.UNREADABLE_DESCRIBE}
     assert all(problem.fix and problem.why and problem.found for problem in problems)
 
 
-def test_a_text_cut_anywhere_within_its_nodes_is_noticed() -> None:
+def test_a_text_cut_within_its_nodes_is_a_problem() -> None:
     text = recorded_texts()["everything_opt_none"]
     lines = text.splitlines()
     for end in range(2, len(lines) - 1):
@@ -65,12 +65,12 @@ def test_a_text_cut_anywhere_within_its_nodes_is_noticed() -> None:
 
 
 @given(st.text(alphabet="STPS:ourceinkogylb-() []<>,\n0\\nt|", max_size=300))
-def test_no_text_makes_it_fail(text: str) -> None:
+def test_no_text_raises(text: str) -> None:
     read_description(text)
 
 
 @given(st.data())
-def test_no_damage_makes_it_fail(data: st.DataObject) -> None:
+def test_no_damaged_text_raises(data: st.DataObject) -> None:
     text = SMALL
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
@@ -90,14 +90,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_texts_take_linear_time_and_few_words(text: str) -> None:
+def test_hostile_texts_take_linear_time_and_have_few_problems(text: str) -> None:
     started = time.process_time()
     _, problems = read_description(text)
     assert time.process_time() - started < 10
     assert len(problems) <= 101
 
 
-def test_a_text_without_measure_is_not_even_read() -> None:
+def test_a_text_that_is_too_large_is_not_read() -> None:
     started = time.process_time()
     _, problems = read_description("x" * 9_000_000)
     assert [problem.code for problem in problems] == [ProblemCode.DOCUMENT_TOO_LARGE]

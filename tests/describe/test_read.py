@@ -44,13 +44,13 @@ SURROUNDINGS = {
 
 
 @pytest.mark.parametrize("text", SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
-def test_whatever_surrounds_a_description_is_passed_over(text: str) -> None:
+def test_text_around_a_description_is_ignored(text: str) -> None:
     topology = read(text)
     assert topology == PLAIN
     assert write_description(topology) == SMALL
 
 
-def test_nodes_lists_and_groups_are_taken_from_the_text() -> None:
+def test_nodes_lists_and_groups_are_read_from_the_text() -> None:
     topology = read(SMALL)
     repartition = "KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition"
     assert topology.nodes[0] == SourceNode("KSTREAM-SOURCE-0000000000", ("orders",))
@@ -67,19 +67,19 @@ def test_nodes_lists_and_groups_are_taken_from_the_text() -> None:
 
 
 @pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
-def test_recorded_texts_come_back(text: str) -> None:
+def test_recorded_texts_are_written_back(text: str) -> None:
     assert write_description(read(text)) == text
 
 
 @pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
-def test_recorded_texts_are_in_the_order_that_is_worked_out(text: str) -> None:
-    worked_out = attrs.evolve(read(text), listing={}, printed_groups={})
-    assert write_description(worked_out) == text
+def test_recorded_texts_are_in_the_computed_order(text: str) -> None:
+    computed = attrs.evolve(read(text), listing={}, printed_groups={})
+    assert write_description(computed) == text
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
-def test_lists_in_another_order_mean_the_same_and_come_back(text: str, seed: int) -> None:
+def test_lists_in_another_order_are_equal_and_written_back(text: str, seed: int) -> None:
     other = shuffled(text, seed)
     topology = read(other)
     assert write_description(topology) == other
@@ -92,7 +92,7 @@ PATTERNS = ["foo-.*", "a(b|c), d\\)", "[a-z]+-topic", "[ab]|[cd]", ".*", " x ", 
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_patterns_may_hold_anything(pattern: str) -> None:
+def test_patterns_may_contain_any_text(pattern: str) -> None:
     text = write_description(NodeTopology((SourceNode("s", pattern=pattern),)))
     topology = read(text)
     assert topology.nodes == (SourceNode("s", pattern=pattern),)
@@ -103,14 +103,14 @@ EXTRACTORS = ["App$$Lambda/0x1@2f", "a (topic: b)", "x) --> y", "two\nlines", "n
 
 
 @pytest.mark.parametrize("extractor", EXTRACTORS)
-def test_extractors_may_print_anything(extractor: str) -> None:
+def test_extractors_may_print_any_text(extractor: str) -> None:
     nodes = (SourceNode("s", ("t",)), SinkNode("k", ("s",), extractor=extractor))
     text = write_description(NodeTopology(nodes))
     assert read(text).nodes == nodes
     assert write_description(read(text)) == text
 
 
-def test_names_of_the_processor_api_may_hold_commas_and_blanks() -> None:
+def test_names_of_the_processor_api_may_contain_commas_and_blanks() -> None:
     nodes = (
         SourceNode("my source, first", ("t",)),
         ProcessorNode("a, b", ("my source, first",)),
@@ -123,7 +123,7 @@ def test_names_of_the_processor_api_may_hold_commas_and_blanks() -> None:
     assert write_description(topology) == text
 
 
-def test_an_empty_topology_is_none_but_no_fault() -> None:
+def test_an_empty_topology_has_no_nodes_and_no_problem() -> None:
     assert read("Topologies:\n ").nodes == ()
 
 
@@ -151,6 +151,6 @@ def test_named_topologies_are_read_one_by_one() -> None:
     assert "".join(write_description(topology) for topology, _ in found) == NAMED
 
 
-def test_several_topologies_are_told_apart_by_name() -> None:
+def test_several_topologies_are_distinguished_by_name() -> None:
     _, problems = read_description(NAMED, "app.txt")
     assert [(problem.expected, problem.found) for problem in problems] == [("one topology", "first, second")]

@@ -8,7 +8,7 @@ from tests.describe.recorded_topologies import recorded_topologies
 
 
 @pytest.mark.parametrize(("topology", "text"), recorded_topologies())
-def test_text_is_that_of_kafka_streams(topology: NodeTopology, text: str) -> None:
+def test_text_equals_that_of_kafka_streams(topology: NodeTopology, text: str) -> None:
     assert write_description(topology) == text
 
 
@@ -16,7 +16,7 @@ def test_an_empty_topology_has_a_first_line_and_a_blank() -> None:
     assert write_description(NodeTopology(())) == "Topologies:\n "
 
 
-def test_a_named_topology_says_its_name() -> None:
+def test_a_named_topology_has_its_name_in_the_text() -> None:
     assert write_description(NodeTopology((), name="billing")) == "Topology: billing:\n "
 
 
@@ -47,7 +47,7 @@ def test_global_stores_take_an_id_and_end_without_an_empty_line() -> None:
     )
 
 
-def test_paths_that_double_at_each_step_take_no_exponential_time() -> None:
+def test_an_exponential_number_of_paths_takes_linear_time() -> None:
     nodes: list[Node] = [SourceNode("s", ("in",))]
     for step in range(300):
         above = nodes[-1].name
@@ -59,7 +59,7 @@ def test_paths_that_double_at_each_step_take_no_exponential_time() -> None:
     assert time.process_time() - started < 2
 
 
-def test_a_thousand_subtopologies_are_written_at_once() -> None:
+def test_a_thousand_subtopologies_are_written_in_time() -> None:
     nodes: list[Node] = []
     for part in range(1000):
         nodes += [
@@ -72,7 +72,7 @@ def test_a_thousand_subtopologies_are_written_at_once() -> None:
     assert time.process_time() - started < 1
 
 
-def test_parents_that_do_not_exist_are_left_out() -> None:
+def test_parents_that_do_not_exist_are_omitted() -> None:
     topology = NodeTopology((SourceNode("s", ("t",)), ProcessorNode("p", ("s", "nowhere"))))
     assert write_description(topology).endswith(
         "    Processor: p (stores: [])\n      --> none\n      <-- s\n\n"

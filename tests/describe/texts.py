@@ -1,4 +1,4 @@
-"""Texts as running applications print them, whole and damaged."""
+"""Texts of `Topology#describe()`, complete and damaged."""
 
 import random
 import re
@@ -31,12 +31,12 @@ Topologies:
 
 
 def recorded_texts() -> dict[str, str]:
-    """Case → text, byte for byte."""
+    """Return case → text."""
     return {path.parent.name: path.read_bytes().decode() for path in sorted(CASES.glob("*/describe.txt"))}
 
 
 def shuffled(text: str, seed: int) -> str:
-    """The same description with every list in another order."""
+    """Return the same description with every list in another order."""
     chance = random.Random(seed)  # noqa: S311 (an order, no secret)
 
     def reorder(found: re.Match[str]) -> str:

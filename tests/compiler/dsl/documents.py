@@ -1,4 +1,4 @@
-"""Documents of the tests: one topology each, without what every document says again."""
+"""The documents of the test cases, without an application."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ CASES = Path(__file__).parent / "cases"
 
 
 def texts(family: str) -> list[tuple[str, str]]:
-    """Title and text of each document of a family, the title taken out."""
+    """Return title and text of each document of a family."""
     found = []
     for text in (CASES / f"{family}.yaml").read_text(encoding="utf-8").split("---\n"):
         title, _, rest = text.partition("\n")
@@ -25,14 +25,14 @@ def texts(family: str) -> list[tuple[str, str]]:
 
 
 def whole(text: str) -> dict[str, Any]:
-    """The document as data, with an application id."""
+    """Return the document as data, with an application id."""
     data: dict[str, Any] = yaml.safe_load(text)
     data.setdefault("application", {}).setdefault("id", "app")
     return data
 
 
 def typed(text: str) -> TopologyDocument | tuple[Problem, ...]:
-    """The typed document with the lines of `text`, or why there is none."""
+    """Return the document of `text`, or its problems."""
     head = "" if "application:" in text else "application: {id: app}\n"
     text = text.replace("application: {config:", "application: {id: app, config:")
     loaded = load_text(text + head, "case.yaml")
@@ -40,7 +40,7 @@ def typed(text: str) -> TopologyDocument | tuple[Problem, ...]:
 
 
 def built(text: str) -> NodeTopology:
-    """The node topology of a text with no mistake for the schema to find."""
+    """Return the node topology of a document that is valid for the schema."""
     document = typed(text)
     assert isinstance(document, TopologyDocument), document
     return build_dsl(document, StreamsConfig.of(document.application))

@@ -1,4 +1,4 @@
-"""A node topology in few words a line, for golden files."""
+"""Renders a node topology as short lines, for golden files."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _lines(nodes: NodeTopology) -> Iterator[str]:
         kind = "foreign key" if topic.is_foreign_key else "repartition"
         yield f"{kind} {topic.name}" + (f" = {topic.partitions}" if topic.partitions is not None else "")
     for group in nodes.copartition_groups:
-        yield "together " + ", ".join(sorted(group))
+        yield "copartitioned " + ", ".join(sorted(group))
     if nodes.generated_names:
         yield "generated " + ", ".join(sorted(nodes.generated_names))
     for problem in nodes.problems:

@@ -1,4 +1,4 @@
-"""What nodes do: every node of any topology knows it, and what it names is there."""
+"""Behaviors of nodes: every node has one, and the names in it exist."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _STORES = ("store", "own_store", "other_store", "shared", "buffer")
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_every_node_says_what_it_does(data: st.DataObject) -> None:
+def test_every_node_has_a_behavior(data: st.DataObject) -> None:
     situation = random_situation(Choices(lambda options: data.draw(st.integers(0, options - 1))))
     document = parse_document(situation.document).documents[0]
     nodes = build_nodes(document)
@@ -44,7 +44,7 @@ def test_every_node_says_what_it_does(data: st.DataObject) -> None:
 
 
 def _check(node: ProcessorNode, nodes: NodeTopology) -> None:
-    """Stores that the behavior names are connected to the node, or global."""
+    """Check that stores in the behavior are connected to the node, or global."""
     shared = {store.name for store in nodes.stores if store.is_global}
     assert set(_named(node.behavior)) <= {*node.stores, *shared}, node
 
@@ -52,29 +52,29 @@ def _check(node: ProcessorNode, nodes: NodeTopology) -> None:
 def _named(behavior: object) -> Iterator[str]:
     for field in _STORES:
         store = getattr(behavior, field, None)
-        # a side of a join fills its own store in a node before
+        # the preceding windowed node writes the store of this side of a join
         if isinstance(store, str) and not (
             field == "own_store" and isinstance(behavior, does.StreamStreamJoin)
         ):
             yield store
     if isinstance(behavior, does.StreamTableJoin | does.ForeignKeyAnswer | does.ForeignKeyResolve):
-        yield from _looked_into(behavior.table)
+        yield from _read_stores(behavior.table)
     if isinstance(behavior, does.TableTableJoin):
-        yield from _looked_into(behavior.other)
+        yield from _read_stores(behavior.other)
 
 
-def _looked_into(view: does.TableView) -> Iterator[str]:
+def _read_stores(view: does.TableView) -> Iterator[str]:
     match view:
         case does.StoreView(store):
             yield store
         case does.FilteredView(parent) | does.MappedView(parent) | does.TransformedView(parent):
-            yield from _looked_into(parent)
+            yield from _read_stores(parent)
         case does.SuppressedView(parent, store):
             yield store
-            yield from _looked_into(parent)
+            yield from _read_stores(parent)
         case does.JoinedView(_, left, right):
-            yield from _looked_into(left)
-            yield from _looked_into(right)
+            yield from _read_stores(left)
+            yield from _read_stores(right)
 
 
 def built(calls: str) -> NodeTopology:
@@ -84,7 +84,7 @@ def built(calls: str) -> NodeTopology:
 
 
 def _written(topology: str) -> RecordFormat:
-    """The format of the only user's sink."""
+    """Return the format of the only sink to a user topic."""
     nodes = built(topology)
     assert not errors(nodes.problems), nodes.problems
     (sink,) = (node for node in nodes.nodes if isinstance(node, SinkNode) and node.topic == "out")
@@ -128,7 +128,7 @@ STRING, LONG, JSON = Format("string"), Format("long"), Format("json")
         ("- mapValues: {serdes: {key: default, value: default}}\n", Format("default"), Format("default")),
     ],
 )
-def test_formats_stay_unless_told(calls: str, key: Format, value: Format) -> None:
+def test_formats_are_kept_without_serdes(calls: str, key: Format, value: Format) -> None:
     assert _written(SOURCE + calls + OUT) == RecordFormat(key, value)
 
 
@@ -141,7 +141,7 @@ def test_formats_stay_unless_told(calls: str, key: Format, value: Format) -> Non
         ("time-windowed:5:avro:a/b.avsc", Format("avro:a/b.avsc", "time", 5)),
     ],
 )
-def test_windowed_formats_are_told_by_name(named: str, key: Format) -> None:
+def test_windowed_formats_are_given_by_name(named: str, key: Format) -> None:
     assert _written(f"{SOURCE}- to: {{topic: out, serdes: {{key: '{named}'}}}}\n").key == key
 
 
@@ -153,7 +153,7 @@ def _sends_old(topology: str) -> dict[str, bool]:
     }
 
 
-def test_old_values_are_sent_where_somebody_asks_for_them() -> None:
+def test_old_values_are_sent_where_a_downstream_node_needs_them() -> None:
     plain = "- table: {topic: t, as: t}\n"
     stored = "- table: {topic: t, materialized: st, as: t}\n"
     assert _sends_old(f"{stored}- toStream:\n") == {}

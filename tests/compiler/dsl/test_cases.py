@@ -1,4 +1,4 @@
-"""Documents beside the topologies that they become; the real library is asked about the same documents."""
+"""Documents and their golden topologies, compared with the real Kafka Streams library."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,34 +14,34 @@ from tests.oracle.comparison import compiled, insides, theirs
 from tests.oracle.kafka_streams import KafkaStreams, Run
 
 FAMILIES = sorted(file.stem for file in CASES.glob("*.yaml"))
-REFUSED = {"refused", "unfit"}
+INVALID = {"invalid", "unsupported_calls"}
 KNOWN_TO_KAFKA_STREAMS = [
     pytest.param(text, id=f"{family}: {title}")
     for family in FAMILIES
-    if family != "unfit"
+    if family != "unsupported_calls"
     for title, text in texts(family)
 ]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_documents_become(family: str, golden: Callable[[Path, str], None]) -> None:
+def test_documents_compile_to_the_golden_topologies(family: str, golden: Callable[[Path, str], None]) -> None:
     golden(CASES / f"{family}.txt", "\n".join(_sections(family)))
 
 
-@pytest.mark.parametrize("family", sorted(REFUSED))
-def test_what_is_refused_is_an_error(family: str) -> None:
+@pytest.mark.parametrize("family", sorted(INVALID))
+def test_invalid_documents_have_an_error(family: str) -> None:
     for title, text in texts(family):
         assert errors(built(text).problems), title
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILIES) - REFUSED - {"optimization"}))
-def test_what_is_not_refused_has_no_error(family: str) -> None:
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - INVALID - {"optimization"}))
+def test_valid_documents_have_no_error(family: str) -> None:
     for title, text in texts(family):
         assert not errors(built(text).problems), title
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_problem_says_what_to_do(family: str) -> None:
+def test_every_problem_has_a_consequence_and_a_fix(family: str) -> None:
     for title, text in texts(family):
         for problem in built(text).problems:
             assert problem.why.endswith("."), (title, problem)
@@ -52,7 +52,7 @@ def test_every_problem_says_what_to_do(family: str) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("text", KNOWN_TO_KAFKA_STREAMS)
-def test_the_real_library_builds_or_refuses_the_same(text: str, kafka_streams: KafkaStreams) -> None:
+def test_kafka_streams_builds_or_rejects_the_same(text: str, kafka_streams: KafkaStreams) -> None:
     document, nodes = typed(text), built(text)
     assert isinstance(document, TopologyDocument)
     data = whole(text)
@@ -70,7 +70,7 @@ def test_the_real_library_builds_or_refuses_the_same(text: str, kafka_streams: K
 
 
 def _topics(calls: list[dict[str, dict[str, object] | None]]) -> Iterator[str]:
-    """Topics that sources may read; it does no harm to name others."""
+    """Yield the topics that sources may read, and possibly other topics."""
     for call in calls:
         for options in call.values():
             for key in ("topic", "topics"):

@@ -1,4 +1,4 @@
-"""Handles: what follows what, also where a document does not come through the schema."""
+"""Calls on handles, also for documents that are not valid for the schema."""
 
 import pytest
 
@@ -31,20 +31,20 @@ def only_problem(*steps: Step) -> tuple[str, str | None, str]:
     return problem.summary, problem.expected, problem.fix
 
 
-def test_a_first_step_has_nothing_to_work_on() -> None:
+def test_a_first_step_has_no_input() -> None:
     summary, expected, fix = only_problem(step(FILTER))
     assert summary == "`filter` has no input: no call precedes it."
     assert expected == "`from: <alias>`, or a preceding call"
     assert fix == "Start with `stream` or `table`."
 
 
-def test_what_returns_nothing_cannot_be_followed() -> None:
+def test_a_call_without_result_has_no_further_call() -> None:
     summary, _, fix = only_problem(step(STREAM), step(op.To("out")), step(FILTER))
     assert summary == "`filter` follows `to`, which returns nothing."
     assert fix == "Set its input: `from: <alias>`."
 
 
-def test_a_split_is_followed_by_its_branches_only() -> None:
+def test_only_branches_of_a_split_have_further_calls() -> None:
     split = op.Split(branches=(op.Branch(alias="one"),))
     summary, _, fix = only_problem(step(STREAM), step(split), step(FILTER))
     assert summary == "`filter` needs a stream or a table; the result before it is a split."
@@ -52,20 +52,20 @@ def test_a_split_is_followed_by_its_branches_only() -> None:
     assert not built(step(STREAM), step(split), step(FILTER, "one")).problems
 
 
-def test_an_unknown_alias_meets_the_nearest_one() -> None:
+def test_an_unknown_alias_suggests_the_most_similar_one() -> None:
     summary, expected, fix = only_problem(step(STREAM, alias="orders"), step(FILTER, "order"))
     assert summary == "No result is named order."
     assert expected == "one of: orders"
     assert fix == "Did you mean orders?"
 
 
-def test_an_alias_is_given_once() -> None:
+def test_an_alias_is_used_once() -> None:
     again = op.ReadStream(op.Topics(("b",)))
     summary, _, _ = only_problem(step(STREAM, alias="s"), step(again, alias="s"), step(FILTER, "s"))
     assert summary == "Two results are named s."
 
 
-def test_what_builds_on_a_refused_call_is_not_told() -> None:
+def test_calls_on_an_invalid_result_report_no_further_problem() -> None:
     summary, _, _ = only_problem(
         step(STREAM),
         step(op.Count(), alias="counts"),
@@ -77,7 +77,7 @@ def test_what_builds_on_a_refused_call_is_not_told() -> None:
     assert summary == f"`count` needs {takers}; the result before it is a stream."
 
 
-def test_a_branch_with_calls_of_its_own_hands_on_what_the_last_one_returns() -> None:
+def test_the_alias_of_a_branch_with_calls_names_the_last_result() -> None:
     ends = op.Branch(alias="ends", then=(step(op.To("out")),))
     goes_on = op.Branch(alias="goes-on", then=(step(FILTER),))
     split = step(op.Split(branches=(ends, goes_on)))
@@ -86,7 +86,7 @@ def test_a_branch_with_calls_of_its_own_hands_on_what_the_last_one_returns() -> 
     assert summary == "`filter` follows `to`, which returns nothing."
 
 
-def test_calls_on_the_topology_stand_outside_of_branches() -> None:
+def test_calls_on_the_topology_are_not_valid_in_branches() -> None:
     source = step(op.AddSource("s", op.Topics(("b",))))
     split = step(op.Split(branches=(op.Branch(then=(source,)),)))
     summary, _, fix = only_problem(step(STREAM), split)
@@ -94,7 +94,7 @@ def test_calls_on_the_topology_stand_outside_of_branches() -> None:
     assert fix == "Make the call `addSource` outside of `then`."
 
 
-def test_branches_of_a_refused_split_are_known() -> None:
+def test_branches_of_an_invalid_split_are_known() -> None:
     branch = op.Branch(alias="one", then=(step(FILTER, alias="inner"),))
     steps = (step(STREAM), step(op.GroupByKey()), step(op.Split(branches=(branch,))))
     summary, _, _ = only_problem(*steps, step(FILTER, "one"), step(FILTER, "inner"))

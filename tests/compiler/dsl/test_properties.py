@@ -1,4 +1,4 @@
-"""Whatever the calls are, building ends in a topology or in problems that can be acted on."""
+"""Any calls give a topology or complete problems."""
 
 import attrs
 from hypothesis import given
@@ -138,7 +138,7 @@ documents = st.builds(
 
 
 @given(documents)
-def test_no_document_raises_and_every_problem_can_be_acted_on(document: TopologyDocument) -> None:
+def test_no_document_raises_and_every_problem_is_complete(document: TopologyDocument) -> None:
     nodes = build_dsl(document, StreamsConfig.of(document.application))
     assert len({node.name for node in nodes.nodes}) == len(nodes.nodes)
     for problem in nodes.problems:
@@ -149,6 +149,6 @@ def test_no_document_raises_and_every_problem_can_be_acted_on(document: Topology
 
 
 @given(documents)
-def test_the_same_document_becomes_the_same_topology(document: TopologyDocument) -> None:
+def test_a_document_always_gives_the_same_topology(document: TopologyDocument) -> None:
     config = StreamsConfig.of(document.application)
     assert build_dsl(document, config) == build_dsl(attrs.evolve(document), config)

@@ -1,4 +1,4 @@
-"""Long chains and wide fans: no recursion over the topology, and time in proportion to it."""
+"""Long chains and wide fans are built without recursion and in linear time."""
 
 import gc
 import time
@@ -63,7 +63,7 @@ def build(shape: Shape, size: int, optimization: str) -> NodeTopology:
 
 
 def seconds(shape: Shape, size: int, optimization: str) -> float:
-    """The least CPU time of three builds: other load and garbage of other tests only ever add to it."""
+    """Return the smallest CPU time of three builds, because other load only adds to it."""
     taken = []
     gc.disable()
     try:
@@ -88,5 +88,5 @@ def test_five_thousand(shape: Shape, optimization: str) -> None:
 @pytest.mark.parametrize("optimization", ["none", "all"])
 @pytest.mark.parametrize("shape", [chain, fan, merges, joins, filters])
 def test_growth(shape: Shape, optimization: str) -> None:
-    """Eight times as many nodes take about eight times as long; a square of the size would take 64 times."""
+    """Eight times as many nodes take about eight times as long; quadratic time would be 64 times as long."""
     assert seconds(shape, 5000, optimization) < 24 * seconds(shape, 5000 // 8, optimization)

@@ -1,4 +1,4 @@
-"""Stores that users build themselves."""
+"""Stores of users' store builders."""
 
 from tests.compiler.dsl.documents import built
 
@@ -11,7 +11,7 @@ topology:
 """
 
 
-def test_a_builder_that_is_added_again_forgets_the_processors_connected_before() -> None:
+def test_a_builder_that_is_added_again_drops_the_connected_processors() -> None:
     store = "{name: st, kind: keyValue}"
     (added,) = built(TWO_PROCESSORS % (store, store)).stores
     assert added.connections == (frozenset({"p"}), frozenset({"q"}))

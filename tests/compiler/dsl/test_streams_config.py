@@ -1,4 +1,4 @@
-"""The config keys that compiling and planning read."""
+"""The config keys that compiler and planner read."""
 
 import pytest
 
@@ -97,7 +97,7 @@ def test_optimizations(value: str, words: set[str]) -> None:
         ("upgrade.from", "0.9"),
     ],
 )
-def test_a_refused_value_is_a_problem_and_counts_as_not_given(key: str, value: str) -> None:
+def test_an_invalid_value_is_a_problem_and_the_default_applies(key: str, value: str) -> None:
     read = config(**{key: value})
     (problem,) = read.problems
     assert problem.code is ProblemCode.INVALID_CONFIG
