@@ -87,7 +87,7 @@ class Generator:
     # emitting
 
     def call(self, function: Callable[..., Value], *arguments: str, strict: bool = False) -> str:
-        """Call an object of ours; a strict one only if no argument is null."""
+        """Call a function of the engine; if `strict`, only if no argument is null."""
         name = self.source.object(function, "g")
         code = f"{name}({', '.join(arguments)})"
         nullable = [each for each in dict.fromkeys(arguments) if each == "None" or not is_literal(each)]

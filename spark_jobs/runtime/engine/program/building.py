@@ -62,7 +62,7 @@ class _Building:
         sources = [node for node in group.nodes if isinstance(node, SourceNode)]
         sinks = [node for node in group.nodes if isinstance(node, SinkNode)]
         processors = [node for node in group.nodes if isinstance(node, ProcessorNode)]
-        stores = tuple(dict.fromkeys(self._kept(processors)))
+        stores = tuple(dict.fromkeys(self._stores_of(processors)))
         read = {topic: node.name for node in sources for topic in map(self._naming.topic, node.topics)}
         return SubtopologyProgram(
             application=self._application,
@@ -95,7 +95,7 @@ class _Building:
             is_global=group.is_global,
         )
 
-    def _kept(self, processors: list[ProcessorNode]) -> Iterator[str]:
+    def _stores_of(self, processors: list[ProcessorNode]) -> Iterator[str]:
         """Yield stores of the processors, then global stores: users' classes may read any."""
         for node in processors:
             yield from (name for name in node.stores if name in self._stores)

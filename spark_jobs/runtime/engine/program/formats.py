@@ -80,7 +80,7 @@ def used_formats(topology: NodeTopology, defaults: Defaults) -> Iterator[UsedFor
     for store in topology.stores:
         if store.keeps is None or store.name not in used:
             continue
-        use = _Use(store.name, "kept", store.at)
+        use = _Use(store.name, "stored", store.at)
         second = "key" if store.keeps.kind == "subscription" else "value"
         for record in (store.keeps.format, store.keeps.right):
             if record is not None:

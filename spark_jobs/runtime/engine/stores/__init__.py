@@ -1,1 +1,1 @@
-"""State stores: ordered bytes in memory and on LMDB, a batch's overlay over them, typed stores on top."""
+"""State stores: backends, overlays of a batch, and typed stores on top of them."""
