@@ -60,7 +60,7 @@ async def deploy(
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
     writer = writer_for(settings.connection)
-    # Not in a preview: the user who reviews a change may lack the permission to make it.
+    # Not in a preview: the user who reviews a change may have no permission to make it.
     denied = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(writer.denials, planned.plan)
     if denied:
         log_problems(denied)

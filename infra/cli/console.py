@@ -15,7 +15,7 @@ from infra.model.problems import Problem, ProblemsError, errors
 def print_problems(problems: Iterable[Problem]) -> None:
     """Print all problems to standard error, in colors on a terminal."""
     if found := tuple(problems):
-        from infra.report import problem_output  # noqa: PLC0415 - costs time that other commands need not spend
+        from infra.report import problem_output  # noqa: PLC0415 - slow, and only needed for problems
 
         problem_output.print_problems(found)
 

@@ -55,12 +55,12 @@ def plan(
     options = StackOptions(name=stack, project=project)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options, with_policies=True)
-        made = _plan(inputs, policies)
+        result = _plan(inputs, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
-    _print(made)
-    print_problems((*inputs.document_problems, *inputs.stack_problems, *made.problems))
-    context.exit(exit_for((*inputs.stack_problems, *made.problems), ExitCode.REFUSED))
+    _print(result)
+    print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems))
+    context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
 
 def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
@@ -80,12 +80,12 @@ def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
     return read_policies(files)
 
 
-def _print(made: "Plan") -> None:
+def _print(result: "Plan") -> None:
     from rich.console import Console  # noqa: PLC0415 - imported after the slow part
 
     from infra.report.plan_text import plan_rich  # noqa: PLC0415 - same
 
-    Console(highlight=False, soft_wrap=True).print(plan_rich(made))
+    Console(highlight=False, soft_wrap=True).print(plan_rich(result))
 
 
 def _milliseconds() -> int:

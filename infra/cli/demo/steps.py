@@ -68,7 +68,7 @@ STEPS: Sequence[Step] = (
         "their ids.",
         command=UP,
         expected=Observation(planned={"create": 12}, created=12),
-        outcome="The topics exist, named, sized and configured as Kafka Streams would have made them.",
+        outcome="The topics exist, named, sized and configured as Kafka Streams would have created them.",
     ),
     Step(
         title="Run it again",
