@@ -1,1 +1,1 @@
-"""What runs beside the declared topics: the agent that expands them live, and the runtime on Spark."""
+"""Programs that run permanently: the agent that expands topics, and the runtime that runs applications."""

@@ -56,7 +56,7 @@ class AgentInstruments:
         """The last recorded state."""
 
     def record_state(self, state: AgentState) -> None:
-        """See `ports.Instruments.observed`."""
+        """See `ports.Instruments.record_state`."""
         self._iterated = time.monotonic()
         if state.observed_at_ms != self.state.observed_at_ms:
             self._read_at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -64,14 +64,14 @@ class AgentInstruments:
         self._metrics.record_state(state)
 
     def record_event(self, event: AgentEvent) -> None:
-        """See `ports.Instruments.told`."""
+        """See `ports.Instruments.record_event`."""
         self._metrics.record_event(event)
         line = log_line(event)
         with suppress(OSError, ValueError):  # standard error was closed: no reason to stop
             getattr(_log, line.level)(line.message, **line.fields)
 
     def record_request(self, operation: str, seconds: float, *, succeeded: bool) -> None:
-        """See `ports.Instruments.asked`."""
+        """See `ports.Instruments.record_request`."""
         self._metrics.record_request(operation, seconds, succeeded=succeeded)
 
     def section(self) -> Section:

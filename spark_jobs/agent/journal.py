@@ -155,7 +155,7 @@ def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalL
                 offset = (message.offset() or 0) + 1
                 if offset <= end and (line := decode(message.value())) is not None:
                     yield line
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - likewise
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
                 offset = message.offset() or 0
             else:
                 raise KafkaException(error)

@@ -78,7 +78,7 @@ def _json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
         raise ProblemsError([_unreadable(path, str(error))]) from None
 
 
-def _check_schema(document: Any, path: Path) -> None:  # noqa: ANN401 - likewise
+def _check_schema(document: Any, path: Path) -> None:  # noqa: ANN401 - checked here
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - reading documents brings it anyway
 
     schema = json.loads(files("topology_schemas").joinpath(_SCHEMA).read_text(encoding="utf-8"))

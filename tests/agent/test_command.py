@@ -68,7 +68,7 @@ def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> S
     return Scene(kafka.bootstrap_servers, cluster, suffix, tmp_path)
 
 
-def test_once_brings_everything_up_to_date_and_ends(scene: Scene) -> None:
+def test_once_expands_everything_and_ends(scene: Scene) -> None:
     scene.grow(5)
     agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--follow-up-ms", "300")
     told, _ = agent.communicate(timeout=SECONDS)
@@ -77,7 +77,7 @@ def test_once_brings_everything_up_to_date_and_ends(scene: Scene) -> None:
     assert sorted((scene.folder / "heard.txt").read_text().splitlines()) == ["3 5", "3 5"]
 
 
-def test_once_says_when_something_stands_against_it(scene: Scene) -> None:
+def test_once_reports_problems_that_block_expansion(scene: Scene) -> None:
     scene.cluster.expand(scene.changelog, 9)
     agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--log-format", "json")
     told, _ = agent.communicate(timeout=SECONDS)
@@ -86,7 +86,7 @@ def test_once_says_when_something_stands_against_it(scene: Scene) -> None:
     assert any("OverPartitionedInternalTopic" in json.dumps(line) for line in lines)
 
 
-def test_the_program_for_spark_submit_works_from_a_manifest_until_it_is_stopped(scene: Scene) -> None:
+def test_program_for_spark_submit_runs_with_manifest_until_stopped(scene: Scene) -> None:
     manifest = scene.folder / "manifest.json"
     subprocess.run(
         [*CLI, "manifest", str(scene.folder), "--bootstrap-server", scene.servers, "-o", str(manifest)],
@@ -104,7 +104,7 @@ def test_the_program_for_spark_submit_works_from_a_manifest_until_it_is_stopped(
     assert '"agent ended"' in told
 
 
-def test_a_hang_up_has_it_look_at_once(scene: Scene) -> None:
+def test_sighup_reads_cluster_at_once(scene: Scene) -> None:
     """Otherwise the next look would be in ten minutes."""
     agent = scene.start(*CLI, "run", str(scene.folder), age_ms=600_000)
     assert agent.stdout is not None

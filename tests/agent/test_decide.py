@@ -8,7 +8,7 @@ from spark_jobs.agent.state import Outcome, Parallelism, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, leading_agent, set_up
 
 
-def test_nothing_is_done_while_counts_agree() -> None:
+def test_no_action_while_counts_match() -> None:
     simulation = leading_agent()
     simulation.pass_time(600_000)
     assert {type(action) for action in simulation.actions[1:]} == {Observe}
@@ -16,14 +16,14 @@ def test_nothing_is_done_while_counts_agree() -> None:
     assert {app.phase for app in simulation.state.applications.values()} == {Phase.STEADY}
 
 
-def test_a_look_is_one_request_each_interval() -> None:
+def test_cluster_is_read_once_per_interval() -> None:
     simulation = leading_agent()
     simulation.actions.clear()
     simulation.pass_time(10 * 30_000)
     assert simulation.actions == [Observe()] * 10
 
 
-def test_the_interval_is_the_least_metadata_max_age_of_the_applications() -> None:
+def test_interval_is_least_metadata_max_age_of_applications() -> None:
     simulation = leading_agent(ORDERS.replace("config: {", "config: {metadata.max.age.ms: 7000, "), RANKS)
     simulation.policy = attrs.evolve(simulation.policy, poll_ms=None)
     simulation.run(TermObserved(simulation.term))
@@ -32,7 +32,7 @@ def test_the_interval_is_the_least_metadata_max_age_of_the_applications() -> Non
     assert simulation.actions == [Observe()] * 10
 
 
-def test_documents_are_compiled_again_only_when_a_count_that_matters_changes() -> None:
+def test_documents_are_compiled_again_only_when_relevant_count_changes() -> None:
     simulation = leading_agent()
     before = simulation.state.requirements
     simulation.counts |= {"somebody-elses": 7, CHANGELOG: 4}
@@ -43,7 +43,7 @@ def test_documents_are_compiled_again_only_when_a_count_that_matters_changes() -
     assert simulation.state.requirements is not before
 
 
-def test_the_first_of_several_sources_starts_an_expansion_downstream_first_over_applications() -> None:
+def test_first_expanded_source_starts_expansion_downstream_first_across_applications() -> None:
     simulation = leading_agent()
     simulation.counts["returns"] = 6
     simulation.pass_time(30_000)
@@ -53,7 +53,7 @@ def test_the_first_of_several_sources_starts_an_expansion_downstream_first_over_
     assert {simulation.counts[topic] for wave in topics for topic in wave} == {6}
 
 
-def test_the_journal_knows_before_anything_changes_and_the_callback_comes_ten_seconds_after() -> None:
+def test_journal_is_written_first_and_callback_follows_after_ten_seconds() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts["orders"] = 9
     simulation.pass_time(30_000)
@@ -73,7 +73,7 @@ def test_the_journal_knows_before_anything_changes_and_the_callback_comes_ten_se
     ]
 
 
-def test_the_journal_says_who_expanded_what_when_and_why() -> None:
+def test_journal_contains_agent_topics_time_and_reason() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts["orders"] = 9
     simulation.pass_time(60_000)
@@ -100,7 +100,7 @@ def test_parallelism_is_current_and_expected() -> None:
     assert simulation.app().parallelism == (Parallelism(0, 9, 9), Parallelism(1, 9, 9))
 
 
-def test_the_callback_waits_until_metadata_shows_all_partitions() -> None:
+def test_callback_waits_until_metadata_shows_all_partitions() -> None:
     simulation = leading_agent(ORDERS)
     before = dict(simulation.counts)
     simulation.counts["orders"] = 8
@@ -113,7 +113,7 @@ def test_the_callback_waits_until_metadata_shows_all_partitions() -> None:
     assert simulation.calls
 
 
-def test_an_expansion_by_somebody_else_is_told_to_the_callback_too() -> None:
+def test_callback_is_called_for_expansion_by_another_client() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts = set_up(simulation.documents, {"orders": 8, "returns": 4})
     simulation.pass_time(60_000)
@@ -122,7 +122,7 @@ def test_an_expansion_by_somebody_else_is_told_to_the_callback_too() -> None:
     assert simulation.journal[-1].done == ()
 
 
-def test_growth_by_somebody_else_is_not_told_while_the_flag_is_off() -> None:
+def test_no_callback_for_expansion_by_another_client_with_autoscaling_off() -> None:
     simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"))
     simulation.counts = set_up(simulation.documents, {"orders": 8, "returns": 4})
     simulation.pass_time(60_000)
@@ -131,7 +131,7 @@ def test_growth_by_somebody_else_is_not_told_while_the_flag_is_off() -> None:
     assert not simulation.journal
 
 
-def test_a_source_that_grows_again_while_it_settles_goes_into_the_same_expansion() -> None:
+def test_source_expanded_again_while_settling_continues_expansion() -> None:
     simulation = leading_agent(ORDERS)
     simulation.policy = attrs.evolve(simulation.policy, poll_ms=2_000)
     simulation.counts["orders"] = 8

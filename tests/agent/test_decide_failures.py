@@ -10,7 +10,7 @@ from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 TIMEOUT_MS = 900_000
 
 
-def test_the_clock_starts_at_the_first_failure_and_expiry_counts_once() -> None:
+def test_failure_clock_starts_at_first_failure_and_counts_timeout_once() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -25,7 +25,7 @@ def test_the_clock_starts_at_the_first_failure_and_expiry_counts_once() -> None:
     assert simulation.stages() == [Stage.STARTED, Stage.GIVEN_UP]
 
 
-def test_after_giving_up_a_later_change_of_a_source_starts_anew() -> None:
+def test_new_expansion_starts_when_source_changes_after_giving_up() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -39,7 +39,7 @@ def test_after_giving_up_a_later_change_of_a_source_starts_anew() -> None:
     assert simulation.calls == [("totals-app", 2, 4, 10)]
 
 
-def test_any_success_resets_the_clock() -> None:
+def test_any_success_resets_failure_clock() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -52,7 +52,7 @@ def test_any_success_resets_the_clock() -> None:
     assert simulation.state.failures == 1
 
 
-def test_the_clock_stops_while_an_application_waits_for_another_one() -> None:
+def test_failure_clock_stops_while_application_waits_for_another() -> None:
     simulation = leading_agent()
     simulation.outcome = lambda topic: Outcome.FAILED if topic == CHANGELOG else None
     simulation.counts["orders"] = 8
@@ -72,7 +72,7 @@ def test_the_clock_stops_while_an_application_waits_for_another_one() -> None:
     assert given_up.application == "totals-app"
 
 
-def test_the_clock_stops_while_an_application_is_refused() -> None:
+def test_failure_clock_stops_while_application_is_refused() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -87,7 +87,7 @@ def test_the_clock_stops_while_an_application_is_refused() -> None:
     assert not simulation.reported(GaveUp)
 
 
-def test_a_request_that_was_done_without_an_answer_is_a_success_when_metadata_shows_it() -> None:
+def test_request_without_answer_succeeded_if_metadata_shows_partitions() -> None:
     simulation = leading_agent(ORDERS)
     simulation.is_answer_lost = True
     simulation.counts["orders"] = 8
@@ -97,7 +97,7 @@ def test_a_request_that_was_done_without_an_answer_is_a_success_when_metadata_sh
     assert simulation.state.failures == 0
 
 
-def test_a_success_that_only_metadata_shows_resets_the_clock() -> None:
+def test_success_shown_only_by_metadata_resets_failure_clock() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -113,7 +113,7 @@ def test_a_success_that_only_metadata_shows_resets_the_clock() -> None:
     assert simulation.state.failures == 1
 
 
-def test_pauses_between_attempts_grow_and_each_goes_by_fresh_metadata() -> None:
+def test_pauses_between_attempts_increase_and_each_attempt_reads_metadata() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -126,7 +126,7 @@ def test_pauses_between_attempts_grow_and_each_goes_by_fresh_metadata() -> None:
     assert all(kinds[index - 1] is not Expand for index, kind in enumerate(kinds) if kind is Expand)
 
 
-def test_a_step_back_of_the_clock_neither_stops_nor_restarts_anything() -> None:
+def test_backward_clock_step_changes_nothing() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -138,7 +138,7 @@ def test_a_step_back_of_the_clock_neither_stops_nor_restarts_anything() -> None:
     assert simulation.state.failures == 1
 
 
-def test_an_unreachable_cluster_is_a_failure_of_what_is_going_on() -> None:
+def test_unreachable_cluster_fails_running_expansions() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda _: Outcome.FAILED
     simulation.counts["orders"] = 8
@@ -149,7 +149,7 @@ def test_an_unreachable_cluster_is_a_failure_of_what_is_going_on() -> None:
     assert simulation.state.read_problems
 
 
-def test_an_unreachable_cluster_is_no_failure_when_there_is_nothing_to_expand() -> None:
+def test_unreachable_cluster_is_no_failure_without_expansion() -> None:
     simulation = leading_agent(ORDERS)
     simulation.is_unreadable = True
     simulation.pass_time(2 * TIMEOUT_MS)
@@ -161,7 +161,7 @@ def test_an_unreachable_cluster_is_no_failure_when_there_is_nothing_to_expand() 
 
 
 @pytest.mark.parametrize("topic", ["orders", CHANGELOG])
-def test_a_broker_that_lags_behind_is_not_believed(topic: str) -> None:
+def test_counts_of_lagging_broker_are_not_used(topic: str) -> None:
     simulation = leading_agent(ORDERS)
     before = dict(simulation.counts)
     simulation.counts["orders"] = 8

@@ -10,7 +10,7 @@ from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 TIMEOUT_MS = 900_000
 
 
-def test_a_follower_only_looks() -> None:
+def test_follower_only_reads_cluster() -> None:
     simulation = leading_agent(ORDERS)
     simulation.run(TermObserved(None))
     simulation.counts["orders"] = 8
@@ -20,7 +20,7 @@ def test_a_follower_only_looks() -> None:
     assert simulation.counts[CHANGELOG] == 4
 
 
-def test_an_unconfirmed_leader_does_not_call() -> None:
+def test_unconfirmed_leader_does_not_call_callback() -> None:
     simulation = leading_agent(ORDERS)
     simulation.is_unconfirmed = True
     simulation.counts["orders"] = 8
@@ -31,7 +31,7 @@ def test_an_unconfirmed_leader_does_not_call() -> None:
     assert simulation.calls == [("totals-app", 1, 4, 8)]
 
 
-def test_nothing_is_expanded_that_cannot_be_written_down() -> None:
+def test_nothing_is_expanded_without_journal() -> None:
     simulation = leading_agent(ORDERS)
     simulation.is_journal_down = True
     simulation.counts["orders"] = 8
@@ -43,7 +43,7 @@ def test_nothing_is_expanded_that_cannot_be_written_down() -> None:
     assert simulation.calls == [("totals-app", 1, 4, 8)]
 
 
-def test_the_callback_is_not_called_again_when_only_the_journal_failed() -> None:
+def test_callback_is_not_repeated_when_only_journal_failed() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts["orders"] = 8
     simulation.pass_time(35_000)
@@ -58,7 +58,7 @@ def test_the_callback_is_not_called_again_when_only_the_journal_failed() -> None
     assert simulation.stages()[-1] is Stage.NOTIFIED
 
 
-def test_what_waited_for_the_journal_goes_with_the_leadership() -> None:
+def test_pending_journal_entries_are_dropped_with_leadership() -> None:
     simulation = leading_agent(ORDERS)
     simulation.is_journal_down = True
     simulation.counts["orders"] = 8
@@ -70,7 +70,7 @@ def test_what_waited_for_the_journal_goes_with_the_leadership() -> None:
     assert simulation.stages() == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
 
 
-def test_growth_after_a_call_that_could_not_be_written_down_is_told_by_itself() -> None:
+def test_expansion_after_unrecorded_callback_has_its_own_callback() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts["orders"] = 8
     simulation.pass_time(35_000)
@@ -88,7 +88,7 @@ def test_growth_after_a_call_that_could_not_be_written_down_is_told_by_itself() 
     ]
 
 
-def test_what_was_expanded_before_giving_up_is_told_with_the_expansion_that_succeeds() -> None:
+def test_topics_expanded_before_giving_up_belong_to_next_successful_expansion() -> None:
     simulation = leading_agent(ORDERS)
     simulation.outcome = lambda topic: Outcome.FAILED if topic == REPARTITION else None
     simulation.counts["orders"] = 8
@@ -104,7 +104,7 @@ def test_what_was_expanded_before_giving_up_is_told_with_the_expansion_that_succ
 
 
 @pytest.mark.parametrize("step", range(12))
-def test_killed_after_any_step_another_agent_finishes(step: int) -> None:
+def test_another_agent_finishes_after_kill_at_any_step(step: int) -> None:
     simulation = leading_agent()
     simulation.crash_after = step
     simulation.counts["orders"] = 8
@@ -117,7 +117,7 @@ def test_killed_after_any_step_another_agent_finishes(step: int) -> None:
         assert len(calls) <= 2
 
 
-def test_only_a_kill_between_callback_and_journal_calls_twice() -> None:
+def test_callback_repeats_only_after_kill_before_journal_entry() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts["orders"] = 8
     simulation.pass_time(35_000)

@@ -165,7 +165,7 @@ def heal(simulation: Watched) -> None:
 
 
 @given(histories)
-def test_counts_follow_the_sources_and_every_growth_is_told_once(history: list[tuple[Any, ...]]) -> None:
+def test_counts_follow_sources_and_each_expansion_has_one_callback(history: list[tuple[Any, ...]]) -> None:
     """Never over-partitions, never shrinks (checked at each action); converges when failures stop."""
     simulation = start()
     for event in history:
@@ -217,7 +217,7 @@ def _check_calls(simulation: Watched, application: str) -> None:
 
 @settings(max_examples=2 * settings().max_examples // 5)
 @given(histories)
-def test_the_agent_never_gives_up_without_a_whole_timeout_of_failures(history: list[tuple[Any, ...]]) -> None:
+def test_agent_gives_up_only_after_full_timeout_of_failures(history: list[tuple[Any, ...]]) -> None:
     """From the first failure since the last success; and then it counts once. `Watched` has its own clock."""
     simulation = start()
     for event in history:
@@ -227,7 +227,7 @@ def test_the_agent_never_gives_up_without_a_whole_timeout_of_failures(history: l
 
 @settings(max_examples=15)
 @given(histories)
-def test_a_decision_is_a_function_of_its_arguments(history: list[tuple[Any, ...]]) -> None:
+def test_decision_is_deterministic(history: list[tuple[Any, ...]]) -> None:
     first, second = start(), start()
     for event in history:
         play(first, event)

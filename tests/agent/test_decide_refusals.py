@@ -15,7 +15,7 @@ TIMEOUT_MS = 900_000
 STATIC = ', static.partitioner.class: "tenants:ByTenant"'
 
 
-def test_an_over_partitioned_topic_is_an_error_and_nothing_is_touched() -> None:
+def test_over_partitioned_topic_blocks_expansion() -> None:
     simulation = leading_agent(ORDERS)
     simulation.counts |= {CHANGELOG: 20, "orders": 8}
     simulation.pass_time(60_000)
@@ -29,14 +29,14 @@ def test_an_over_partitioned_topic_is_an_error_and_nothing_is_touched() -> None:
     assert len(simulation.reported(ProblemsSolved)) == 1
 
 
-def test_over_partitioning_is_an_error_with_the_flag_off_too() -> None:
+def test_over_partitioned_topic_is_error_with_autoscaling_off() -> None:
     simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"))
     simulation.counts[CHANGELOG] = 20
     simulation.pass_time(60_000)
     assert simulation.app().phase is Phase.REFUSED
 
 
-def test_with_the_flag_off_the_application_stops_with_the_details() -> None:
+def test_application_stops_with_details_when_autoscaling_is_off() -> None:
     simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"))
     simulation.counts["orders"] = 8
     simulation.pass_time(60_000)
@@ -49,7 +49,7 @@ def test_with_the_flag_off_the_application_stops_with_the_details() -> None:
     assert simulation.counts[CHANGELOG] == 4
 
 
-def test_the_flag_can_be_switched_on_and_off_while_running() -> None:
+def test_autoscaling_can_be_switched_while_running() -> None:
     simulation = leading_agent(ORDERS)
     on, off = simulation.documents, documents(ORDERS.replace("enabled: true", "enabled: false"))
     simulation.outcome = lambda _: Outcome.FAILED
@@ -66,7 +66,7 @@ def test_the_flag_can_be_switched_on_and_off_while_running() -> None:
     assert simulation.calls == [("totals-app", 2, 4, 8)]
 
 
-def test_state_that_is_not_statically_partitioned_is_refused_unless_acknowledged() -> None:
+def test_state_without_static_partitioning_is_refused_unless_acknowledged() -> None:
     simulation = leading_agent(ORDERS.replace(STATIC, ""))
     simulation.counts["orders"] = 8
     simulation.pass_time(30_000)
@@ -80,7 +80,7 @@ def test_state_that_is_not_statically_partitioned_is_refused_unless_acknowledged
     assert simulation.counts[CHANGELOG] == 8
 
 
-def test_a_deleted_source_is_reported_and_a_smaller_one_makes_topics_over_partitioned() -> None:
+def test_deleted_source_is_reported_and_smaller_source_is_over_partitioning() -> None:
     simulation = leading_agent(ORDERS)
     del simulation.counts["orders"]
     simulation.pass_time(60_000)
@@ -93,7 +93,7 @@ def test_a_deleted_source_is_reported_and_a_smaller_one_makes_topics_over_partit
     assert "setup.reinitialize" in problems[0].fix
 
 
-def test_a_missing_internal_topic_is_reported_and_not_created() -> None:
+def test_missing_internal_topic_is_reported_and_not_created() -> None:
     simulation = leading_agent(ORDERS)
     del simulation.counts[CHANGELOG]
     simulation.pass_time(60_000)
@@ -107,7 +107,7 @@ def test_a_missing_internal_topic_is_reported_and_not_created() -> None:
     assert simulation.app().parallelism[1] == Parallelism(1, 0, 8)
 
 
-def test_a_reader_waits_for_a_sink_topic_that_its_writer_does_not_expand() -> None:
+def test_reader_waits_for_sink_topic_that_writer_does_not_expand() -> None:
     simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"), RANKS)
     simulation.counts["orders"] = 8
     simulation.pass_time(60_000)
@@ -115,7 +115,7 @@ def test_a_reader_waits_for_a_sink_topic_that_its_writer_does_not_expand() -> No
     assert simulation.counts["ranks-app-latest-changelog"] == 4
 
 
-def test_a_reader_waits_for_a_sink_topic_that_its_writer_has_given_up() -> None:
+def test_reader_waits_for_sink_topic_that_writer_gave_up() -> None:
     simulation = leading_agent(ORDERS, RANKS.replace("enabled: true", "enabled: false"))
     simulation.outcome = lambda topic: Outcome.FAILED if topic == "totals" else None
     simulation.counts["orders"] = 8

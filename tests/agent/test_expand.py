@@ -42,7 +42,7 @@ def outcomes(results: Sequence[TopicResult]) -> dict[str, Outcome]:
     return {result.topic: result.outcome for result in results}
 
 
-def test_all_is_validated_in_one_request_and_expanded_wave_after_wave() -> None:
+def test_topics_are_validated_in_one_request_and_expanded_in_waves() -> None:
     validate, create = Broker(), Broker()
     results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
     assert set(outcomes(results).values()) == {Outcome.EXPANDED}
@@ -51,7 +51,7 @@ def test_all_is_validated_in_one_request_and_expanded_wave_after_wave() -> None:
 
 
 @pytest.mark.parametrize("where", ["validate", "create"])
-def test_a_topic_that_fails_holds_back_what_lies_upstream_in_its_application(where: str) -> None:
+def test_failed_topic_holds_back_upstream_topics_of_its_application(where: str) -> None:
     bad = Broker(a_changelog=Outcome.FAILED)
     validate, create = (bad, Broker()) if where == "validate" else (Broker(), bad)
     results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
@@ -63,7 +63,7 @@ def test_a_topic_that_fails_holds_back_what_lies_upstream_in_its_application(whe
     }
 
 
-def test_a_topic_that_is_refused_further_upstream_holds_back_nothing_below_it() -> None:
+def test_refused_upstream_topic_does_not_hold_back_downstream_topics() -> None:
     create = Broker()
     results = expand(
         WAVES,
@@ -75,7 +75,7 @@ def test_a_topic_that_is_refused_further_upstream_holds_back_nothing_below_it() 
     assert create.asked[1] == ["b-repartition"]
 
 
-def test_what_is_there_already_is_not_asked_for() -> None:
+def test_existing_partitions_are_not_requested() -> None:
     create = Broker()
     results = expand(
         WAVES, validate=Broker(a_changelog=Outcome.ALREADY), create=create, is_leader=lambda: True
@@ -85,7 +85,7 @@ def test_what_is_there_already_is_not_asked_for() -> None:
     assert create.asked[0] == ["b-changelog"]
 
 
-def test_each_wave_is_confirmed_by_the_cluster() -> None:
+def test_leadership_is_confirmed_before_each_wave() -> None:
     answers = [True, False]
     create = Broker()
     results = expand(WAVES, validate=Broker(), create=create, is_leader=lambda: answers.pop(0))
@@ -94,7 +94,7 @@ def test_each_wave_is_confirmed_by_the_cluster() -> None:
 
 
 @given(st.lists(st.integers(1, 3 * _MOST_ADDED), max_size=30))
-def test_no_request_adds_more_partitions_than_a_controller_takes(added: list[int]) -> None:
+def test_request_adds_at_most_the_partitions_a_controller_accepts(added: list[int]) -> None:
     lacking = [Shortfall("a", str(number), 1, 1 + more) for number, more in enumerate(added)]
     batches = list(_batches(lacking))
     assert [item for batch in batches for item in batch] == lacking
@@ -106,12 +106,12 @@ def callback(given: Callback | None) -> Callable[[str], Callback | None]:
     return lambda _: given
 
 
-def test_what_a_callback_raises_is_told() -> None:
+def test_exception_of_callback_is_returned() -> None:
     assert call_callback(callback(Failing()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
     assert call_callback(callback(None), "a", 2, 4) == ""
 
 
-def test_a_callback_that_hangs_is_left_behind() -> None:
+def test_hanging_callback_does_not_block() -> None:
     release = Event()
 
     class Hanging:
@@ -122,7 +122,7 @@ def test_a_callback_that_hangs_is_left_behind() -> None:
     release.set()
 
 
-def test_the_application_s_own_static_partitioner_is_called() -> None:
+def test_static_partitioner_of_application_is_called() -> None:
     heard()
     own = callbacks_of(None, InMemory(documents(ORDERS.replace("tenants:ByTenant", HEARD))))
     assert call_callback(own, "totals-app", 2, 4) == ""
@@ -133,7 +133,7 @@ def test_the_application_s_own_static_partitioner_is_called() -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere:Class", "os:path", "os", "tests.agent.live_documents:Nothing"])
-def test_a_class_that_cannot_be_told_is_refused_at_the_start(name: str) -> None:
+def test_unusable_callback_class_is_refused_at_start(name: str) -> None:
     with pytest.raises(ProblemsError) as refused:
         callbacks_of(name, InMemory(()))
     assert name in refused.value.problems[0].summary

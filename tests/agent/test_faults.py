@@ -102,7 +102,7 @@ def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
     return told
 
 
-def test_a_broker_that_hangs_past_request_timeouts(scene: Scene) -> None:
+def test_broker_hangs_longer_than_request_timeout(scene: Scene) -> None:
     with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
         scene.await_steady(agent)
         scene.grow(6)
@@ -117,7 +117,7 @@ def test_a_broker_that_hangs_past_request_timeouts(scene: Scene) -> None:
     assert agent.state.failures == 0
 
 
-def test_a_broker_that_restarts_in_the_midst(scene: Scene) -> None:
+def test_broker_restarts_during_expansion(scene: Scene) -> None:
     with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
         scene.await_steady(agent)
         scene.grow(5)
@@ -126,7 +126,7 @@ def test_a_broker_that_restarts_in_the_midst(scene: Scene) -> None:
         scene.await_steady(agent)
 
 
-def test_a_broker_that_is_killed_and_comes_back(scene: Scene) -> None:
+def test_broker_is_killed_and_restarted(scene: Scene) -> None:
     with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
         scene.await_steady(agent)
         scene.broker.kill()
@@ -216,7 +216,7 @@ def login(broker: Broker) -> Connection:
     )
 
 
-def test_one_topic_that_fails_holds_back_only_what_lies_upstream_of_it(scene: Scene, rights: Rights) -> None:
+def test_failed_topic_holds_back_only_upstream_topics(scene: Scene, rights: Rights) -> None:
     """Partial success: the refined set of topics is tried again, and the callback comes once."""
     refused = rights.deny_alter(f"totals-{scene.suffix}")
     secured = settings("", scene.documents, scene.suffix, callback=HEARD, connection=login(scene.broker))
@@ -238,7 +238,7 @@ def test_one_topic_that_fails_holds_back_only_what_lies_upstream_of_it(scene: Sc
     assert sorted(heard()) == [(3, 6), (3, 6)]
 
 
-def test_rights_that_are_taken_away_and_given_back(scene: Scene, rights: Rights) -> None:
+def test_permissions_are_revoked_and_granted_again(scene: Scene, rights: Rights) -> None:
     secured = settings("", scene.documents, scene.suffix, connection=login(scene.broker))
     with running(secured) as agent:
         scene.await_steady(agent)
@@ -263,7 +263,9 @@ def test_rights_that_are_taken_away_and_given_back(scene: Scene, rights: Rights)
         scene.await_steady(agent)
 
 
-def test_it_gives_up_once_after_the_timeout_and_goes_on(broker: Broker, unique: Callable[[str], str]) -> None:
+def test_agent_gives_up_once_after_timeout_and_keeps_running(
+    broker: Broker, unique: Callable[[str], str]
+) -> None:
     scene = set_up(broker, unique, timeout_ms=3_000)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     rights = Rights(admin, scene.suffix)
@@ -297,7 +299,9 @@ def test_it_gives_up_once_after_the_timeout_and_goes_on(broker: Broker, unique: 
         rights.take_back(binding)
 
 
-def test_a_controller_mutation_quota(own_broker: Callable[..., Broker], unique: Callable[[str], str]) -> None:
+def test_controller_mutation_quota_delays_expansion(
+    own_broker: Callable[..., Broker], unique: Callable[[str], str]
+) -> None:
     """The connection is muted until the rate is kept: requests time out, and count once they show."""
     one_second_windows = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
     with own_broker(Settings(overrides=QUICK | one_second_windows)) as broker:

@@ -82,13 +82,13 @@ def scene(own_broker: Callable[..., Broker], tmp_path: Path, unique: Callable[[s
         yield made
 
 
-def test_killed_at_a_few_random_instants(scene: Scene) -> None:
+def test_expansion_completes_after_kills_at_few_random_times(scene: Scene) -> None:
     _kill_at_random(scene, times=6)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_800)
-def test_killed_at_fifty_random_instants(scene: Scene) -> None:
+def test_expansion_completes_after_kills_at_fifty_random_times(scene: Scene) -> None:
     _kill_at_random(scene, times=50)
 
 

@@ -93,7 +93,7 @@ def scene(kafka: LocalBroker, unique: Callable[[str], str]) -> Scene:
     return made
 
 
-def test_the_first_source_that_grows_takes_all_behind_it_along(scene: Scene) -> None:
+def test_first_expanded_source_expands_all_downstream_topics(scene: Scene) -> None:
     documents = unique_documents(scene.suffix)
     with running(settings(scene.servers, documents, scene.suffix, callback=HEARD)) as agent:
         scene.await_steady(agent)
@@ -113,7 +113,7 @@ def test_the_first_source_that_grows_takes_all_behind_it_along(scene: Scene) -> 
     assert agent.requests.count(("validate", True)) == 2
 
 
-def test_it_begins_within_metadata_max_age(scene: Scene) -> None:
+def test_expansion_begins_within_metadata_max_age(scene: Scene) -> None:
     documents = unique_documents(scene.suffix)
     age = 2.0
     hurried = attrs.evolve(
@@ -130,7 +130,7 @@ def test_it_begins_within_metadata_max_age(scene: Scene) -> None:
     assert [operation for operation, _ in before].count("metadata") <= 1, "the first look begins it"
 
 
-def test_each_look_is_one_request(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_read_is_one_request(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted by librdkafka's own log, whatever the number of topics."""
     sent: list[str] = []
     plain = Connection.confluent
@@ -157,9 +157,7 @@ class _Unanswered:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT), timeout)
 
 
-def test_a_client_that_is_never_answered_again_is_replaced(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_without_answers_is_replaced(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
     monkeypatch.setattr(cluster, "_client", _Unanswered())
     with pytest.raises(ProblemsError, match="No Kafka broker can be reached"):
@@ -167,7 +165,7 @@ def test_a_client_that_is_never_answered_again_is_replaced(
     assert cluster.partition_counts()[scene.orders] == 2
 
 
-def test_validation_changes_nothing_and_tells_each_topic(scene: Scene) -> None:
+def test_validation_changes_nothing_and_has_result_for_each_topic(scene: Scene) -> None:
     cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
     lacking = [
         Shortfall("a", scene.changelog, 3, 5),
@@ -183,14 +181,14 @@ def test_validation_changes_nothing_and_tells_each_topic(scene: Scene) -> None:
     assert scene.cluster.partitions(scene.changelog) == 3
 
 
-def test_an_agent_that_comes_late_finds_what_lacks(scene: Scene) -> None:
+def test_agent_started_late_finds_missing_partitions(scene: Scene) -> None:
     scene.cluster.expand(scene.orders, 5)
     with running(settings(scene.servers, unique_documents(scene.suffix), scene.suffix)) as agent:
         scene.await_counts(5)
         scene.await_steady(agent)
 
 
-def test_a_growth_while_no_agent_runs_is_told_to_the_next_one(scene: Scene) -> None:
+def test_expansion_without_agent_is_notified_by_next_agent(scene: Scene) -> None:
     documents = unique_documents(scene.suffix)
     with running(settings(scene.servers, documents, scene.suffix, callback=HEARD)) as agent:
         scene.await_steady(agent)
@@ -209,7 +207,7 @@ def wanted(scene: Scene, orders: int) -> TopicCounts:
     return set_up(unique_documents(scene.suffix), scene.sources(orders))
 
 
-def test_the_flag_is_read_from_files_that_change(scene: Scene, tmp_path: Path) -> None:
+def test_autoscaling_is_read_from_changed_files(scene: Scene, tmp_path: Path) -> None:
     on = texts(scene.suffix)
     files = [tmp_path / "totals.yaml", tmp_path / "ranks.yaml"]
     for file, text in zip(files, on, strict=True):
@@ -229,7 +227,7 @@ def test_the_flag_is_read_from_files_that_change(scene: Scene, tmp_path: Path) -
         await_true(lambda: len(agent.of(Expanded)) == 2)
 
 
-def test_a_deleted_source_is_missing_and_a_smaller_one_is_an_error_with_a_remedy(scene: Scene) -> None:
+def test_deleted_source_is_missing_and_smaller_source_is_error_with_fix(scene: Scene) -> None:
     documents = unique_documents(scene.suffix)
     with running(settings(scene.servers, documents, scene.suffix)) as agent:
         scene.await_steady(agent)
@@ -271,9 +269,7 @@ class _Lagging(KafkaCluster):
         return counts
 
 
-def test_metadata_that_lags_behind_neither_repeats_nor_refuses_anything(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lagging_metadata_repeats_and_refuses_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     _Lagging.old = {name: scene.cluster.partitions(name) or 0 for name in wanted(scene, 2)}
     monkeypatch.setattr(run_module, "KafkaCluster", _Lagging)
     documents = unique_documents(scene.suffix)

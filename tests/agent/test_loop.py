@@ -122,7 +122,7 @@ def seconds(world: World, number: float) -> Callable[[], bool]:
     return lambda: world.now_ms >= end
 
 
-def test_it_follows_calls_back_and_gives_up_the_leadership_at_its_end(
+def test_loop_expands_calls_callback_and_gives_leadership_up_at_end(
     loop: Loop, world: World, recorder: Recorder
 ) -> None:
     world.counts["orders"] = 6
@@ -135,7 +135,7 @@ def test_it_follows_calls_back_and_gives_up_the_leadership_at_its_end(
     assert world.is_closed
 
 
-def test_it_looks_on_after_the_clock_was_set_back(loop: Loop, world: World) -> None:
+def test_loop_keeps_reading_after_clock_was_set_back(loop: Loop, world: World) -> None:
     loop.run(seconds(world, 3))
     world.now_ms -= 3_600_000
     looks = world.looks
@@ -143,7 +143,7 @@ def test_it_looks_on_after_the_clock_was_set_back(loop: Loop, world: World) -> N
     assert world.looks >= looks + 2
 
 
-def test_it_looks_at_once_when_asked_to(loop: Loop, world: World) -> None:
+def test_loop_reads_cluster_at_once_on_request(loop: Loop, world: World) -> None:
     loop.iterate()
     looks = world.looks
     loop.iterate()
@@ -153,7 +153,7 @@ def test_it_looks_at_once_when_asked_to(loop: Loop, world: World) -> None:
     assert world.looks == looks + 1
 
 
-def test_nothing_is_changed_without_the_cluster_s_confirmation(
+def test_nothing_is_changed_without_confirmation_of_cluster(
     loop: Loop, world: World, recorder: Recorder
 ) -> None:
     world.is_confirmed = False
@@ -167,7 +167,7 @@ def test_nothing_is_changed_without_the_cluster_s_confirmation(
     assert world.validations == 1
 
 
-def test_a_term_that_the_journal_refuses_is_over(loop: Loop, world: World, recorder: Recorder) -> None:
+def test_term_that_journal_refuses_has_ended(loop: Loop, world: World, recorder: Recorder) -> None:
     loop.run(seconds(world, 2))
     world.is_deposed = True
     world.counts["orders"] = 6
@@ -180,7 +180,7 @@ def test_a_term_that_the_journal_refuses_is_over(loop: Loop, world: World, recor
     assert world.counts[CHANGELOG] == 6
 
 
-def test_a_cluster_that_cannot_be_reached_for_an_hour_is_awaited(
+def test_loop_waits_for_cluster_that_is_unreachable_for_an_hour(
     loop: Loop, world: World, recorder: Recorder
 ) -> None:
     world.is_reachable = False
@@ -193,7 +193,7 @@ def test_a_cluster_that_cannot_be_reached_for_an_hour_is_awaited(
     assert recorder.state.failures == 0
 
 
-def test_the_election_is_served_between_requests_that_take_long(
+def test_election_is_polled_between_slow_requests(
     loop: Loop, world: World, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a broker hangs each request takes its time-out, and the next one is due by then."""

@@ -56,7 +56,7 @@ def manifest(tmp_path: Path, written: Callable[..., Result]) -> Path:
     return tmp_path / "manifest.json"
 
 
-def test_it_says_what_follows_what(manifest: Path) -> None:
+def test_manifest_contains_sources_and_expected_counts(manifest: Path) -> None:
     told = json.loads(manifest.read_text())
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(told)
     assert told["sources"] == {"orders": 4, "returns": 6}
@@ -68,7 +68,7 @@ def test_it_says_what_follows_what(manifest: Path) -> None:
     assert told["expected"]["ranks-app"] == {"ranks-app-latest-changelog": 6}
 
 
-def test_the_documents_are_the_same_without_any_other_file(manifest: Path, tmp_path: Path) -> None:
+def test_manifest_documents_need_no_other_file(manifest: Path, tmp_path: Path) -> None:
     originals = load_documents([tmp_path / "documents"]).documents
     (tmp_path / "documents" / "described.txt").unlink()
     read = ManifestFile(manifest).current()
@@ -84,7 +84,7 @@ def test_the_documents_are_the_same_without_any_other_file(manifest: Path, tmp_p
     assert [document.sinks for document in read] == [document.sinks for document in originals]
 
 
-def test_counts_that_this_version_would_not_compute_are_refused(manifest: Path) -> None:
+def test_manifest_with_other_counts_is_refused(manifest: Path) -> None:
     told = json.loads(manifest.read_text())
     told["expected"]["ranks-app"]["ranks-app-latest-changelog"] = 7
     manifest.write_text(json.dumps(told))
@@ -104,7 +104,7 @@ def test_counts_that_this_version_would_not_compute_are_refused(manifest: Path) 
         lambda told: told["documents"][0].pop("topology"),
     ],
 )
-def test_a_damaged_manifest_is_told_with_its_place(manifest: Path, damage: Callable[[Any], Any]) -> None:
+def test_damaged_manifest_is_reported_with_location(manifest: Path, damage: Callable[[Any], Any]) -> None:
     told = json.loads(manifest.read_text())
     damage(told)
     manifest.write_text(json.dumps(told))
@@ -116,20 +116,20 @@ def test_a_damaged_manifest_is_told_with_its_place(manifest: Path, damage: Calla
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])
-def test_no_manifest_at_all(tmp_path: Path, text: str) -> None:
+def test_missing_manifest_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "manifest.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ProblemsError):
         ManifestFile(path)
 
 
-def test_without_counts_there_is_none(written: Callable[..., Result], tmp_path: Path) -> None:
+def test_no_manifest_without_counts(written: Callable[..., Result], tmp_path: Path) -> None:
     done = written()
     assert done.exit_code == 1
     assert not (tmp_path / "manifest.json").exists()
 
 
-def test_run_takes_files_or_a_manifest(manifest: Path) -> None:
+def test_run_requires_files_or_manifest(manifest: Path) -> None:
     for arguments in ([], [str(manifest), "--manifest", str(manifest)]):
         done = CliRunner().invoke(main, ["agent", "run", *arguments, "--bootstrap-server", "nowhere:1"])
         assert done.exit_code == 64

@@ -35,7 +35,7 @@ def agent_of(deployment: Deployment) -> AgentSettings:
     return attrs.evolve(settings(deployment.cluster.bootstrap_servers, (), deployment.id), documents=files)
 
 
-def test_the_agent_first(deployment: Deployment) -> None:
+def test_agent_expands_before_pulumi(deployment: Deployment) -> None:
     with running(agent_of(deployment)) as agent:
         deployment.cluster.expand(deployment.source, 6)
         deployment.settles_at(6, 6)
@@ -48,7 +48,7 @@ def test_the_agent_first(deployment: Deployment) -> None:
     deployment.is_clean()
 
 
-def test_pulumi_first(deployment: Deployment) -> None:
+def test_pulumi_expands_before_agent(deployment: Deployment) -> None:
     with running(agent_of(deployment)) as agent:
         await_true(lambda: agent.state.is_recovered and agent.phase(deployment.id) is Phase.STEADY)
     deployment.cluster.expand(deployment.source, 6)
@@ -60,7 +60,7 @@ def test_pulumi_first(deployment: Deployment) -> None:
         deployment.is_clean()
 
 
-def test_both_at_the_same_moment(deployment: Deployment) -> None:
+def test_agent_and_pulumi_expand_at_the_same_time(deployment: Deployment) -> None:
     """`up` may find a topic grown since it looked; what it then tells is no difference to the next run."""
     with running(agent_of(deployment)) as agent:
         await_true(lambda: agent.state.is_recovered and agent.phase(deployment.id) is Phase.STEADY)
@@ -72,7 +72,7 @@ def test_both_at_the_same_moment(deployment: Deployment) -> None:
         clean_after(deployment, up.returncode)
 
 
-def test_up_has_planned_what_the_agent_then_does(deployment: Deployment) -> None:
+def test_agent_expands_between_plan_and_up(deployment: Deployment) -> None:
     """The agent looks again just after `up` has begun to apply."""
     deployment.cluster.expand(deployment.source, 6)
     up = deployment.stack.start("up", "--yes", "--skip-preview")

@@ -29,7 +29,7 @@ def app(unique: Callable[[str], str]) -> str:
     return unique("app")
 
 
-def test_all_topics_come_with_their_counts(cluster: Cluster, app: str) -> None:
+def test_snapshot_has_counts_of_all_topics(cluster: Cluster, app: str) -> None:
     cluster.create(f"{app}-in", 3)
     snapshot = cluster.reader().read(SnapshotRequest())
     assert snapshot.partitions[f"{app}-in"] == 3
@@ -39,7 +39,7 @@ def test_all_topics_come_with_their_counts(cluster: Cluster, app: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["prefix", "name", "recorded", "pattern"])
-def test_topics_that_are_asked_for_are_described(cluster: Cluster, app: str, way: str) -> None:
+def test_requested_topics_are_described(cluster: Cluster, app: str, way: str) -> None:
     wanted, other = f"{app}-counts-changelog", f"other-{app}"
     cluster.create(wanted, 2, CONFIG)
     cluster.create(other, 1, CONFIG)
@@ -59,9 +59,7 @@ def test_topics_that_are_asked_for_are_described(cluster: Cluster, app: str, way
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
-def test_settings_of_topics_that_are_only_read_are_nobodys_business(
-    cluster: Cluster, app: str, *, with_ids: bool
-) -> None:
+def test_settings_of_source_topics_are_not_read(cluster: Cluster, app: str, *, with_ids: bool) -> None:
     """Whoever may see a source topic need not be allowed to see its settings."""
     source = f"{app}-in"
     cluster.create(source, 3, CONFIG)
@@ -71,7 +69,7 @@ def test_settings_of_topics_that_are_only_read_are_nobodys_business(
     assert (snapshot.topics[source].partitions, snapshot.topics[source].config) == (3, {})
 
 
-def test_only_settings_of_the_topic_count_and_defaults_come_apart(cluster: Cluster, app: str) -> None:
+def test_topic_settings_and_defaults_are_separate(cluster: Cluster, app: str) -> None:
     cluster.create(f"{app}-a", 1)
     cluster.configure(f"{app}-a", {"retention.ms": "1000"})
     snapshot = cluster.reader().read(SnapshotRequest(prefixes=(f"{app}-",)))
@@ -81,7 +79,7 @@ def test_only_settings_of_the_topic_count_and_defaults_come_apart(cluster: Clust
     assert snapshot.default_min_insync_replicas == 1
 
 
-def test_what_is_asked_for_and_does_not_exist_is_left_out(cluster: Cluster, app: str) -> None:
+def test_missing_topics_are_omitted(cluster: Cluster, app: str) -> None:
     request = SnapshotRequest(
         names=frozenset({f"{app}-a"}), groups=(f"{app}-group",), recorded={f"{app}-b": "some-id"}
     )
@@ -90,7 +88,7 @@ def test_what_is_asked_for_and_does_not_exist_is_left_out(cluster: Cluster, app:
     assert not snapshot.groups
 
 
-def test_a_name_that_no_topic_can_have_is_that_of_none(cluster: Cluster, app: str) -> None:
+def test_invalid_topic_name_is_treated_as_missing(cluster: Cluster, app: str) -> None:
     """Else the plan would blame the brokers for what the lints tell of the document."""
     too_long, odd = f"{app}-{'n' * 240}", f"{app}-a:b"
     request = SnapshotRequest(names=frozenset({too_long}), recorded={odd: "some-id"})
@@ -98,7 +96,7 @@ def test_a_name_that_no_topic_can_have_is_that_of_none(cluster: Cluster, app: st
     assert not cluster.reader().topic_ids([too_long, odd])
 
 
-def test_ids_tell_a_topic_from_its_successor(cluster: Cluster, app: str) -> None:
+def test_ids_distinguish_recreated_topics(cluster: Cluster, app: str) -> None:
     name, reader = f"{app}-a", cluster.reader()
     cluster.create(name, 1)
     first = reader.topic_ids([name, f"{app}-none"])
@@ -109,12 +107,12 @@ def test_ids_tell_a_topic_from_its_successor(cluster: Cluster, app: str) -> None
     assert reader.topic_ids([name])[name] != first[name]
 
 
-def test_counts_alone_can_be_asked_for(cluster: Cluster, app: str) -> None:
+def test_counts_can_be_requested_alone(cluster: Cluster, app: str) -> None:
     cluster.create(f"{app}-a", 3)
     assert cluster.reader().partition_counts([f"{app}-a", f"{app}-none"]) == {f"{app}-a": 3}
 
 
-def test_a_topic_that_is_not_the_recorded_one_is_empty_or_not(cluster: Cluster, app: str) -> None:
+def test_emptiness_of_recreated_topic_is_read(cluster: Cluster, app: str) -> None:
     same, empty, filled = f"{app}-same", f"{app}-empty", f"{app}-filled"
     for name in (same, empty, filled):
         cluster.create(name, 2)
@@ -125,7 +123,7 @@ def test_a_topic_that_is_not_the_recorded_one_is_empty_or_not(cluster: Cluster, 
     assert [topics[name].is_empty for name in (same, empty, filled)] == [None, True, False]
 
 
-def test_a_group_is_active_while_it_has_members(cluster: Cluster, app: str) -> None:
+def test_group_is_active_while_it_has_members(cluster: Cluster, app: str) -> None:
     topic, group = f"{app}-in", f"{app}-group"
     cluster.create(topic, 1)
     with cluster.member(group, topic):

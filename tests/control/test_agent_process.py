@@ -82,7 +82,7 @@ def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> I
     made.close()
 
 
-def test_metrics_status_and_history_tell_of_an_expansion(scene: Scene) -> None:
+def test_metrics_status_and_history_show_expansion(scene: Scene) -> None:
     one, two = scene.start("agent-1"), scene.start("agent-2")
     leader = scene.leader(one, two)
     other = two if leader is one else one
@@ -113,7 +113,7 @@ def test_metrics_status_and_history_tell_of_an_expansion(scene: Scene) -> None:
     assert (one.end(), two.end()) == (0, 0)
 
 
-def test_another_agent_finishes_what_a_killed_leader_began(scene: Scene) -> None:
+def test_another_agent_finishes_expansion_of_killed_leader(scene: Scene) -> None:
     one, two = scene.start("agent-1", 3_000), scene.start("agent-2", 3_000)
     leader = scene.leader(one, two)
     heir = two if leader is one else one
@@ -130,7 +130,7 @@ def test_another_agent_finishes_what_a_killed_leader_began(scene: Scene) -> None
     assert past["stages"][-1]["clientId"] == heir.client_id
 
 
-def test_a_leader_that_was_paused_leaves_to_its_heir_what_the_heir_did(scene: Scene) -> None:
+def test_paused_leader_does_not_overwrite_new_leader(scene: Scene) -> None:
     one, two = scene.start("agent-1"), scene.start("agent-2")
     paused = scene.leader(one, two)
     heir = two if paused is one else one
@@ -151,7 +151,7 @@ def test_a_leader_that_was_paused_leaves_to_its_heir_what_the_heir_did(scene: Sc
 
 
 @pytest.mark.slow
-def test_a_broker_that_hangs_for_30_seconds_splits_nobody(
+def test_broker_that_hangs_for_30_seconds_causes_no_second_leader(
     own_broker: Callable[[], Broker], tmp_path: Path
 ) -> None:
     with own_broker() as broker:
@@ -182,7 +182,7 @@ def test_a_broker_that_hangs_for_30_seconds_splits_nobody(
             scene.close()
 
 
-def test_the_flag_is_switched_while_it_runs(scene: Scene) -> None:
+def test_autoscaling_is_switched_while_agent_runs(scene: Scene) -> None:
     agent = scene.start("agent-1")
     scene.leader(agent)
     off = scene.run("autoscaling", "off", agent.url, "--application", scene.totals_app)

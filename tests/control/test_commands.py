@@ -78,7 +78,7 @@ def _run(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(main, ["agent", *arguments], env=environment)
 
 
-def test_the_status_of_several_agents(agent: Callable[..., Agent], golden: Golden) -> None:
+def test_status_of_several_agents(agent: Callable[..., Agent], golden: Golden) -> None:
     agents = [
         agent("agent-2", FOLLOWING),
         agent("agent-1", LEADING),
@@ -91,13 +91,13 @@ def test_the_status_of_several_agents(agent: Callable[..., Agent], golden: Golde
     assert done.exit_code == 1
 
 
-def test_a_status_without_trouble(agent: Callable[..., Agent], golden: Golden) -> None:
+def test_status_without_problems(agent: Callable[..., Agent], golden: Golden) -> None:
     done = _run("status", agent("agent-1", LEADING).url)
     golden(_HERE / "status_of_one.txt", done.stdout)
     assert done.exit_code == 0
 
 
-def test_the_status_for_programs(agent: Callable[..., Agent]) -> None:
+def test_status_as_json(agent: Callable[..., Agent]) -> None:
     leading, following = agent("agent-1", LEADING), agent("agent-2", FOLLOWING)
     done = _run("status", following.url, leading.url, "--format", "json")
     told = json.loads(done.stdout)
@@ -112,7 +112,7 @@ def test_the_status_for_programs(agent: Callable[..., Agent]) -> None:
     ]
 
 
-def test_agents_that_are_silent_keep_nobody_waiting_long() -> None:
+def test_silent_agents_do_not_delay_status() -> None:
     begin = time.monotonic()
     done = _run("status", *(f"127.0.0.1:{port}" for port in range(1, 9)))
     assert done.exit_code == 1
@@ -120,14 +120,14 @@ def test_agents_that_are_silent_keep_nobody_waiting_long() -> None:
     assert time.monotonic() - begin < 5
 
 
-def test_endpoints_may_be_newer_or_strange() -> None:
+def test_unknown_answers_of_endpoints_are_tolerated() -> None:
     client = Client("http://a", {"clientId": "a\x1b[2J", "agent": {"applications": [{"id": "x"}]}})
     [application] = applications([client, Client("http://b", {"runtime": {}}), Client("http://c", error="x")])
     assert application.id == "x"
     assert application.parallelism == ()
 
 
-def test_watching_goes_on_until_interrupted(serving: Callable[..., Asking]) -> None:
+def test_watch_updates_until_interrupted(serving: Callable[..., Asking]) -> None:
     asked: list[None] = []
 
     def status() -> Mapping[str, Any]:
@@ -149,12 +149,12 @@ def test_watching_goes_on_until_interrupted(serving: Callable[..., Asking]) -> N
     assert "Traceback" not in complaints
 
 
-def test_only_tables_are_watched() -> None:
+def test_watch_requires_table() -> None:
     assert _run("status", "--watch", "--format", "json").exit_code == 64
 
 
 @pytest.mark.parametrize("address", ["ftp://a", "http://", "http://a/status", "http://a?x"])
-def test_addresses_that_are_none(address: str) -> None:
+def test_invalid_addresses_are_refused(address: str) -> None:
     assert _run("status", address).exit_code == 64
 
 
@@ -183,7 +183,7 @@ def test_autoscaling_is_switched(agent: Callable[..., Agent]) -> None:
     )
 
 
-def test_autoscaling_is_switched_with_the_token(agent: Callable[..., Agent]) -> None:
+def test_autoscaling_is_switched_with_token(agent: Callable[..., Agent]) -> None:
     locked = agent("agent-1", LEADING, token="t0ken")
     done = _run("autoscaling", "off", locked.url)
     assert done.exit_code == 1
@@ -218,7 +218,7 @@ _LINES = tuple(
 )
 
 
-def test_the_history_by_expansion() -> None:
+def test_history_is_grouped_by_expansion() -> None:
     [past] = history_json(expansions(_LINES))["expansions"]
     assert (past["id"], past["outcome"]) == ("orders-app#4", "notified")
     assert past["sources"] == [{"topic": "orders", "from": 3, "to": 6}]

@@ -44,7 +44,7 @@ def surface() -> Surface:
     return Surface.of("client-1", host="host-1", headwater="0").with_route(Route("/control/echo", _echo))
 
 
-def test_a_client_tells_of_all_its_parts(surface: Surface, serving: Serving) -> None:
+def test_status_contains_all_sections(surface: Surface, serving: Serving) -> None:
     Counter("records", "Records", registry=surface.registry).inc(3)
     asking = serving(surface.with_section(Section(name="runtime", status=lambda: {"threads": 2})))
     status = asking.get("/status")
@@ -60,7 +60,7 @@ def test_a_client_tells_of_all_its_parts(surface: Surface, serving: Serving) -> 
     assert openmetrics.text.endswith("# EOF\n")
 
 
-def test_health_is_that_of_the_worst_part(surface: Surface, serving: Serving) -> None:
+def test_health_is_that_of_worst_section(surface: Surface, serving: Serving) -> None:
     healthy = serving(surface)
     assert (healthy.get("/health/live").status, healthy.get("/health/ready").status) == (200, 200)
     parts = surface.with_section(Section(name="a", status=dict)).with_section(
@@ -73,14 +73,14 @@ def test_health_is_that_of_the_worst_part(surface: Surface, serving: Serving) ->
     assert ill.get("/status").json["ready"]["reason"] == "No cluster."
 
 
-def test_control_is_for_this_machine_unless_there_is_a_token(surface: Surface, serving: Serving) -> None:
+def test_control_without_token_is_limited_to_loopback(surface: Surface, serving: Serving) -> None:
     assert serving(surface).post("/control/echo", {"a": 1}).json == {"echo": {"a": 1}}
     anywhere = serving(surface, host="0.0.0.0")  # noqa: S104 - what is tested
     assert anywhere.get("/status").status == 200
     assert anywhere.post("/control/echo", {"a": 1}).status == 403
 
 
-def test_with_a_token_nobody_controls_without_it(surface: Surface, serving: Serving) -> None:
+def test_control_requires_token_if_set(surface: Surface, serving: Serving) -> None:
     for host in ("127.0.0.1", "0.0.0.0"):  # noqa: S104 - what is tested
         asking = serving(surface, host=host, token=TOKEN)
         without = asking.post("/control/echo", {})
@@ -101,7 +101,7 @@ def test_with_a_token_nobody_controls_without_it(surface: Surface, serving: Serv
         ({"Host": "[::1]:1"}, 200),
     ],
 )
-def test_pages_in_a_browser_control_nothing(
+def test_browser_pages_cannot_control(
     surface: Surface, serving: Serving, headers: Mapping[str, str], status: int
 ) -> None:
     assert serving(surface).post("/control/echo", {}, headers).status == status
@@ -119,7 +119,7 @@ def test_pages_in_a_browser_control_nothing(
         (b'{"fail": true}', 500, "The client failed to answer. See its log for the error."),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_refused_requests_have_reason(
     surface: Surface, serving: Serving, body: bytes, status: int, told: str
 ) -> None:
     asking = serving(surface)
@@ -128,7 +128,7 @@ def test_what_cannot_be_done_is_said(
     assert asking.get("/health/live").status == 200
 
 
-def test_paths_and_methods_that_are_not_there(surface: Surface, serving: Serving) -> None:
+def test_unknown_paths_and_methods_are_refused(surface: Surface, serving: Serving) -> None:
     asking = serving(surface)
     assert asking.get("/nothing").status == 404
     assert asking.get("/nothing").json["error"].endswith("/status, /control/echo.")
@@ -139,7 +139,7 @@ def test_paths_and_methods_that_are_not_there(surface: Surface, serving: Serving
     assert (head.status, head.text) == (200, "")
 
 
-def test_many_who_do_not_speak_do_not_keep_others_out_for_good(surface: Surface) -> None:
+def test_silent_connections_do_not_block_others(surface: Surface) -> None:
     with ControlServer(surface, Access("127.0.0.1", 0)) as server, ExitStack() as stack:
         port = int(server.url.rpartition(":")[2])
         silent = [
@@ -152,7 +152,7 @@ def test_many_who_do_not_speak_do_not_keep_others_out_for_good(surface: Surface)
         assert _eventually(lambda: Asking(server.url).get("/health/live").status == 200)
 
 
-def test_a_port_that_is_taken_is_a_problem(surface: Surface) -> None:
+def test_port_in_use_is_reported(surface: Surface) -> None:
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(ProblemsError) as caught:
@@ -165,7 +165,7 @@ def test_a_port_that_is_taken_is_a_problem(surface: Surface) -> None:
     check_free(Access("127.0.0.1", port))
 
 
-def test_a_closed_endpoint_answers_no_more(surface: Surface) -> None:
+def test_closed_endpoint_does_not_answer(surface: Surface) -> None:
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         asking = Asking(server.url)
         assert asking.get("/status").status == 200

@@ -46,7 +46,7 @@ def test_parallelism_has_its_kip_name_and_tags() -> None:
     ]
 
 
-def test_what_is_for_the_flag_is_there_only_when_it_is_on() -> None:
+def test_autoscaling_metrics_exist_only_with_autoscaling_on() -> None:
     _, registry = _instruments(LEADING)
     expected = _samples(registry, "expected_subtopology_parallelism")
     assert len(expected) == 3
@@ -79,7 +79,7 @@ def test_attempts_and_requests_are_counted() -> None:
     assert value("headwater_agent_admin_request_failures_total", {"operation": "metadata"}) is None
 
 
-def test_phases_and_leadership_can_be_alerted_on() -> None:
+def test_phases_and_leadership_are_metrics() -> None:
     _, registry = _instruments(LEADING)
     value = registry.get_sample_value
     assert value("headwater_agent_leader") == 1
@@ -94,7 +94,7 @@ def test_phases_and_leadership_can_be_alerted_on() -> None:
 
 
 @pytest.mark.parametrize("state", [AgentState(), LEADING, FOLLOWING, UNREADABLE], ids=["new", "a", "b", "c"])
-def test_the_status_is_as_its_schema_says(state: AgentState) -> None:
+def test_status_conforms_to_schema(state: AgentState) -> None:
     surface = Surface.of("agent-1", host="host-1", headwater="0.1.0")
     instruments = AgentInstruments(
         surface.registry, "agent-1", election_error=lambda: "GROUP_AUTHORIZATION_FAILED"
@@ -110,7 +110,7 @@ def test_the_status_is_as_its_schema_says(state: AgentState) -> None:
         assert set(application) == set(_SCHEMA["$defs"]["application"]["properties"])
 
 
-def test_the_status_tells_what_lacks_and_for_how_long() -> None:
+def test_status_shows_missing_partitions_and_duration() -> None:
     instruments, _ = _instruments(LEADING)
     status = instruments.section().status()
     [orders, payments, _totals] = status["applications"]
@@ -125,7 +125,7 @@ def test_the_status_tells_what_lacks_and_for_how_long() -> None:
     assert payments["problems"][0]["fix"] == OVER_PARTITIONED.fix
 
 
-def test_an_agent_is_ready_when_it_has_read_the_cluster() -> None:
+def test_agent_is_ready_after_reading_cluster() -> None:
     def ready(state: AgentState) -> Health:
         return _instruments(state)[0].section().ready()
 
@@ -134,7 +134,7 @@ def test_an_agent_is_ready_when_it_has_read_the_cluster() -> None:
     assert ready(UNREADABLE) == Health(ok=False, reason=UNREACHABLE.summary)
 
 
-def test_an_agent_whose_loop_hangs_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_with_hanging_loop_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
     instruments, _ = _instruments(LEADING)
     live = instruments.section().live
     assert live().ok
@@ -142,11 +142,11 @@ def test_an_agent_whose_loop_hangs_is_not_live(monkeypatch: pytest.MonkeyPatch) 
     assert live().reason.startswith("The loop has not iterated for ")
 
 
-def test_every_event_has_its_words() -> None:
+def test_every_event_has_log_message() -> None:
     assert set(_MESSAGES) == set(get_args(AgentEvent))
 
 
-def test_lines_tell_topics_and_reasons() -> None:
+def test_log_lines_contain_topics_and_reasons() -> None:
     line = log_line(events.AttemptEnded("orders-app", 4, (_EXPANDED, _FAILED)))
     assert line.fields["results"] == [
         "a: expanded, 6 partitions",
@@ -163,7 +163,7 @@ def test_lines_tell_topics_and_reasons() -> None:
     assert log_line(events.Notified("a", 1, 3, 6, "ValueError: x")).level == "error"
 
 
-def test_label_values_may_hold_anything() -> None:
+def test_label_values_are_escaped() -> None:
     odd = 'a"b\\c\nd'
     _, registry = _instruments(AgentState(applications={odd: ApplicationState(id=odd)}))
     assert any('a\\"b\\\\c\\nd' in line for line in _samples(registry, "headwater_agent_application_phase"))

@@ -14,9 +14,7 @@ from toolchain.broker.readiness import until
 
 
 @pytest.mark.broker
-def test_the_lag_is_what_was_written_less_what_was_committed(
-    kafka: LocalBroker, unique: Callable[[str], str]
-) -> None:
+def test_lag_is_end_offset_minus_committed_offset(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
     group, orders, refunds = unique("orders-app"), unique("orders"), unique("refunds")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for future in admin.create_topics([NewTopic(orders, 2, 1), NewTopic(refunds, 1, 1)]).values():

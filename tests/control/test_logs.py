@@ -27,7 +27,7 @@ def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_a_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     configure_log("json")
     structlog.get_logger().info("expanded", application="bestellungen-ä", topics=["a", "b"], count=3)
     [line] = _lines(capsys)
@@ -42,7 +42,7 @@ def test_a_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_a_console_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_console_line_is_readable_without_colors(capsys: pytest.CaptureFixture[str]) -> None:
     configure_log("console")
     structlog.get_logger().warning("gave up", application="orders-app")
     [line] = _lines(capsys)
@@ -52,7 +52,7 @@ def test_a_console_line_is_for_people(capsys: pytest.CaptureFixture[str]) -> Non
     assert "\x1b" not in line
 
 
-def test_what_is_below_the_level_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_below_level_are_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     configure_log("json", "warning")
     structlog.get_logger().info("a")
     structlog.get_logger().error("b")
@@ -81,7 +81,7 @@ def test_secrets_never_show(form: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "ValueError" in text
 
 
-def test_lines_go_to_whatever_standard_error_is_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_go_to_current_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     configure_log()
     log = structlog.get_logger()
     taken_over = io.StringIO()

@@ -33,14 +33,14 @@ def _flags(documents: SwitchedDocuments) -> Mapping[str, str | None]:
     return {each.application.id: each.application.config.get(ENABLED) for each in documents.current()}
 
 
-def test_untouched_documents_are_the_very_same() -> None:
+def test_documents_without_switch_are_identical() -> None:
     files = _Files(a="true", b=None)
     documents = SwitchedDocuments(files)
     assert documents.current() is files.documents
     assert documents.refresh() == (DocumentsChanged(("a",)),)
 
 
-def test_one_application_or_all_are_switched() -> None:
+def test_switch_applies_to_one_application_or_all() -> None:
     documents = SwitchedDocuments(_Files(a="true", b=None))
     assert documents.switch(enabled=True, application="b") == ("b",)
     assert _flags(documents) == {"a": "true", "b": "true"}
@@ -49,7 +49,7 @@ def test_one_application_or_all_are_switched() -> None:
     assert documents.current() is documents.current()
 
 
-def test_a_switch_holds_until_the_document_itself_says_otherwise() -> None:
+def test_switch_holds_until_document_setting_changes() -> None:
     files = _Files(a="false")
     documents = SwitchedDocuments(files)
     documents.switch(enabled=True)
@@ -61,7 +61,7 @@ def test_a_switch_holds_until_the_document_itself_says_otherwise() -> None:
     assert _flags(documents) == {"a": "false"}
 
 
-def test_the_route_switches_and_wakes_the_loop() -> None:
+def test_route_switches_and_wakes_loop() -> None:
     woken: list[None] = []
     documents = SwitchedDocuments(_Files(a=None, b=None))
     route = documents.route(lambda: woken.append(None))

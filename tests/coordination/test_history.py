@@ -44,13 +44,13 @@ _ENTRIES = st.builds(
 
 
 @given(_ENTRIES, st.integers(1, 2_000_000_000))
-def test_what_is_written_is_read(written: ExpansionEntry, term: int) -> None:
+def test_written_entries_are_read(written: ExpansionEntry, term: int) -> None:
     line = JournalLine.of(written, term, "a-host")
     assert decode(encode(line)) == line
     assert line.entry() == written
 
 
-def test_a_line_can_be_read_by_people_and_other_programs() -> None:
+def test_journal_line_is_readable_json() -> None:
     assert json.loads(encode(JournalLine.of(entry("agent-1", Stage.EXPANDED), 7, "host-1"))) == {
         "version": 1,
         "term": 7,
@@ -69,7 +69,7 @@ def test_a_line_can_be_read_by_people_and_other_programs() -> None:
     }
 
 
-def test_fields_and_stages_of_later_versions_do_not_disturb() -> None:
+def test_unknown_fields_and_stages_are_ignored() -> None:
     document = json.loads(encode(JournalLine.of(entry("agent-1", Stage.STARTED), 7, "host-1")))
     later = decode(json.dumps({**document, "version": 9, "approvedBy": {"name": "x"}}).encode())
     assert later is not None
@@ -82,24 +82,24 @@ def test_fields_and_stages_of_later_versions_do_not_disturb() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'])
-def test_records_that_are_no_lines_are_left_out(value: bytes | None) -> None:
+def test_records_of_other_formats_are_skipped(value: bytes | None) -> None:
     assert decode(value) is None
 
 
-def test_what_a_deposed_leader_wrote_too_late_does_not_count() -> None:
+def test_late_lines_of_deposed_leader_are_ignored() -> None:
     begun, late, new = _line(5, Stage.STARTED), _line(5, Stage.EXPANDED), _line(6, Stage.CANCELLED)
     beginning = attrs.evolve(begun, term=6, application="", number=0, stage="")
     assert list(valid_lines([begun, beginning, late, new])) == [begun, new]
     assert list(valid_lines([begun, late, beginning, new])) == [begun, late, new]
 
 
-def test_a_line_that_was_written_twice_counts_once() -> None:
+def test_line_written_twice_counts_once() -> None:
     line = _line(5, Stage.STARTED)
     assert list(valid_lines([line, line])) == [line]
     assert key_of(line, "a") != key_of(line, "b")
 
 
-def test_the_furthest_stage_of_the_last_expansion_is_what_a_new_leader_goes_on_from() -> None:
+def test_new_leader_resumes_from_last_stage_of_last_expansion() -> None:
     lines = [
         JournalLine.of(entry("a", stage, number), 5, "h")
         for number, stage in [
@@ -113,7 +113,7 @@ def test_the_furthest_stage_of_the_last_expansion_is_what_a_new_leader_goes_on_f
 
 
 @pytest.mark.broker
-def test_a_journal_is_read_whole_and_in_order(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_journal_is_read_completely_and_in_order(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     agent = agents.join("agent")
     _, term = agents.leader([agent])
@@ -132,7 +132,7 @@ def test_a_journal_is_read_whole_and_in_order(kafka: LocalBroker, group: MakeGro
 
 
 @pytest.mark.broker
-def test_an_expansion_of_ten_thousand_topics_fits(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_expansion_of_ten_thousand_topics_fits_in_journal(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     agent = agents.join("agent")
     _, term = agents.leader([agent])
@@ -145,7 +145,7 @@ def test_an_expansion_of_ten_thousand_topics_fits(kafka: LocalBroker, group: Mak
 
 
 @pytest.mark.broker
-def test_a_broker_that_hangs_is_told_in_time(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
+def test_hanging_broker_is_reported_in_time(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
     with own_broker() as broker, ThreadPoolExecutor(1) as threads:
         agents = group(broker.bootstrap_servers)
         agent = agents.join("agent")
@@ -174,7 +174,7 @@ def _foreign(agents: Group, bootstrap_servers: str) -> None:
 
 
 @pytest.mark.broker
-def test_the_command_tells_who_expanded_what_when_and_why(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     agent = agents.join("agent-1")
     _, term = agents.leader([agent])

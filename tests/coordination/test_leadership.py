@@ -36,7 +36,7 @@ MakeGroup = Callable[[str], Group]
 
 
 @pytest.mark.broker
-def test_one_leads_and_hands_over_at_once_when_it_ends(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_one_agent_leads_and_hands_over_at_its_end(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     members = [agents.join(f"agent-{number}", _LONG_SESSION_MS) for number in range(3)]
     terms = []
@@ -55,7 +55,7 @@ def test_one_leads_and_hands_over_at_once_when_it_ends(kafka: LocalBroker, group
 
 
 @pytest.mark.broker
-def test_who_leads_goes_on_leading_when_another_agent_joins(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_leader_stays_leader_when_another_agent_joins(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     first = agents.join("first")
     _, term = agents.leader([first])
@@ -66,9 +66,7 @@ def test_who_leads_goes_on_leading_when_another_agent_joins(kafka: LocalBroker, 
 
 
 @pytest.mark.broker
-def test_the_topic_is_made_with_one_partition_and_forgets_nothing(
-    kafka: LocalBroker, group: MakeGroup
-) -> None:
+def test_topic_is_created_with_one_partition_and_compaction(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     agents.leader([agents.join("agent")])
     topic = coordination_topic(agents.name)
@@ -79,7 +77,7 @@ def test_the_topic_is_made_with_one_partition_and_forgets_nothing(
 
 
 @pytest.mark.broker
-def test_another_agent_goes_on_where_one_was_killed(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_another_agent_resumes_after_kill(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     with _subject(agents) as (process, term):
         heir = agents.join("heir")
@@ -94,9 +92,7 @@ def test_another_agent_goes_on_where_one_was_killed(kafka: LocalBroker, group: M
 
 
 @pytest.mark.broker
-def test_an_agent_that_was_paused_does_not_act_on_what_it_believes(
-    kafka: LocalBroker, group: MakeGroup
-) -> None:
+def test_paused_agent_confirms_leadership_before_acting(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     with _subject(agents) as (process, term):
         heir = agents.join("heir")
@@ -112,7 +108,7 @@ def test_an_agent_that_was_paused_does_not_act_on_what_it_believes(
 
 
 @pytest.mark.broker
-def test_a_loop_that_hangs_gives_the_leadership_up(
+def test_hanging_loop_loses_leadership(
     kafka: LocalBroker, group: MakeGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its heartbeats go on: what tells is that nobody asks it any more."""
@@ -128,7 +124,7 @@ def test_a_loop_that_hangs_gives_the_leadership_up(
 
 
 @pytest.mark.broker
-def test_a_request_that_comes_too_late_does_no_harm(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
+def test_late_request_changes_nothing_wrongly(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
     """What a leader that was paused after it was confirmed may still send: counts are absolute."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     topic = unique("orders-app-counts-changelog")
@@ -141,9 +137,7 @@ def test_a_request_that_comes_too_late_does_no_harm(kafka: LocalBroker, unique: 
 
 
 @pytest.mark.broker
-def test_a_broker_that_hangs_leaves_one_leader_and_no_old_one(
-    own_broker: Callable[[], Broker], group: MakeGroup
-) -> None:
+def test_hanging_broker_leaves_one_leader(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
     with own_broker() as broker:
         agents = group(broker.bootstrap_servers)
         members = [agents.join("one"), agents.join("two")]
@@ -162,7 +156,7 @@ def test_a_broker_that_hangs_leaves_one_leader_and_no_old_one(
 
 
 @pytest.mark.broker
-def test_agents_may_be_there_before_the_broker(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
+def test_agents_can_start_before_broker(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
     with own_broker() as broker:
         broker.stop()
         agents = group(broker.bootstrap_servers)
@@ -174,7 +168,7 @@ def test_agents_may_be_there_before_the_broker(own_broker: Callable[[], Broker],
 
 
 @pytest.mark.broker
-def test_a_closed_agent_leads_no_more(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_closed_agent_does_not_lead(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     agent = agents.join("agent")
     _, term = agents.leader([agent])
@@ -185,7 +179,7 @@ def test_a_closed_agent_leads_no_more(kafka: LocalBroker, group: MakeGroup) -> N
         agent.journal.append(entry("agent", Stage.STARTED), term)
 
 
-def test_terms_count_on_and_begin_with_the_time() -> None:
+def test_terms_increase_and_start_at_current_time() -> None:
     assert next_term("term 41", 1_790_000_000) == 42
     assert next_term(None, 1_790_000_000) == 1_790_000_000
     assert next_term("", 1_790_000_000) == 1_790_000_000

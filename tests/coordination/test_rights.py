@@ -45,7 +45,7 @@ def agents(guarded: Broker, group: Callable[[str], Group]) -> Group:
     return made
 
 
-def test_the_rights_on_topic_and_group_are_enough(guarded: Broker, agents: Group) -> None:
+def test_permissions_on_topic_and_group_are_sufficient(guarded: Broker, agents: Group) -> None:
     topic = coordination_topic(agents.name)
     on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
     _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
@@ -56,7 +56,7 @@ def test_the_rights_on_topic_and_group_are_enough(guarded: Broker, agents: Group
     assert agent.journal.latest(term) == {"orders-app": entry("agent", Stage.STARTED)}
 
 
-def test_who_may_not_create_the_topic_uses_the_one_that_was_made(guarded: Broker, agents: Group) -> None:
+def test_agent_without_create_permission_uses_existing_topic(guarded: Broker, agents: Group) -> None:
     topic = coordination_topic(agents.name)
     admin = _admin(guarded)
     admin.create_topics([NewTopic(topic, 1, 1, config=TOPIC_CONFIG)])[topic].result(30)
@@ -66,7 +66,7 @@ def test_who_may_not_create_the_topic_uses_the_one_that_was_made(guarded: Broker
     agents.leader([agents.join("agent")])
 
 
-def test_what_lacks_is_told_and_mended_without_a_restart(guarded: Broker, agents: Group) -> None:
+def test_missing_permissions_are_reported_and_granted_without_restart(guarded: Broker, agents: Group) -> None:
     topic = coordination_topic(agents.name)
     on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
     _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))

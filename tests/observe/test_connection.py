@@ -56,7 +56,7 @@ def test_secrets_are_shown_nowhere(connection: Connection) -> None:
         assert "PRIVATE KEY" not in text
 
 
-def test_plaintext_needs_addresses_only() -> None:
+def test_plaintext_requires_only_addresses() -> None:
     assert PLAINTEXT.confluent() == {
         "bootstrap.servers": "a.example:9092,b.example:9093",
         "security.protocol": "PLAINTEXT",
@@ -119,7 +119,7 @@ def test_oauth() -> None:
     assert OAUTH.provider()["sasl_oauth_scopes"] == ["kafka", "read"]
 
 
-def test_msk_iam_signs_tokens_by_amazons_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_msk_iam_signs_tokens_with_amazon_package(monkeypatch: pytest.MonkeyPatch) -> None:
     signer = SimpleNamespace(generate_auth_token=lambda region: (f"token for {region}", 1_500))
     package = SimpleNamespace(MSKAuthTokenProvider=signer)
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", package)
@@ -130,7 +130,7 @@ def test_msk_iam_signs_tokens_by_amazons_package(monkeypatch: pytest.MonkeyPatch
     assert MSK.provider()["sasl_aws_region"] == "eu-west-1"
 
 
-def test_msk_iam_without_amazons_package_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_msk_iam_without_amazon_package_names_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(ProblemsError) as refusal:
         MSK.confluent()
@@ -138,13 +138,13 @@ def test_msk_iam_without_amazons_package_names_the_remedy(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("connection", [PLAINTEXT, SCRAM, OAUTH], ids=["plaintext", "scram", "oauth"])
-def test_the_client_library_knows_all_the_settings(connection: Connection) -> None:
+def test_client_library_accepts_all_settings(connection: Connection) -> None:
     settings = {key: value for key, value in connection.confluent().items() if key != "ssl.ca.pem"}
     AdminClient({**settings, "log_level": 0})  # raises for a setting that it does not know
 
 
 @pytest.mark.parametrize("connection", [PLAINTEXT, MUTUAL_TLS, SCRAM, OAUTH, MSK])
-def test_the_provider_knows_all_the_arguments(connection: Connection) -> None:
+def test_provider_accepts_all_arguments(connection: Connection) -> None:
     arguments = set(pulumi_kafka.ProviderArgs.__init__.__annotations__)
     assert connection.provider().keys() <= arguments
 
@@ -180,7 +180,7 @@ def problems_of(**changed: object) -> tuple[Problem, ...]:
         ({"protocol": "SSL", "key": KEY}, "No client certificate is set."),
     ],
 )
-def test_settings_that_do_not_fit_are_problems(changed: Mapping[str, object], summary: str) -> None:
+def test_inconsistent_settings_are_problems(changed: Mapping[str, object], summary: str) -> None:
     (problem,) = problems_of(**changed)
     assert problem.code is ProblemCode.INVALID_CONFIG
     assert summary in problem.summary
@@ -188,7 +188,7 @@ def test_settings_that_do_not_fit_are_problems(changed: Mapping[str, object], su
     assert problem.fix
 
 
-def test_all_that_is_wrong_comes_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     assert len(problems_of(bootstrap_servers=(), protocol="SASL_SSL", key=KEY)) == 3
 
 
@@ -258,7 +258,7 @@ def test_environment_may_name_files(tmp_path: Path) -> None:
     assert connection == MUTUAL_TLS
 
 
-def test_an_environment_that_cannot_be_read_is_told_by_variable(tmp_path: Path) -> None:
+def test_unreadable_variables_are_named(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as refusal:
         Connection.from_environment(
             {"KAFKA_CA_CERT": str(tmp_path / "none"), "HEADWATER_SKIP_VERIFY": "perhaps"}
@@ -352,7 +352,7 @@ def test_java_properties_may_name_pem_files(tmp_path: Path) -> None:
     assert Connection.from_properties(text) == MUTUAL_TLS
 
 
-def test_a_java_keystore_is_refused_with_the_way_to_convert_it() -> None:
+def test_java_keystore_is_refused_with_conversion_command() -> None:
     with pytest.raises(ProblemsError) as refusal:
         Connection.from_properties(properties(ssl_truststore_location="trust.jks"))
     (problem,) = refusal.value.problems
@@ -360,7 +360,7 @@ def test_a_java_keystore_is_refused_with_the_way_to_convert_it() -> None:
     assert "keytool -importkeystore" in problem.fix
 
 
-def test_a_hostname_that_is_not_verified_reaches_both_clients() -> None:
+def test_disabled_hostname_verification_applies_to_both_clients() -> None:
     connection = Connection(bootstrap_servers=SERVERS, protocol="SSL", verify_hostname=False)
     settings: dict[str, Any] = connection.confluent()
     assert settings["ssl.endpoint.identification.algorithm"] == "none"

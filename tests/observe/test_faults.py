@@ -85,7 +85,7 @@ def refusals(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:9092"])
-def test_no_broker_there(address: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_broker_reachable(address: str, capfd: pytest.CaptureFixture[str]) -> None:
     (problem,) = refusals(Connection(bootstrap_servers=(address,)), capfd)
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert problem.expected == f"a broker at {address}"
@@ -93,7 +93,9 @@ def test_no_broker_there(address: str, capfd: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_wrong_password(secured: Broker, mechanism: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_wrong_password_is_refused(
+    secured: Broker, mechanism: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     wrong = attrs.evolve(login(secured, ALICE, mechanism), password="wrong-secret")
     (problem,) = refusals(wrong, capfd)
     assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
@@ -101,7 +103,7 @@ def test_a_wrong_password(secured: Broker, mechanism: str, capfd: pytest.Capture
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_right_password(secured: Broker, mechanism: str) -> None:
+def test_right_password_is_accepted(secured: Broker, mechanism: str) -> None:
     snapshot = KafkaClusterReader(login(secured, BORIS, mechanism)).read(
         SnapshotRequest(prefixes=("shop-",), names=frozenset({"shop-in"}), groups=("shop",))
     )
@@ -109,7 +111,7 @@ def test_a_right_password(secured: Broker, mechanism: str) -> None:
     assert snapshot.default_replication_factor is None  # Boris may not read the broker's settings
 
 
-def test_topics_that_may_not_be_seen_are_not_taken_for_missing(
+def test_topics_without_permission_are_not_reported_missing(
     secured: Broker, capfd: pytest.CaptureFixture[str]
 ) -> None:
     request = SnapshotRequest(
@@ -121,13 +123,13 @@ def test_topics_that_may_not_be_seen_are_not_taken_for_missing(
     assert "consumer group shop" in problems[-1].summary
 
 
-def test_a_mechanism_that_is_not_offered(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unsupported_mechanism_is_refused(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
     plaintext = attrs.evolve(login(secured, ALICE), bootstrap_servers=(secured.bootstrap_servers,))
     (problem,) = refusals(plaintext, capfd)
     assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
 
 
-def test_no_oauth_token(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+def test_missing_oauth_token_is_reported(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
     connection = attrs.evolve(login(secured, ALICE, "OAUTHBEARER"), token_url="http://127.0.0.1:1/token")
     (problem,) = refusals(connection, capfd)
     assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
@@ -135,7 +137,7 @@ def test_no_oauth_token(secured: Broker, capfd: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SSL"])
-def test_plaintext_to_a_listener_that_wants_more(
+def test_plaintext_to_secured_listener_is_reported(
     secured: Broker, listener: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (problem,) = refusals(Connection(bootstrap_servers=(secured.address(listener),)), capfd)
@@ -165,14 +167,14 @@ def test_mutual_tls(secured: Broker, certificate_authority: trustme.CA) -> None:
     assert KafkaClusterReader(connection).read(SnapshotRequest()).cluster_id == secured.cluster_id
 
 
-def test_a_broker_certificate_that_is_not_trusted(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+def test_untrusted_broker_certificate_is_reported(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
     (problem,) = refusals(tls(secured, trustme.CA()), capfd)
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert "certificate verify failed" in (problem.found or "")
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["none", "untrusted"])
-def test_a_client_certificate_that_is_not_trusted(
+def test_untrusted_client_certificate_is_reported(
     secured: Broker, certificate_authority: trustme.CA, capfd: pytest.CaptureFixture[str], *, given: bool
 ) -> None:
     fields = client_certificate(trustme.CA()) if given else {}
@@ -181,13 +183,13 @@ def test_a_client_certificate_that_is_not_trusted(
     assert "client certificate" in problem.summary
 
 
-def test_tls_to_a_listener_without(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tls_to_plaintext_listener_is_reported(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
     (problem,) = refusals(Connection(bootstrap_servers=(secured.bootstrap_servers,), protocol="SSL"), capfd)
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert "PLAINTEXT" in problem.fix
 
 
-def test_a_certificate_that_is_none_is_told_before_connecting() -> None:
+def test_invalid_certificate_is_reported_before_connecting() -> None:
     broken = "-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----"
     connection = Connection(bootstrap_servers=("127.0.0.1:1",), protocol="SSL", ca=broken)
     with pytest.raises(ProblemsError) as refusal:
@@ -195,7 +197,9 @@ def test_a_certificate_that_is_none_is_told_before_connecting() -> None:
     assert refusal.value.problems[0].code is ProblemCode.INVALID_CONFIG
 
 
-def test_a_broker_that_hangs(own_broker: Callable[..., Broker], capfd: pytest.CaptureFixture[str]) -> None:
+def test_hanging_broker_is_reported(
+    own_broker: Callable[..., Broker], capfd: pytest.CaptureFixture[str]
+) -> None:
     with own_broker() as broker:
         reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)), 2.0)
         reader.read(SnapshotRequest())
@@ -219,7 +223,7 @@ def brokers(reader: KafkaClusterReader) -> int:
         return 0
 
 
-def test_asking_for_topics_creates_none(own_broker: Callable[..., Broker]) -> None:
+def test_requesting_topics_creates_none(own_broker: Callable[..., Broker]) -> None:
     with own_broker(Settings(overrides={"auto.create.topics.enable": "true"})) as broker:
         reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)))
         request = SnapshotRequest(names=frozenset({"orders"}), recorded={"orders-a-changelog": "some-id"})

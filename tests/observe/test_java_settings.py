@@ -27,12 +27,12 @@ _SCRAM = Connection(
 )
 
 
-def test_plaintext_needs_little() -> None:
+def test_plaintext_requires_only_addresses_in_java() -> None:
     settings = Connection(bootstrap_servers=("a:9092", "b:9092")).java()
     assert settings == {"bootstrap.servers": "a:9092,b:9092", "security.protocol": "PLAINTEXT"}
 
 
-def test_certificates_are_given_as_texts() -> None:
+def test_certificates_are_pem_texts() -> None:
     settings = _TLS.java()
     assert settings["ssl.truststore.type"] == settings["ssl.keystore.type"] == "PEM"
     assert settings["ssl.truststore.certificates"] == _CA
@@ -42,7 +42,7 @@ def test_certificates_are_given_as_texts() -> None:
     assert settings["ssl.endpoint.identification.algorithm"] == "https"
 
 
-def test_credentials_are_quoted_as_jaas_wants_them() -> None:
+def test_credentials_are_quoted_for_jaas() -> None:
     settings = _SCRAM.java()
     assert settings["sasl.jaas.config"] == (
         "org.apache.kafka.common.security.scram.ScramLoginModule required "
@@ -51,7 +51,7 @@ def test_credentials_are_quoted_as_jaas_wants_them() -> None:
     assert settings["ssl.endpoint.identification.algorithm"] == ""
 
 
-def test_oauth_names_where_tokens_come_from() -> None:
+def test_oauth_has_token_endpoint() -> None:
     settings = Connection(
         bootstrap_servers=("a:9093",),
         protocol="SASL_SSL",
@@ -65,7 +65,7 @@ def test_oauth_names_where_tokens_come_from() -> None:
     assert 'clientId="id" clientSecret="secret" scope="kafka read";' in settings["sasl.jaas.config"]
 
 
-def test_java_cannot_leave_certificates_unverified() -> None:
+def test_java_cannot_skip_certificate_verification() -> None:
     with pytest.raises(ProblemsError) as refused:
         attrs.evolve(_TLS, skip_tls_verify=True).java()
     assert [problem.code for problem in refused.value.problems] == [ProblemCode.INVALID_CONFIG]

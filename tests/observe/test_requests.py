@@ -33,18 +33,18 @@ def requests(kafka: LocalBroker, request: SnapshotRequest) -> int:
     return reader.requests - before
 
 
-def test_fifty_topics_need_no_more_requests_than_one(kafka: LocalBroker, prefix: str) -> None:
+def test_fifty_topics_require_as_many_requests_as_one(kafka: LocalBroker, prefix: str) -> None:
     one = SnapshotRequest(prefixes=(f"{prefix}-00",), groups=("some-group",))
     all_of_them = SnapshotRequest(prefixes=(f"{prefix}-",), groups=("some-group",))
     assert requests(kafka, one) == requests(kafka, all_of_them) == 6
 
 
-def test_replaced_topics_need_one_request_more(kafka: LocalBroker, prefix: str) -> None:
+def test_replaced_topics_require_one_more_request(kafka: LocalBroker, prefix: str) -> None:
     recorded = {f"{prefix}-{number:02}": "another-id" for number in range(50)}
     assert requests(kafka, SnapshotRequest(recorded=recorded)) == 6
 
 
-def test_more_topics_than_fit_are_asked_for_in_chunks(
+def test_many_topics_are_requested_in_chunks(
     kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert admin.CHUNK == 1_000
@@ -52,7 +52,7 @@ def test_more_topics_than_fit_are_asked_for_in_chunks(
     assert requests(kafka, SnapshotRequest(prefixes=(f"{prefix}-",))) == 5 + 2 * 2
 
 
-def test_a_group_that_exists_and_cannot_be_described_may_be_active(
+def test_group_that_cannot_be_described_may_be_active(
     kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a group of the streams protocol does: the client library calls it dead and lists it."""
@@ -65,13 +65,15 @@ def test_a_group_that_exists_and_cannot_be_described_may_be_active(
     assert not reader.read(SnapshotRequest(groups=ids)).groups
 
 
-def test_a_group_that_nobody_made_does_not_exist(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
+def test_unknown_group_does_not_exist(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     id_ = unique("app")
     assert not reader.read(SnapshotRequest(groups=(id_,), streams_groups=frozenset({id_}))).groups
 
 
-def test_groups_are_asked_for_alone(kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_requested_without_other_pending_requests(
+    kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A coordinator's answer that comes after the time-out, as one behind others does, ends the process."""
     order: list[str] = []
 
@@ -91,7 +93,7 @@ def test_groups_are_asked_for_alone(kafka: LocalBroker, prefix: str, monkeypatch
     assert order[:2] == ["metadata", "groups"]
 
 
-def test_a_question_ahead_is_answered_once(kafka: LocalBroker, prefix: str) -> None:
+def test_first_requests_are_answered_once(kafka: LocalBroker, prefix: str) -> None:
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     reader.open()
     reading = reader.begin(SnapshotRequest(prefixes=(f"{prefix}-",), with_ids=False))

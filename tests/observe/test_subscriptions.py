@@ -13,7 +13,7 @@ def encoded(*topics: str, version: int = 3, rest: bytes = b"\xff\xff\xff\xff") -
 
 
 @pytest.mark.parametrize("version", [0, 1, 3])
-def test_topics_are_read_whatever_follows_them(version: int) -> None:
+def test_topics_are_read_and_following_bytes_ignored(version: int) -> None:
     assert subscribed_topics(encoded("in", "app-by-x-repartition", version=version)) == {
         "in",
         "app-by-x-repartition",
@@ -33,5 +33,5 @@ def test_topics_are_read_whatever_follows_them(version: int) -> None:
         b"\x00\x03\x00\x00\x00\x01\x00\x01\xff",
     ],
 )
-def test_what_is_no_subscription_tells_nothing(metadata: bytes) -> None:
+def test_bytes_of_other_formats_have_no_topics(metadata: bytes) -> None:
     assert subscribed_topics(metadata) == frozenset()

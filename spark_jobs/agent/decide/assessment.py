@@ -1,6 +1,6 @@
-"""One application held against the cluster: what lacks, what is wrong, how parallel it is.
+"""Compare one application with the cluster: missing partitions, problems, parallelism.
 
-The refusals are those of the planner, so that the agent and `pulumi up` never disagree.
+The problems are those of the planner's rules, so that the agent and `pulumi up` never disagree.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -37,9 +37,9 @@ class Assessment:
     shortfalls: tuple[Shortfall, ...]
     parallelism: tuple[Parallelism, ...]
     refusals: tuple[Problem, ...]
-    """Nothing may be expanded while there is one."""
+    """Problems that block expansion."""
     expanded: tuple[Problem, ...]
-    """The details of what lacks, when autoscaling is off."""
+    """Problems with the missing partitions, for when autoscaling is off."""
     warnings: tuple[Problem, ...]
 
     @property
@@ -48,7 +48,13 @@ class Assessment:
 
 
 def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> Assessment:
-    """Return the assessment; `live` are the counts on the cluster, `settled` those that agreed last."""
+    """Return the assessment.
+
+    Args:
+        compiled: the application, compiled with the counts on the cluster.
+        live: the partition counts on the cluster.
+        settled: the counts of its topics when they last matched its sources.
+    """
     application = _counted(compiled, live, settled)
     config = StreamsConfig.of(compiled.application)
     wrong = [problem for rule in _REFUSALS for problem in rule(application)]
@@ -88,7 +94,7 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
 
 
 def _counted(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> CountedApplication:
-    """Return what the planner's rules about counts read. A topic that never settled counts as it is."""
+    """Return the input of the planner's rules. A topic that never settled has its live count as recorded."""
 
     def counted(declared: InternalTopic | Sink, name: str, partitions: int) -> CountedTopic:
         return CountedTopic(
@@ -113,7 +119,7 @@ def _shortfall(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
 
 
 def _current(part: SubTopology, short: TopicCounts) -> int:
-    """Return the tasks that can work: a topic that lacks partitions holds back the whole sub-topology."""
+    """Return the tasks that can run: a topic with missing partitions limits the whole sub-topology."""
     own = (*part.repartition_topics, *part.changelog_topics)
     return min([part.tasks, *(short[topic] for topic in own if topic in short)])
 
@@ -127,16 +133,16 @@ def _missing(application: CountedApplication) -> Iterable[Problem]:
                 topic=topic,
                 expected=f"{topic.partitions} partitions",
                 found="none",
-                why="The agent adds partitions and creates no topics: one that is gone may have held state.",
+                why="The agent adds partitions and creates no topics: a deleted topic may have held state.",
                 fix="Set the application up with `pulumi up`, which distinguishes a first start from a loss.",
                 severity=Severity.WARNING,
             )
 
 
 def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str]) -> frozenset[str]:
-    """Return those of `expanding` that read a lacking managed sink topic which nobody is about to expand.
+    """Return those of `expanding` that read a managed sink topic whose missing partitions are not added.
 
-    Their counts follow what the sink topic will have: ahead of it they would be over-partitioned.
+    Their counts follow the future count of the sink topic: before it they would be over-partitioned.
     """
     acting = set(expanding)
     while True:
@@ -153,6 +159,6 @@ def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str])
 
 
 def _stays_short(assessment: Assessment, topic: str, *, is_acting: bool) -> bool:
-    """A missing topic is never created, one that lacks partitions gets them from an owner that acts."""
+    """Return whether a sink topic keeps its missing partitions: the agent creates no topics."""
     partitions = assessment.counts.get(topic, 0)
     return partitions < assessment.required.get(topic, 0) and not (is_acting and partitions)
