@@ -41,7 +41,7 @@ topology:
 
 @attrs.frozen
 class Application:
-    """An application's topics and document, and whatever its processes need."""
+    """An application's topics and document, and the files of its processes."""
 
     topics: Topics
     servers: str

@@ -42,7 +42,7 @@ topology:
 
 @attrs.frozen
 class Application:
-    """An application with input for many batches, and whatever its processes need."""
+    """An application with input for many batches, and the files of its processes."""
 
     broker: Broker
     topics: Topics
