@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from infra.model.problems import Location, Problem, ProblemCode, Severity
-from infra.spec.spelling import nearest
+from infra.spec.phrases import nearest
 
 Value = TypeVar("Value")
 

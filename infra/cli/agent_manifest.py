@@ -13,7 +13,7 @@ from infra.compiler import compile_documents
 from infra.model.problems import ProblemsError
 from infra.spec import load_documents
 from infra.spec.files import find, read
-from infra.spec.yaml_text import read_yaml
+from infra.spec.yaml_reader import read_yaml
 from spark_jobs.agent.manifest import inlined, manifest, named_file
 
 

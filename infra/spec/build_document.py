@@ -18,8 +18,8 @@ from infra.spec.build_operators import BUILDERS
 from infra.spec.build_stores import Options, config
 from infra.spec.described import described_topology
 from infra.spec.durations import milliseconds
+from infra.spec.locations import PathPart, Position, RawDocument, pointer
 from infra.spec.observed import observed_topology
-from infra.spec.places import PathPart, Place, RawDocument, pointer
 
 
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
@@ -28,7 +28,7 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
     application = _application(raw, data["application"], _acls(raw, data.get("acls")))
     sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
     if "topology" in data:
-        steps = _Steps(raw.file).steps(data["topology"], raw.place.child("topology"), ("topology",))
+        steps = _Steps(raw.file).steps(data["topology"], raw.position.child("topology"), ("topology",))
         return TopologyDocument(application, steps=steps, sinks=sinks), ()
     if "observed" in data:
         observed = observed_topology(raw, data["observed"])
@@ -96,24 +96,28 @@ def _sink(topic: str, options: Options) -> Sink:
 
 
 class _Steps:
-    """Builds steps, walking values and places side by side: looking up each path anew would take too long."""
+    """Builds steps, walking values and positions side by side: looking up each path anew would take too long."""
 
     def __init__(self, file: str) -> None:
         self._file = file
 
-    def steps(self, data: list[dict[str, Any]], place: Place, path: tuple[PathPart, ...]) -> tuple[Step, ...]:
-        return tuple(self._step(step, place.child(index), (*path, index)) for index, step in enumerate(data))
+    def steps(
+        self, data: list[dict[str, Any]], position: Position, path: tuple[PathPart, ...]
+    ) -> tuple[Step, ...]:
+        return tuple(
+            self._step(step, position.child(index), (*path, index)) for index, step in enumerate(data)
+        )
 
-    def _step(self, data: dict[str, Any], place: Place, path: tuple[PathPart, ...]) -> Step:
+    def _step(self, data: dict[str, Any], position: Position, path: tuple[PathPart, ...]) -> Step:
         ((name, options),) = data.items()
         options = options or {}
-        inner, path = place.child(name), (*path, name)
+        inner, path = position.child(name), (*path, name)
         operator = self._split(options, inner, path) if name == "split" else BUILDERS[name](options)
         at = Location(self._file, inner.key_line, inner.key_column, pointer(path))
         return Step(operator, at, input=options.get("from"), alias=options.get("as"))
 
-    def _split(self, options: Options, place: Place, path: tuple[PathPart, ...]) -> Split:
-        inner = place.child("branches")
+    def _split(self, options: Options, position: Position, path: tuple[PathPart, ...]) -> Split:
+        inner = position.child("branches")
         branches = tuple(
             self._branch(branch, inner.child(index), (*path, "branches", index))
             for index, branch in enumerate(options.get("branches", ()))
@@ -122,14 +126,14 @@ class _Steps:
         rest = None
         if default is not False:
             rest = self._branch(
-                {} if default is True else default, place.child("default"), (*path, "default")
+                {} if default is True else default, position.child("default"), (*path, "default")
             )
         return Split(options.get("name"), branches, rest)
 
-    def _branch(self, options: Options, place: Place, path: tuple[PathPart, ...]) -> Branch:
+    def _branch(self, options: Options, position: Position, path: tuple[PathPart, ...]) -> Branch:
         return Branch(
             name=options.get("name"),
             alias=options.get("as"),
             where=options.get("where"),
-            then=self.steps(options.get("then", []), place.child("then"), (*path, "then")),
+            then=self.steps(options.get("then", []), position.child("then"), (*path, "then")),
         )

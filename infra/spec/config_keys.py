@@ -8,10 +8,9 @@ from itertools import islice
 
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.spec.limits import MAX_PROBLEMS
-from infra.spec.places import RawDocument
+from infra.spec.locations import RawDocument
+from infra.spec.phrases import nearest, shorten
 from infra.spec.schema import document_schema
-from infra.spec.spelling import nearest
-from infra.spec.wording import shorten
 
 _CLIENTS = {
     "consumer.": "consumer",

@@ -8,8 +8,8 @@ from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, config, duration
 from infra.spec.files import read
-from infra.spec.places import RawDocument
-from infra.spec.wording import shorten
+from infra.spec.locations import RawDocument
+from infra.spec.phrases import shorten
 
 
 def described_topology(

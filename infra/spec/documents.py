@@ -9,14 +9,14 @@ import attrs
 
 from infra.model.problems import Location, Problem, ProblemCode, errors
 from infra.model.topology import TopologyDocument
+from infra.spec.application_ids import application_id, id_problems
 from infra.spec.build_document import build_document
 from infra.spec.config_keys import config_problems
-from infra.spec.crosschecks import application_id, id_problems
 from infra.spec.files import find, read
 from infra.spec.handles import handle_problems
-from infra.spec.places import NOWHERE, RawDocument
-from infra.spec.violations import violations
-from infra.spec.yaml_text import read_yaml
+from infra.spec.locations import NO_POSITION, RawDocument
+from infra.spec.schema_problems import schema_problems
+from infra.spec.yaml_reader import read_yaml
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ def parse_document(data: Mapping[str, object], file: str = "") -> Documents:
     Raises:
         TypeError, ValueError: `data` holds what JSON cannot.
     """
-    return _checked([RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), NOWHERE)], ())
+    return _checked([RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), NO_POSITION)], ())
 
 
 def _raw_documents(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Problem, ...]]:
@@ -71,7 +71,7 @@ def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Docume
     documents: list[TopologyDocument] = []
     found: list[Problem] = []
     for raw in raws:
-        faults = tuple(_named(raw, chain(violations(raw), handle_problems(raw), config_problems(raw))))
+        faults = tuple(_named(raw, chain(schema_problems(raw), handle_problems(raw), config_problems(raw))))
         found += faults
         if not errors(faults) and raw.file not in broken:
             document, faults = build_document(raw)

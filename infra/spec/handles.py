@@ -9,10 +9,9 @@ from typing import Any
 
 from infra.model.problems import Problem, ProblemCode
 from infra.spec.limits import MAX_PROBLEMS
-from infra.spec.places import PathPart, RawDocument
+from infra.spec.locations import PathPart, RawDocument
+from infra.spec.phrases import nearest, one_of, shorten
 from infra.spec.schema import operators
-from infra.spec.spelling import nearest
-from infra.spec.wording import one_of, shorten
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
 _WITHOUT_RESULT = frozenset({"to", "foreach", "print", "split", "addStateStore", "addGlobalStore"})

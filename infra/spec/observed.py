@@ -6,7 +6,7 @@ from infra.model.nodes import TopicKind
 from infra.model.observed import ObservedTopic, ObservedTopology, Unknown
 from infra.model.problems import Location
 from infra.spec.build_stores import Options, config
-from infra.spec.places import PathPart, RawDocument
+from infra.spec.locations import PathPart, RawDocument
 
 
 def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:

@@ -28,10 +28,10 @@ from infra.model.policies import (
 from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
 from infra.spec.build_stores import Options, duration
 from infra.spec.files import POLICY_FILE, read
-from infra.spec.places import PathPart, RawDocument
+from infra.spec.locations import PathPart, RawDocument
 from infra.spec.scalars import config_text
-from infra.spec.violations import violations
-from infra.spec.yaml_text import read_yaml
+from infra.spec.schema_problems import schema_problems
+from infra.spec.yaml_reader import read_yaml
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ def load_policies_text(text: str, file: str) -> Policies:
         found.append(_empty(file))
     policies: list[Policy] = []
     for raw in raws:
-        faults = violations(raw, POLICY_FILE)
+        faults = schema_problems(raw, POLICY_FILE)
         faults = faults or (() if problems else tuple(_meaningless(raw)))
         found += faults
         if not errors(faults):

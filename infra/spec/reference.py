@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from infra.spec.phrases import code, literal, types
 from infra.spec.schema import Schema, document_schema, operators, resolve
-from infra.spec.wording import code, literal, types
 
 GROUPS = {
     "Sources": "stream table globalTable",

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from infra.spec import complaints
+from infra.spec import schema_problems
 from infra.spec.policies import _RULES, load_policies_text
 from infra.spec.schema import Schema, document_schema, published_schema
 from tests.spec.test_schema import _APPLYING, _EXPLAINING, is_condition, schemas
@@ -55,7 +55,7 @@ def test_no_mapping_is_open_by_accident() -> None:
 
 def test_only_keywords_are_used_that_can_be_told_about() -> None:
     used = {keyword for _, part in PARTS for keyword in part}
-    assert used <= {"$ref", *complaints._COMPLAIN} | _APPLYING | _EXPLAINING
+    assert used <= {"$ref", *schema_problems._MISTAKES} | _APPLYING | _EXPLAINING
 
 
 def test_durations_are_those_of_documents() -> None:

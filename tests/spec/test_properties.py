@@ -13,10 +13,10 @@ from infra.model.problems import Severity
 from infra.spec import load_text
 from infra.spec.build_document import build_document
 from infra.spec.durations import milliseconds, read_duration
-from infra.spec.places import NOWHERE, RawDocument
+from infra.spec.locations import NO_POSITION, RawDocument
 from infra.spec.scalars import plain_scalar
 from infra.spec.schema import document_schema
-from infra.spec.violations import violations
+from infra.spec.schema_problems import schema_problems
 from tests.spec.generated import damaged, documents, scalars, texts
 
 PUBLISHED = Draft202012Validator(document_schema())
@@ -43,7 +43,7 @@ def test_no_text_within_a_document_raises(text: str) -> None:
 @given(damaged() | st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
 @settings(max_examples=3 * settings().max_examples)
 def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> None:  # noqa: ANN401 - any value
-    found = violations(RawDocument("any.yaml", data, NOWHERE))
+    found = schema_problems(RawDocument("any.yaml", data, NO_POSITION))
 
     assert bool(found) is not PUBLISHED.is_valid(data)
     assert all(problem.summary and problem.expected and problem.found and problem.fix for problem in found)
@@ -53,7 +53,7 @@ def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> N
 @settings(max_examples=3 * settings().max_examples)
 def test_what_the_schema_allows_is_built(data: dict[str, Any]) -> None:
     if PUBLISHED.is_valid(data):
-        raw = RawDocument("any.yaml", data, NOWHERE)
+        raw = RawDocument("any.yaml", data, NO_POSITION)
         document, problems = build_document(raw)
         assert document is not None or problems
 

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from infra.model import operators as model
-from infra.spec import complaints
+from infra.spec import schema_problems
 from infra.spec.build_operators import BUILDERS
 from infra.spec.schema import Schema, document_schema, operators, resolve
 
@@ -83,7 +83,7 @@ def test_no_mapping_is_open_by_accident() -> None:
 
 def test_only_keywords_are_used_that_can_be_told_about() -> None:
     used = {keyword for _, part in schemas() for keyword in part}
-    assert used <= {"$ref", *complaints._COMPLAIN} | _APPLYING | _EXPLAINING
+    assert used <= {"$ref", *schema_problems._MISTAKES} | _APPLYING | _EXPLAINING
 
 
 def test_every_operator_can_be_built() -> None:

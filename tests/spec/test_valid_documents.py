@@ -78,7 +78,7 @@ def test_what_json_cannot_hold_is_the_callers_mistake() -> None:
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
 def test_without_libyaml_documents_mean_the_same(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = load_documents([file])
-    monkeypatch.setattr("infra.spec.yaml_text._Loader", yaml.BaseLoader)
+    monkeypatch.setattr("infra.spec.yaml_reader._Loader", yaml.BaseLoader)
 
     assert load_documents([file]) == fast
 

@@ -1,33 +1,87 @@
-"""A broken rule of the schema in the words of the person who wrote the document."""
+"""Problems for what does not fit a schema, in the terms of the user who wrote the file."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 import attrs
 
-from infra.spec.places import PathPart
-from infra.spec.schema import Schema, Violation, operators, resolve
-from infra.spec.spelling import nearest
-from infra.spec.wording import (
+from infra.model.problems import Problem, ProblemCode
+from infra.spec.files import DOCUMENT, FileKind
+from infra.spec.limits import MAX_PROBLEMS
+from infra.spec.locations import PathPart, RawDocument
+from infra.spec.phrases import (
     a,
     capital,
     code,
     either,
     found,
     literal,
+    nearest,
     one_of,
     shorten,
     subject,
     such_as,
     types,
 )
+from infra.spec.schema import Schema, Violation, find_violations, operators, resolve
 
 _UNKNOWN = "What is not understood would silently have no effect, so nothing is planned."
 _MANY_KEYS = 14
 
 
+def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Problem, ...]:
+    """Return what does not fit the schema of this kind of file, at most `MAX_PROBLEMS` problems."""
+    problems = tuple(islice(_problems(raw, kind), MAX_PROBLEMS + 1))
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    more = Problem(
+        code=ProblemCode.SCHEMA_VIOLATION,
+        summary=f"There are more than {MAX_PROBLEMS} mistakes; the rest is not shown.",
+        why=kind.why_misfit,
+        fix="Correct those shown first.",
+        location=raw.location(()),
+    )
+    return (*problems[:MAX_PROBLEMS], more)
+
+
+def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
+    told: set[tuple[object, ...]] = set()
+    for violation in find_violations(raw.data, kind.schema):
+        # a rule about several keys (`required`) is broken once for each, and told of at once
+        rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
+        if rule not in told and not _follows_from_indentation(raw.data, violation):
+            told.add(rule)
+            yield from _told(raw, violation, kind)
+
+
+def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
+    """A step of several keys is told as such: what is in it was meant otherwise."""
+    for index, part in enumerate(violation.path):
+        data = data[part]
+        is_step = isinstance(part, int) and violation.path[index - 1] in ("topology", "then")
+        if is_step and isinstance(data, dict) and len(data) > 1:
+            return violation.keyword != "maxProperties"
+    return False
+
+
+def _told(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
+    for mistake in _mistakes(violation):
+        location = raw.location(mistake.path, at_key=mistake.at_key)
+        if location is not None:
+            yield Problem(
+                code=ProblemCode.SCHEMA_VIOLATION,
+                summary=mistake.summary,
+                expected=mistake.expected,
+                found=mistake.found,
+                why=mistake.why or kind.why_misfit,
+                fix=mistake.fix,
+                location=location,
+            )
+
+
 @attrs.frozen(kw_only=True)
-class Complaint:
+class _Mistake:
     """What to say about the value at `path`, or with `at_key` about its key."""
 
     path: tuple[PathPart, ...]
@@ -40,31 +94,31 @@ class Complaint:
     """Empty = what happens to any file that does not fit the schema."""
 
 
-def complaints(violation: Violation) -> Iterator[Complaint]:
-    """One for each thing to correct; none where another complaint says it all."""
-    complain = _bad_key if violation.is_of_key else _COMPLAIN[violation.keyword]
-    return complain(violation)
+def _mistakes(violation: Violation) -> Iterator[_Mistake]:
+    """One for each thing to correct; none where another mistake says it all."""
+    describe = _bad_key if violation.is_of_key else _MISTAKES[violation.keyword]
+    return describe(violation)
 
 
-def _unknown_keys(violation: Violation) -> Iterator[Complaint]:
+def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
     allowed = tuple(violation.schema.get("properties", ()))
     is_step = allowed == operators()
     owner = capital(subject(violation.path))
     for key in violation.value:
         if key not in allowed:
             shown = f"`{shorten(key)}`"
-            yield Complaint(
+            yield _Mistake(
                 path=(*violation.path, key),
                 at_key=True,
                 summary=f"There is no operator {shown}." if is_step else f"{owner} has no key {shown}.",
                 expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
                 found=shown,
-                fix=_meant(key, allowed) or _place_for(key, violation.schema) or f"Use {one_of(allowed)}.",
+                fix=_meant(key, allowed) or _deeper_key(key, violation.schema) or f"Use {one_of(allowed)}.",
                 why=_UNKNOWN,
             )
 
 
-def _place_for(key: str, schema: Schema) -> str:
+def _deeper_key(key: str, schema: Schema) -> str:
     """Where a key that is unknown here would be known: one level deeper."""
     inside = _holders(key, schema)
     return f"Move it into {one_of(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
@@ -75,11 +129,11 @@ def _holders(key: str, schema: Schema) -> list[str]:
     return [name for name, part in parts.items() if key in resolve(part).get("properties", ())]
 
 
-def _wrong_type(violation: Violation) -> Iterator[Complaint]:
+def _wrong_type(violation: Violation) -> Iterator[_Mistake]:
     allowed = types(violation.wants)
     is_unquoted = isinstance(violation.value, bool | int | float) and violation.wants == "string"
     expected = such_as(allowed, violation.schema)
-    yield Complaint(
+    yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must be {allowed}.",
         expected=expected,
@@ -88,10 +142,10 @@ def _wrong_type(violation: Violation) -> Iterator[Complaint]:
     )
 
 
-def _not_listed(violation: Violation) -> Iterator[Complaint]:
+def _not_listed(violation: Violation) -> Iterator[_Mistake]:
     values = [violation.wants] if violation.keyword == "const" else violation.wants
     words = tuple(dict.fromkeys(literal(value) for value in values))
-    yield Complaint(
+    yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=one_of(words),
@@ -101,7 +155,7 @@ def _not_listed(violation: Violation) -> Iterator[Complaint]:
     )
 
 
-def _missing(violation: Violation) -> Iterator[Complaint]:
+def _missing(violation: Violation) -> Iterator[_Mistake]:
     required = violation.wants
     if violation.keyword == "dependentRequired":
         required = [name for given, names in required.items() if given in violation.value for name in names]
@@ -109,7 +163,7 @@ def _missing(violation: Violation) -> Iterator[Complaint]:
     for name in dict.fromkeys(required):
         if name not in violation.value and name not in mistyped:
             described = resolve(violation.schema.get("properties", {}).get(name, {})).get("description")
-            yield Complaint(
+            yield _Mistake(
                 path=violation.path,
                 at_key=True,
                 summary=f"{capital(subject(violation.path))} lacks `{name}`.",
@@ -119,7 +173,7 @@ def _missing(violation: Violation) -> Iterator[Complaint]:
             )
 
 
-def _one_of_several(violation: Violation) -> Iterator[Complaint]:
+def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
     if not isinstance(violation.value, dict):  # its type is wrong, which is told
         return
     branches = [_asked_for(branch) for branch in violation.wants]
@@ -128,7 +182,7 @@ def _one_of_several(violation: Violation) -> Iterator[Complaint]:
     if not given and _mistyped(violation) & set(names):
         return
     choice = either([" and ".join(f"`{name}`" for name in branch) for branch in branches])
-    yield Complaint(
+    yield _Mistake(
         path=violation.path,
         at_key=True,
         summary=f"{capital(subject(violation.path))} needs exactly one of {choice}.",
@@ -146,8 +200,8 @@ def _asked_for(branch: Schema) -> list[str]:
     ]
 
 
-def _excluded(violation: Violation) -> Iterator[Complaint]:
-    yield Complaint(
+def _excluded(violation: Violation) -> Iterator[_Mistake]:
+    yield _Mistake(
         path=violation.path,
         at_key=True,
         summary=violation.schema["title"],
@@ -158,11 +212,11 @@ def _excluded(violation: Violation) -> Iterator[Complaint]:
     )
 
 
-def _several_keys(violation: Violation) -> Iterator[Complaint]:
+def _several_keys(violation: Violation) -> Iterator[_Mistake]:
     keys = tuple(violation.value)
     known = [key for key in keys if key in operators()]
     is_indentation = len(known) == 1 and len(keys) > 1
-    yield Complaint(
+    yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must have one key, the operator.",
         expected="one operator",
@@ -173,10 +227,10 @@ def _several_keys(violation: Violation) -> Iterator[Complaint]:
     )
 
 
-def _bad_text(violation: Violation) -> Iterator[Complaint]:
+def _bad_text(violation: Violation) -> Iterator[_Mistake]:
     examples = [word for word in violation.schema.get("examples", ()) if isinstance(word, str)]
     expected = such_as(a(violation.schema.get("title", "text of another form")), violation.schema)
-    yield Complaint(
+    yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=expected,
@@ -186,10 +240,10 @@ def _bad_text(violation: Violation) -> Iterator[Complaint]:
     )
 
 
-def _bad_key(violation: Violation) -> Iterator[Complaint]:
+def _bad_key(violation: Violation) -> Iterator[_Mistake]:
     expected = such_as(a(violation.schema.get("title", "name")), violation.schema)
     shown = f"`{shorten(violation.value)}`"
-    yield Complaint(
+    yield _Mistake(
         path=(*violation.path, violation.value),
         at_key=True,
         summary=f"{shown} cannot be a key of {subject(violation.path)}.",
@@ -205,9 +259,9 @@ def _rule(schema: Schema) -> str:
     return str(schema.get("$comment", schema.get("description", "")))
 
 
-def _beyond_limit(violation: Violation) -> Iterator[Complaint]:
+def _beyond_limit(violation: Violation) -> Iterator[_Mistake]:
     limit = _LIMITS[violation.keyword].format(violation.wants)
-    yield Complaint(
+    yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must be {limit}.",
         expected=limit,
@@ -224,7 +278,7 @@ _LIMITS = {
     "minItems": "a list of at least {}",
     "uniqueItems": "a list without repetition",
 }
-_COMPLAIN: dict[str, Callable[[Violation], Iterator[Complaint]]] = {
+_MISTAKES: dict[str, Callable[[Violation], Iterator[_Mistake]]] = {
     "additionalProperties": _unknown_keys,
     "type": _wrong_type,
     "enum": _not_listed,

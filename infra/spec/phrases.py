@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
-from infra.spec.places import PathPart
+from infra.spec.locations import PathPart
 
 _TYPES = {
     "object": ("a mapping",),
@@ -19,6 +21,10 @@ _TYPES = {
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]*")
 _LONGEST = 60
 _FEW = 6
+_LONGEST_WORD = 80
+_MOST_WORDS = 1_000
+"""Comparing is slow: a longer word, or one of thousands, is not worth the wait."""
+_LIKENESS = 0.7
 
 
 def code(words: Iterable[str]) -> str:
@@ -109,3 +115,16 @@ def subject(path: Sequence[PathPart]) -> str:
     if len(path) > 1 and path[-2] in ("topology", "then"):
         return f"step {last + 1}"
     return f"item {last + 1} of {subject(path[:-1])}"
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str | None:
+    """The allowed word that `word` was probably meant to be, None if none is near."""
+    if len(word) > _LONGEST_WORD:
+        return None
+    by_lower = {
+        candidate.lower(): candidate
+        for candidate in islice(allowed, _MOST_WORDS)
+        if min(len(word), len(candidate)) * 2 >= _LIKENESS * (len(word) + len(candidate))
+    }
+    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=_LIKENESS)
+    return by_lower[found[0]] if found else None

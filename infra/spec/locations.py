@@ -1,4 +1,4 @@
-"""Where each value of a document was written: a tree of places beside the tree of values."""
+"""Where each value of a document was written: a tree of positions beside the tree of values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -11,10 +11,10 @@ PathPart = str | int
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 
 
-class Place(NamedTuple):
-    """A value's place. `line` and `column` count from 1, 0 = unknown; in a list the key's are the value's.
+class Position(NamedTuple):
+    """A value's position. `line` and `column` count from 1, 0 = unknown; in a list the key's are the value's.
 
-    `children` are the places of a mapping's values by key, of a list's by index. `refused` marks a value that
+    `children` are the positions of a mapping's values by key, of a list's by index. `refused` marks a value that
     could not be taken as it stands (an alias, a tag): complaints about its stand-in would mislead.
     """
 
@@ -22,18 +22,18 @@ class Place(NamedTuple):
     column: int = 0
     key_line: int = 0
     key_column: int = 0
-    children: "Mapping[str, Place] | Sequence[Place]" = ()
+    children: "Mapping[str, Position] | Sequence[Position]" = ()
     refused: bool = False
 
-    def child(self, part: PathPart) -> "Place":
-        """The place of a part; where that was not written, this place."""
+    def child(self, part: PathPart) -> "Position":
+        """The position of a part; where that was not written, this position."""
         children = self.children
         if isinstance(children, Mapping):
             return children.get(part, self) if isinstance(part, str) else self
         return children[part] if isinstance(part, int) and part < len(children) else self
 
 
-NOWHERE = Place()
+NO_POSITION = Position()
 
 
 @attrs.frozen
@@ -42,22 +42,24 @@ class RawDocument:
 
     file: str
     data: Any
-    place: Place
+    position: Position
 
     def location(self, path: Iterable[PathPart], *, at_key: bool = False) -> Location | None:
         """Where the value (or its key) at `path` stands; None in what has been refused already.
 
-        A path that leads beyond what was written ends at the last place that exists.
+        A path that leads beyond what was written ends at the last position that exists.
         """
         parts = tuple(path)
-        place = self.place
+        position = self.position
         for part in parts:
-            if place.refused:
+            if position.refused:
                 return None
-            place = place.child(part)
-        if place.refused:
+            position = position.child(part)
+        if position.refused:
             return None
-        line, column = (place.key_line, place.key_column) if at_key else (place.line, place.column)
+        line, column = (
+            (position.key_line, position.key_column) if at_key else (position.line, position.column)
+        )
         return Location(self.file, line, column, pointer(parts))
 
 

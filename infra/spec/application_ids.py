@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from infra.model.problems import Location, Problem, ProblemCode, Severity
-from infra.spec.places import RawDocument
+from infra.spec.locations import RawDocument
 
 _LONGEST_ID = 249
 
