@@ -1,6 +1,6 @@
-"""Topology documents: found, read safely, checked against the schema and each other, typed.
+"""Read topology documents and policy files: find, check against their schema, build typed values.
 
-All that can be wrong with a document is collected as problems with file, line, column and JSON pointer.
+All problems are collected, with file, line, column and JSON pointer.
 """
 
 from infra.spec.documents import Documents, load_documents, load_text, parse_document

@@ -1,4 +1,4 @@
-"""What can only be wrong between documents: application ids that are equal or that overlap."""
+"""Application ids of several documents: equal ids, and ids that overlap."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ _LONGEST_ID = 249
 
 
 def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
-    """Documents with one id, and ids that are another's beginning up to a hyphen."""
+    """Return problems for documents with the same id, and for ids that begin with another id and a hyphen."""
     first: dict[str, RawDocument] = {}
     problems: list[Problem] = []
     for raw in documents:
@@ -28,7 +28,7 @@ def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
 
 
 def application_id(raw: RawDocument) -> str | None:
-    """The id that the document gives, whatever else may be wrong with it; None if it cannot be one."""
+    """Return the application id of a document that may have other errors; None if it is not valid."""
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     found = application.get("id") if isinstance(application, dict) else None
     return found if isinstance(found, str) and 0 < len(found) <= _LONGEST_ID else None
@@ -43,9 +43,9 @@ def _duplicate(name: str, first: RawDocument, second: RawDocument) -> Problem:
         code=ProblemCode.DUPLICATE_APPLICATION,
         summary=f"Two documents declare the application `{name}`.",
         application=name,
-        expected="one document an application",
-        found=f"{_place(first)} and {_place(second)}",
-        why="Both would own the same internal topics, each with its own idea of their partitions.",
+        expected="one document per application",
+        found=f"{_location(first)} and {_location(second)}",
+        why="Both would manage the same internal topics, with different partition counts and settings.",
         fix="Remove one of the documents, or give one of the applications another id.",
         location=_at(second),
     )
@@ -56,13 +56,14 @@ def _overlap(shorter: str, short: RawDocument, longer: str, long: RawDocument) -
     acknowledged = any(_acknowledges(raw) for raw in (short, long))
     return Problem(
         code=ProblemCode.APPLICATION_ID_OVERLAP,
-        summary=f"The internal topics of `{longer}` look like those of `{shorter}`.",
+        summary=f"The internal topics of `{longer}` have names like those of `{shorter}`.",
         application=longer,
         expected=f"an id that does not begin with `{shorter}-`",
-        found=f"`{shorter}` ({_place(short)}) and `{longer}` ({_place(long)})",
-        why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have one changelog topic, "
-        f"and Kafka's reset tool, run for `{shorter}`, deletes the topics of `{longer}` too.",
-        fix="Rename one; or, if both run already, set `application.setup.allowIdOverlap: true` in one.",
+        found=f"`{shorter}` ({_location(short)}) and `{longer}` ({_location(long)})",
+        why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have the same changelog topic. "
+        f"Kafka's reset tool for `{shorter}` also deletes the topics of `{longer}`.",
+        fix="Rename one of them. If both are in use already, set `application.setup.allowIdOverlap: true` in "
+        "one.",
         location=_at(long),
         severity=Severity.WARNING if acknowledged else Severity.ERROR,
     )
@@ -77,5 +78,5 @@ def _at(raw: RawDocument) -> Location | None:
     return raw.location(("application", "id"))
 
 
-def _place(raw: RawDocument) -> str:
+def _location(raw: RawDocument) -> str:
     return str(_at(raw) or raw.file)

@@ -1,4 +1,4 @@
-"""A document that fits the schema → the model's `TopologyDocument`."""
+"""Build the model's `TopologyDocument` from a document that fits the schema."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from infra.spec.observed import observed_topology
 
 
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
-    """The typed document, None when its described text cannot be read."""
+    """Return the typed document, None if its described text cannot be read, and problems."""
     data: dict[str, Any] = raw.data
     application = _application(raw, data["application"], _acls(raw, data.get("acls")))
     sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
@@ -68,7 +68,7 @@ def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
 
 
 def _protocol(options: Options) -> Protocol:
-    """`protocol`, else the config `group.protocol`; a value that is none is told with the other configs."""
+    """Return `protocol`, else the config `group.protocol`. The compiler reports invalid values."""
     configured = config(options.get("config")).get("group.protocol", "").strip().lower()
     word = options.get("protocol", configured)
     return Protocol(word) if word in set(Protocol) else Protocol.CLASSIC
@@ -96,7 +96,7 @@ def _sink(topic: str, options: Options) -> Sink:
 
 
 class _Steps:
-    """Builds steps, walking values and positions side by side: looking up each path anew would take too long."""
+    """Builds steps, and follows values and positions together: a lookup of each path takes too long."""
 
     def __init__(self, file: str) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""One call of a document → the model's operator. All input fits the schema, so nothing here can fail."""
+"""Build the model's operator from a call of a document. The input fits the schema, so this cannot fail."""
 
 from collections.abc import Callable
 from functools import partial
@@ -306,4 +306,4 @@ BUILDERS: dict[str, Callable[[Options], model.Operator]] = {
     "connectProcessorAndStateStores": _connect,
     "addReadOnlyStateStore": _add_read_only_state_store,
 }
-"""Each operator of the schema but `split`, whose branches hold steps again (`build_document`)."""
+"""Each operator of the schema except `split`, whose branches contain steps (`build_document`)."""

@@ -1,4 +1,4 @@
-"""Store options → the model's stores. All input fits the schema."""
+"""Build the model's stores from options. The input fits the schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ def serdes(options: Options) -> Serdes | None:
 
 
 def logging(options: Options) -> Logging | None:
-    """`false`, `true` or the overrides."""
+    """Return logging from `false`, `true` or overrides."""
     match options.get("logging"):
         case None:
             return None
@@ -61,7 +61,7 @@ def materialized(options: Options) -> Materialized | None:
 def supplier(
     options: Options, kind: StoreKind = StoreKind.KEY_VALUE, *, duplicates: bool = False
 ) -> StoreSupplier:
-    """`kind` and `duplicates` are the defaults where the document says nothing."""
+    """Return the store. `kind` and `duplicates` are defaults for what the document omits."""
     return StoreSupplier(
         name=options["name"],
         kind=StoreKind(options["kind"]) if "kind" in options else kind,
@@ -86,7 +86,7 @@ def builder(options: Options) -> StoreBuilder:
 
 
 def filled_from_a_topic(store: str | Options) -> StoreBuilder:
-    """A global or read-only store. One given by its name alone is a key-value store without a changelog."""
+    """Return a global or read-only store. A name alone is a key-value store without a changelog topic."""
     return builder({"name": store, "logging": False} if isinstance(store, str) else store)
 
 

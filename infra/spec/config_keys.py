@@ -1,4 +1,4 @@
-"""Config keys that Kafka Streams would pass over in silence: told with the nearest spelling."""
+"""Warnings about config keys that Kafka Streams does not know, with the nearest known key."""
 
 import json
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ _CLIENTS = {
     "admin.": "admin",
 }
 _FREE = ("client.tag.", "metrics.context.", "__", "internal.")
-"""Prefixes after which any word may stand, and Kafka's own undocumented keys."""
+"""Prefixes of keys with free names, and Kafka's undocumented keys."""
 
 
 def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
-    """Warnings about keys near a known one, notes about keys that only an extension of yours can know."""
+    """Return warnings about keys that resemble a known one, and hints about other unknown keys."""
     return tuple(islice(_problems(raw), MAX_PROBLEMS))
 
 
@@ -53,8 +53,8 @@ def _unknown(raw: RawDocument, key: str) -> Problem:
             summary=f"Kafka Streams has no config `{shorten(key)}`.",
             expected="a key of Kafka Streams or of its clients",
             found=f"`{shorten(key)}`",
-            why="Only a class of yours (an interceptor, a serde, a handler) could read it.",
-            fix="Leave it if such a class does, else remove it.",
+            why="Only your own class (an interceptor, a serde, a handler) can read it.",
+            fix="Keep it if such a class uses it. Otherwise remove it.",
             location=raw.location(("application", "config", key), at_key=True),
             severity=Severity.INFO,
         )
@@ -63,7 +63,7 @@ def _unknown(raw: RawDocument, key: str) -> Problem:
         summary=f"Kafka Streams has no config `{shorten(key)}`.",
         expected=f"`{meant}`",
         found=f"`{shorten(key)}`",
-        why="Kafka Streams passes over keys that it does not know, so it would have no effect.",
+        why="Kafka Streams ignores unknown keys, so it would have no effect.",
         fix=f"Did you mean `{meant}`?",
         location=raw.location(("application", "config", key), at_key=True),
         severity=Severity.WARNING,
@@ -76,7 +76,7 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
         summary="`application.id` contradicts the application's `id`.",
         expected=f"`{expected}`",
         found=f"`{shorten(found)}`",
-        why="All names of internal topics begin with the application id; there can be only one.",
+        why="The names of all internal topics begin with the application id, so there can be only one.",
         fix="Remove `application.id` from `config`.",
         location=raw.location(("application", "config", key)),
     )
@@ -84,7 +84,7 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
 
 @cache
 def _keys() -> frozenset[str]:
-    """Every key with a meaning: of Streams, of its clients with or without prefix, of topics, our own."""
+    """Return all known keys: of Kafka Streams, of its clients (also with prefix), of topics, and our own."""
     names: dict[str, list[str]] = json.loads(
         files("infra.spec").joinpath("kafka_config_names.json").read_text(encoding="utf-8")
     )

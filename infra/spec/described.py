@@ -1,4 +1,4 @@
-"""Documents that hold the text of a running application (`describe`) in place of calls."""
+"""Documents with the text of `Topology#describe()` instead of calls (`describe`)."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ from infra.spec.phrases import shorten
 def described_topology(
     raw: RawDocument, given: str | Options
 ) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
-    """The described topology; a file is looked for below the document's own folder only."""
+    """Return the described topology and problems. A file must be in or below the document's folder."""
     options: Options = {"file": given} if isinstance(given, str) else given
     path = ("describe",) if isinstance(given, str) else ("describe", "file" if "file" in options else "text")
     at = raw.location(path) or Location(raw.file)
@@ -27,9 +27,9 @@ def described_topology(
         if isinstance(content, Problem):
             return None, (content,)
         text, file = content, str(found)
-    elif not file.endswith(".json"):  # so that lines are counted from the file's beginning
+    elif not file.endswith(".json"):  # so that line numbers are those of the file
         text = "\n" * at.line + text
-    from infra.describe import read_description  # noqa: PLC0415 - brings the compiler; most documents hold calls
+    from infra.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
 
     nodes, problems = read_description(text, file)
     described = DescribedTopology(
@@ -52,11 +52,11 @@ def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
         return Path(raw.file).parent / name
     return Problem(
         code=ProblemCode.UNREADABLE_DESCRIBE,
-        summary="`file` leads out of the document's folder.",
+        summary="`file` is outside of the document's folder.",
         expected="a file in or below the document's folder",
         found=f"`{shorten(name)}`",
-        why="A document from elsewhere must not be able to have any file of this machine read.",
-        fix="Put the text beside the document, or into it by `text: |`.",
+        why="A document must not be able to read any file of this machine.",
+        fix="Move the text into the document's folder, or into the document with `text: |`.",
         location=at,
     )
 

@@ -1,4 +1,4 @@
-"""Topology documents from files or text: read, checked, typed, with every problem collected."""
+"""Load topology documents from files or text, with all problems."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,14 +21,17 @@ from infra.spec.yaml_reader import read_yaml
 
 @attrs.frozen
 class Documents:
-    """`documents` are those without an error of their own, in reading order; `problems` are those of all."""
+    """`documents` are those without errors, in reading order; `problems` are those of all documents."""
 
     documents: tuple[TopologyDocument, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 def load_documents(paths: Sequence[Path]) -> Documents:
-    """Load files, folders (all *.yaml, *.yml, *.json below) and glob patterns. Never raises for bad input."""
+    """Load files, folders (with all *.yaml, *.yml and *.json files below) and glob patterns.
+
+    Invalid input raises nothing: it is in `problems`.
+    """
     files, problems = find(paths)
     raws: list[RawDocument] = []
     found = list(problems)
@@ -44,16 +47,16 @@ def load_documents(paths: Sequence[Path]) -> Documents:
 
 
 def load_text(text: str, file: str) -> Documents:
-    """Load YAML or JSON text. `file` stands in places, and `describe.file` is looked for beside it."""
+    """Load YAML or JSON text. `file` is the name in locations; `describe.file` is relative to its folder."""
     raws, problems = _raw_documents(text, file)
     return _checked(raws, problems)
 
 
 def parse_document(data: Mapping[str, object], file: str = "") -> Documents:
-    """Check and type one document that is in memory already.
+    """Check a document that is in memory, and build its typed value.
 
     Raises:
-        TypeError, ValueError: `data` holds what JSON cannot.
+        TypeError, ValueError: `data` contains values that JSON does not have.
     """
     return _checked([RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), NO_POSITION)], ())
 
@@ -82,13 +85,13 @@ def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Docume
 
 
 def _named(raw: RawDocument, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """With the application that they belong to, as far as the document says."""
+    """Yield the problems with the application id of the document, if it has one."""
     application = application_id(raw)
     return (problem.located(application=application) for problem in problems)
 
 
 def _ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """By place within a file, files in the order of reading."""
+    """Return the problems in order of files, lines and columns."""
     files: dict[str, int] = {}
     placed = [(problem.location or Location(""), problem) for problem in problems]
     for location, _ in placed:
@@ -100,9 +103,9 @@ def _ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 def _empty(file: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
-        summary="The file holds no document.",
+        summary="The file contains no document.",
         expected="a topology document",
-        found="nothing but blanks and comments",
+        found="only whitespace and comments",
         why="An application whose document is empty would look as if it had been removed.",
         fix="Declare the application, or remove the file.",
         location=Location(file),

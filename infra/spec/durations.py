@@ -1,4 +1,4 @@
-"""Durations as written: milliseconds, `1h30m` or `PT1H30M` (ISO 8601). The schema has checked their form."""
+"""Durations: milliseconds, `1h30m` or `PT1H30M` (ISO 8601). The schema checks their form."""
 
 import re
 
@@ -10,7 +10,7 @@ _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def milliseconds(duration: float | str) -> int:
-    """The milliseconds of a duration that fits the schema's `duration` or `signedDuration`."""
+    """Return the milliseconds of a duration that fits the schema's `duration` or `signedDuration`."""
     if not isinstance(duration, str):
         return int(duration)
     if duration.startswith("-"):
@@ -24,7 +24,7 @@ def milliseconds(duration: float | str) -> int:
 
 
 def read_duration(value: object) -> int | None:
-    """The milliseconds of a duration from elsewhere (a setting, the command line), None if it is none."""
+    """Return the milliseconds of a duration from a setting or the command line; None if it is invalid."""
     if isinstance(value, str):
         pattern = document_schema()["$defs"]["duration"]["pattern"]
         return milliseconds(value) if matches(pattern, value) else None

@@ -1,4 +1,4 @@
-"""Which files the user means, and what they hold: bounded, regular, UTF-8."""
+"""Find and read files: regular, UTF-8, of limited size."""
 
 import glob
 import os
@@ -43,7 +43,7 @@ POLICY_FILE = FileKind(
 
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """The files that `paths` (files, folders with YAML and JSON below, patterns) stand for, each once."""
+    """Return the files of `paths` (files, folders with YAML and JSON files, glob patterns), each once."""
     files: dict[str, Path] = {}
     problems = []
     for path in paths:
@@ -117,7 +117,7 @@ def _content(file: Path, kind: FileKind, code: ProblemCode, at: Location) -> byt
             expected="a readable file",
             found=reason,
         )
-    if len(content) > MAX_BYTES:  # it has grown in the meantime
+    if len(content) > MAX_BYTES:  # it grew in the meantime
         return _too_large(file, len(content), kind, at)
     return content
 
@@ -125,7 +125,7 @@ def _content(file: Path, kind: FileKind, code: ProblemCode, at: Location) -> byt
 def _matches(path: Path) -> Iterator[Path | Problem]:
     names = [path] if os.path.lexists(path) else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207
     for name in names:
-        # Path.is_dir() raises for names that are too long or in the way of a missing right
+        # Path.is_dir() raises for names that are too long and for missing permissions
         yield from _below(name) if os.path.isdir(name) else (Path(name),)  # noqa: PTH112
 
 
@@ -153,7 +153,7 @@ def _nothing(path: Path) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
         summary=f"No topology document was found at `{path}`.",
-        expected="a file, a folder with *.yaml, *.yml or *.json below, or a pattern",
+        expected="a file, a folder with *.yaml, *.yml or *.json files, or a pattern",
         found="nothing",
         why="An application whose document is not found would look as if it had been removed.",
         fix="Correct the path.",

@@ -1,6 +1,6 @@
-"""Handles: `from` and `with` must name an earlier result; without `from` the step before must have one.
+"""Check handles: `from` and `with` must name an earlier result; without `from` the step before must have one.
 
-What kind of thing a handle is (stream, table, grouped stream…) is the compiler's matter.
+The compiler checks what a handle is (stream, table, grouped stream and so on).
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ _WITHOUT_RESULT = frozenset({"to", "foreach", "print", "split", "addStateStore",
 _ON_TOPOLOGY = frozenset(
     {"addSource", "addProcessor", "addSink", "connectProcessorAndStateStores", "addReadOnlyStateStore"}
 )
-"""Calls on the `Topology`: they neither take a result nor leave one."""
+"""Calls on the `Topology`: they do not take or return a result."""
 _TAKING = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
 _FEW, _MOST = 12, 200
-"""Handles that are listed, and that are compared for the nearest spelling: the latest ones."""
+"""How many handles are listed, and how many of the latest are compared with a mistyped one."""
 
 Path = tuple[PathPart, ...]
 
 
 def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
-    """Unknown, repeated and missing handles. Reads what fits the schema and passes over the rest."""
+    """Return problems for unknown, repeated and missing handles. What does not fit the schema is skipped."""
     steps = raw.data.get("topology") if isinstance(raw.data, dict) else None
     if not isinstance(steps, list):
         return ()
@@ -35,17 +35,17 @@ def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
 
 
 class _Handles:
-    """Walks through the steps in order and remembers on which line each handle was defined."""
+    """Goes through the steps in order and records the line of each handle."""
 
     def __init__(self, raw: RawDocument) -> None:
         self._raw = raw
         self._known: dict[str, int] = {}
 
     def problems(self, steps: list[Any], path: Path, preceding: str | None) -> Iterator[Problem]:
-        """`preceding` is the operator whose result the first step takes by default."""
+        """Yield problems. `preceding` is the operator whose result the first step takes by default."""
         for index, step in enumerate(steps):
             if not (isinstance(step, dict) and len(step) == 1):
-                preceding = "?"  # whatever it was to be, it was probably to have a result
+                preceding = "?"  # an unknown step probably has a result
                 continue
             ((operator, options),) = step.items()
             at, options = (*path, index, operator), options if isinstance(options, dict) else {}
@@ -66,11 +66,11 @@ class _Handles:
         reason = "it is the first step" if preceding is None else f"`{preceding}` before it has no result"
         yield from self._problem(
             at,
-            f"`{operator}` has nothing to continue from: {reason}.",
+            f"`{operator}` has no input: {reason}.",
             expected="`from`, or a step with a result before it",
             found="neither",
             why="Without `from` a step continues from the result of the preceding one.",
-            fix="Add `from` with the handle of the step to continue from.",
+            fix="Add `from` with the handle of its input.",
         )
 
     def _refers(self, operator: str, options: dict[str, Any], at: Path) -> Iterator[Problem]:
@@ -81,20 +81,20 @@ class _Handles:
                 meant, shown = nearest(handle, known), shorten(handle)
                 yield from self._problem(
                     (*at, key),
-                    f"`{operator}` refers to the handle `{shown}`, which no step before it defines.",
+                    f"`{operator}` refers to the handle `{shown}`, which no earlier step defines.",
                     expected=one_of(known[:_FEW]) if known else "a handle of an earlier step",
                     found=f"`{shown}`",
-                    why="A step can only continue from a result that exists when it is called.",
+                    why="A step can only use a result of an earlier step.",
                     fix=f"Did you mean `{meant}`?"
                     if meant
-                    else f"Add `as: {shown}` to the step that is meant.",
+                    else f"Add `as: {shown}` to the step that it refers to.",
                 )
 
     def _branches(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
         branches = options.get("branches")
         named = enumerate(branches if isinstance(branches, list) else ())
-        places = [((*at, "branches", index), branch) for index, branch in named]
-        for path, branch in (*places, ((*at, "default"), options.get("default"))):
+        positions = [((*at, "branches", index), branch) for index, branch in named]
+        for path, branch in (*positions, ((*at, "default"), options.get("default"))):
             if isinstance(branch, dict):
                 then = branch.get("then")
                 if isinstance(then, list):
@@ -111,7 +111,7 @@ class _Handles:
                 f"The handle `{shorten(handle)}` is defined twice.",
                 expected="each handle once",
                 found=f"first on line {self._known[handle]}",
-                why="Which of the two a later step means would depend on where it stands.",
+                why="Which of the two a later step refers to would depend on its position.",
                 fix="Give one of them another name.",
             )
             return

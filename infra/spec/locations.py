@@ -1,4 +1,4 @@
-"""Where each value of a document was written: a tree of positions beside the tree of values."""
+"""The position of each value in its file: a tree with the same structure as the values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -12,10 +12,10 @@ Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | 
 
 
 class Position(NamedTuple):
-    """A value's position. `line` and `column` count from 1, 0 = unknown; in a list the key's are the value's.
+    """A value's position. `line` and `column` count from 1, 0 = unknown; in a list the key has the value's.
 
-    `children` are the positions of a mapping's values by key, of a list's by index. `refused` marks a value that
-    could not be taken as it stands (an alias, a tag): complaints about its stand-in would mislead.
+    `children` are the positions of a mapping's values by key, of a list's items by index. `refused` marks a
+    value that was replaced (an alias, a value with a tag): problems about its replacement would mislead.
     """
 
     line: int = 0
@@ -26,7 +26,7 @@ class Position(NamedTuple):
     refused: bool = False
 
     def child(self, part: PathPart) -> "Position":
-        """The position of a part; where that was not written, this position."""
+        """Return the position of a part; if the part does not exist, this position."""
         children = self.children
         if isinstance(children, Mapping):
             return children.get(part, self) if isinstance(part, str) else self
@@ -38,16 +38,16 @@ NO_POSITION = Position()
 
 @attrs.frozen
 class RawDocument:
-    """One document as read. `data` is a `Value`, typed openly because everyone looks into it."""
+    """One document as read. `data` is a `Value`; its type is `Any` because all readers index into it."""
 
     file: str
     data: Any
     position: Position
 
     def location(self, path: Iterable[PathPart], *, at_key: bool = False) -> Location | None:
-        """Where the value (or its key) at `path` stands; None in what has been refused already.
+        """Return the location of the value (or its key) at `path`; None within a refused value.
 
-        A path that leads beyond what was written ends at the last position that exists.
+        A path that does not exist ends at its last existing part.
         """
         parts = tuple(path)
         position = self.position
@@ -64,5 +64,5 @@ class RawDocument:
 
 
 def pointer(path: Iterable[PathPart]) -> str:
-    """The RFC 6901 JSON pointer of `path`."""
+    """Return the RFC 6901 JSON pointer of `path`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)

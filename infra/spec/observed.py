@@ -1,4 +1,4 @@
-"""Documents that hold what a cluster shows of an application (`observed`) in place of calls."""
+"""Documents with what is visible of an application on a cluster, instead of calls (`observed`)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from infra.spec.locations import PathPart, RawDocument
 
 
 def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
-    """The observed topics, with a place for each and for each open question."""
+    """Return the observed topics, with locations of topics, sources and open questions."""
     return ObservedTopology(
         topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
         at=_at(raw, "observed"),

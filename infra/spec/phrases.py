@@ -1,4 +1,4 @@
-"""Short phrases for what was found and what is allowed, as they stand in problems."""
+"""Phrases for the texts of problems: what was found, what is allowed, the nearest spelling."""
 
 import json
 import re
@@ -23,51 +23,51 @@ _LONGEST = 60
 _FEW = 6
 _LONGEST_WORD = 80
 _MOST_WORDS = 1_000
-"""Comparing is slow: a longer word, or one of thousands, is not worth the wait."""
+"""Comparison is slow: longer words, and words after the first thousand, are skipped."""
 _LIKENESS = 0.7
 
 
 def code(words: Iterable[str]) -> str:
-    """`a`, `b`, `c`."""
+    """Return `a`, `b`, `c`."""
     return ", ".join(f"`{word}`" for word in words)
 
 
 def either(phrases: Sequence[str]) -> str:
-    """a, b or c."""
+    """Return a, b or c."""
     return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " or " + phrases[-1]
 
 
 def one_of(words: Sequence[str]) -> str:
-    """`a`, `b` or `c`."""
+    """Return `a`, `b` or `c`."""
     return either([f"`{word}`" for word in words])
 
 
 def a(noun: str) -> str:
-    """With its article."""
+    """Return the noun with its article."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def capital(text: str) -> str:
-    """With a capital at its beginning."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def types(names: str | Sequence[str]) -> str:
-    """JSON Schema types as people call them."""
+    """Return JSON Schema types in plain words."""
     return either(
         [phrase for name in ([names] if isinstance(names, str) else names) for phrase in _TYPES[name]]
     )
 
 
 def such_as(phrase: str, schema: Mapping[str, Any]) -> str:
-    """`phrase` with the schema's short examples; a truth value needs none."""
+    """Return `phrase` with short examples of the schema; booleans need none."""
     examples = [literal(example) for example in schema.get("examples", ()) if not isinstance(example, bool)]
     short = [example for example in examples if len(example) <= _LONGEST][:4]
     return f"{phrase}, such as {one_of(short)}" if short else phrase
 
 
 def literal(value: object) -> str:
-    """A value as a document would write it on one line."""
+    """Return a value as YAML on one line."""
     match value:
         case bool() | None:
             return "null" if value is None else str(value).lower()
@@ -82,7 +82,7 @@ def literal(value: object) -> str:
 
 
 def found(value: object) -> str:
-    """A value in few words."""
+    """Return a short description of a value."""
     match value:
         case bool() | None:
             return "nothing" if value is None else literal(value)
@@ -98,7 +98,7 @@ def found(value: object) -> str:
 
 
 def shorten(text: str) -> str:
-    """At most 60 characters on one line."""
+    """Return at most 60 characters on one line."""
     line = "".join(
         character if character.isprintable() else repr(character)[1:-1] for character in text[:_LONGEST]
     )
@@ -106,7 +106,7 @@ def shorten(text: str) -> str:
 
 
 def subject(path: Sequence[PathPart]) -> str:
-    """What the value at `path` is, seen by a reader of the document."""
+    """Return what the value at `path` is called in the document."""
     if not path:
         return "the document"
     last = path[-1]
@@ -118,7 +118,7 @@ def subject(path: Sequence[PathPart]) -> str:
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str | None:
-    """The allowed word that `word` was probably meant to be, None if none is near."""
+    """Return the allowed word that is most similar to `word`, None if none is similar."""
     if len(word) > _LONGEST_WORD:
         return None
     by_lower = {

@@ -1,4 +1,4 @@
-"""Policy files: read, checked against their schema, typed, with every problem collected."""
+"""Load policy files, with all problems."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -36,14 +36,14 @@ from infra.spec.yaml_reader import read_yaml
 
 @attrs.frozen
 class Policies:
-    """`policies` are those of files without an error; `problems` are those of all."""
+    """`policies` are those of files without errors; `problems` are those of all files."""
 
     policies: tuple[Policy, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 def load_policies(files: Sequence[Path]) -> Policies:
-    """Load policy files. Never raises for bad input."""
+    """Load policy files. Invalid input raises nothing: it is in `problems`."""
     policies: list[Policy] = []
     problems: list[Problem] = []
     for file in files:
@@ -55,7 +55,7 @@ def load_policies(files: Sequence[Path]) -> Policies:
 
 
 def load_policies_text(text: str, file: str) -> Policies:
-    """Load the YAML or JSON text of one file, of which `file` is the name in places."""
+    """Load the YAML or JSON text of one file; `file` is its name in locations."""
     raws, problems = read_yaml(text, file)
     found = list(problems)
     if not raws and not problems:
@@ -63,7 +63,7 @@ def load_policies_text(text: str, file: str) -> Policies:
     policies: list[Policy] = []
     for raw in raws:
         faults = schema_problems(raw, POLICY_FILE)
-        faults = faults or (() if problems else tuple(_meaningless(raw)))
+        faults = faults or (() if problems else tuple(_ineffective(raw)))
         found += faults
         if not errors(faults):
             policies += _policies(raw)
@@ -122,8 +122,8 @@ _RULES: dict[str, Callable[[Options], PolicyRule]] = {
 }
 
 
-def _meaningless(raw: RawDocument) -> Iterator[Problem]:
-    """What fits the schema and can still not be judged by."""
+def _ineffective(raw: RawDocument) -> Iterator[Problem]:
+    """Yield problems of policies that fit the schema and cannot be checked."""
     for index, item in enumerate(raw.data["policies"]):
         ((key, options),) = item.items()
         path: tuple[PathPart, ...] = ("policies", index, key)
@@ -145,7 +145,7 @@ _LIMITED: dict[str, set[str]] = {
     "topicConfig": {"require", "forbid"},
     "blastRadius": {effect.value for effect in Effect},
 }
-"""What a policy must have one of to say anything."""
+"""Keys of which a policy must have at least one."""
 
 
 def _untranslatable(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) -> Iterator[Problem]:
@@ -156,9 +156,9 @@ def _untranslatable(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) 
             raw,
             path,
             f"The pattern cannot be evaluated: {reason}.",
-            expected="a Java regular expression without back references and the like",
+            expected="a Java regular expression without back references and similar constructs",
             found=f"`{pattern}`",
-            fix="Rewrite it without what is named.",
+            fix="Rewrite the pattern without this construct.",
         )
 
 
@@ -185,7 +185,7 @@ def _contradicting(
             f"No value is both {options['min']} or more and {options['max']} or less.",
             expected="`min` at most `max`",
             found=f"{options['min']} and {options['max']}",
-            fix="Exchange them, or correct one.",
+            fix="Swap them, or correct one.",
         )
     for key in sorted(set(options.get("require") or ()) & set(options.get("forbid") or ())):
         yield _problem(
@@ -206,7 +206,7 @@ def _problem(
         summary=summary,
         expected=expected,
         found=found,
-        why="A policy that means nothing would be kept by everybody.",
+        why="Such a policy would check nothing.",
         fix=fix,
         location=raw.location(path) or Location(raw.file),
     )
@@ -215,10 +215,10 @@ def _problem(
 def _empty(file: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
-        summary="The file holds no policies.",
+        summary="The file contains no policies.",
         expected="a file of policies",
-        found="nothing but blanks and comments",
+        found="only whitespace and comments",
         why=POLICY_FILE.why_unreadable,
-        fix="Declare policies, or do not name the file.",
+        fix="Declare policies, or remove the file from the command or the stack.",
         location=Location(file),
     )

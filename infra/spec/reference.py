@@ -1,4 +1,4 @@
-"""The reference of the document format, made from the schema: the lower half of docs/documents.md."""
+"""The reference of the document format, generated from the schema: the second half of docs/documents.md."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ _NAME_OR_BUILDER = "storeOrName"
 
 
 def reference() -> str:
-    """All of it, by sections."""
+    """Return the reference as Markdown, section by section."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -38,7 +38,7 @@ def _lines() -> Iterator[str]:
     yield from _section("## The document", schema)
     for name, heading in _PARTS.items():
         yield from _section(heading, definitions[name])
-    yield from ("## Operators", "", f"All {len(operators())} of them, by what they are for.", "")
+    yield from ("## Operators", "", f"All {len(operators())} of them, by purpose.", "")
     for group, names in GROUPS.items():
         yield from (f"### {group}", "")
         for name in names.split():
@@ -91,7 +91,7 @@ def _options(schema: Schema) -> Iterator[str]:
 
 
 def _inner_options(name: str, schema: Schema) -> Iterator[str]:
-    """The options of a mapping that has no section of its own."""
+    """Return the options of a mapping without its own section."""
     required = set(schema.get("required", ()))
     for inner, part in schema.get("properties", {}).items():
         mark = " (required)" if inner in required else ""
@@ -99,7 +99,7 @@ def _inner_options(name: str, schema: Schema) -> Iterator[str]:
 
 
 def _values(part: Schema) -> str:
-    """What may stand there: words, a linked definition, or types; then the default or some examples."""
+    """Return the allowed values: words, a link to a definition, or types; then the default or examples."""
     known = resolve(part)
     linked = part.get("$ref", "").removeprefix("#/$defs/")
     if "enum" in known:
@@ -117,8 +117,8 @@ def _remark(known: Schema, linked: str) -> str:
     if "default" in known:
         return f"; default `{literal(known['default'])}`"
     shown = [literal(example) for example in known["examples"] if not isinstance(example, bool)]
-    is_telling = not linked and "enum" not in known and shown and len(shown[0]) < 50  # noqa: PLR2004 - fits a cell
-    return f", such as `{shown[0]}`" if is_telling else ""
+    is_helpful = not linked and "enum" not in known and shown and len(shown[0]) < 50  # noqa: PLR2004 - fits a cell
+    return f", such as `{shown[0]}`" if is_helpful else ""
 
 
 def _element(items: Schema) -> str:

@@ -1,6 +1,6 @@
 """Plain scalars by the core schema of YAML 1.2 (section 10.3.2): `no`, `on`, `1_000` and `12:30` stay text.
 
-A number remembers how it was written if Python would write it otherwise: `0.10` must reach Kafka as `0.10`.
+A number keeps its text if Python would write it differently: Kafka must get `0.10` as `0.10`.
 """
 
 import re
@@ -10,13 +10,13 @@ Scalar = str | int | float | bool | None
 
 
 class WrittenInt(int):
-    """A whole number that was written otherwise than `str` would, as `007`."""
+    """A whole number whose text differs from that of `str`, such as `007`."""
 
     written: str
 
 
 class WrittenFloat(float):
-    """A number that was written otherwise than `str` would, as `1.50`."""
+    """A number whose text differs from that of `str`, such as `1.50`."""
 
     written: str
 
@@ -60,7 +60,7 @@ _STARTS_NUMBER = frozenset("+-.0123456789")
 
 
 def plain_scalar(text: str) -> Scalar:
-    """The value of an unquoted scalar. Infinities and `.nan` stay text: JSON has none."""
+    """Return the value of an unquoted scalar. Infinities and `.nan` stay text: JSON does not have them."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] in _STARTS_NUMBER:
@@ -70,8 +70,8 @@ def plain_scalar(text: str) -> Scalar:
     return text
 
 
-def config_text(value: str | float | bool) -> str:  # noqa: FBT001 - a config value may be a truth value
-    """A config value as it would stand in a properties file."""
+def config_text(value: str | float | bool) -> str:  # noqa: FBT001 - a config value may be a boolean
+    """Return a config value as in a properties file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, WrittenInt | WrittenFloat):

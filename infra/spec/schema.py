@@ -1,4 +1,4 @@
-"""The published JSON Schema: the one place that says what a document may hold."""
+"""The published JSON Schemas, the only definition of what documents and policy files may contain."""
 
 import json
 import re
@@ -18,11 +18,11 @@ Schema = dict[str, Any]
 
 @attrs.frozen
 class Violation:
-    """What does not fit: `value` at `path` breaks the rule `keyword: wants` of `schema`."""
+    """`value` at `path` does not fit the rule `keyword: requires` of `schema`."""
 
     path: tuple[PathPart, ...]
     keyword: str
-    wants: Any
+    requires: Any
     value: Any
     schema: Schema
     schema_path: tuple[PathPart, ...]
@@ -38,24 +38,24 @@ _TOPOLOGY = "topology.v1"
 
 @cache
 def published_schema(name: str) -> Schema:
-    """`topology_schemas/<name>.schema.json`, in a clone or an installed package alike."""
+    """Return `topology_schemas/<name>.schema.json`, from a clone or an installed package."""
     text = files("topology_schemas").joinpath(f"{name}.schema.json").read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
     return schema
 
 
 def document_schema() -> Schema:
-    """The schema of topology documents."""
+    """Return the schema of topology documents."""
     return published_schema(_TOPOLOGY)
 
 
 def find_violations(data: Any, schema: str = _TOPOLOGY) -> Iterator[Violation]:  # noqa: ANN401 - any value
-    """Found as they are asked for: a hostile document has more than anyone wants to compute."""
+    """Yield violations lazily: a malicious document may have too many to compute."""
     for error in _validator(schema).iter_errors(data):
         yield Violation(
             path=tuple(error.absolute_path),
             keyword=str(error.validator),
-            wants=error.validator_value,
+            requires=error.validator_value,
             value=error.instance,
             schema=error.schema if isinstance(error.schema, dict) else {},
             schema_path=tuple(error.absolute_schema_path),
@@ -63,22 +63,22 @@ def find_violations(data: Any, schema: str = _TOPOLOGY) -> Iterator[Violation]: 
 
 
 def resolve(schema: Schema) -> Schema:
-    """`schema` with its `$ref` followed; keywords beside the reference win."""
+    """Return `schema` with its `$ref` resolved; keywords next to the reference have priority."""
     while "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**document_schema()["$defs"][name], **beside}
+        siblings = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**document_schema()["$defs"][name], **siblings}
     return schema
 
 
 @cache
 def operators() -> tuple[str, ...]:
-    """The names of all operators, in the schema's order."""
+    """Return the names of all operators, in the order of the schema."""
     return tuple(document_schema()["$defs"]["step"]["properties"])
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether `text` matches as JSON Schema means it: `$` is the very end, in Python the line's."""
+    """Return whether `text` matches as in JSON Schema, where `$` is only the end of the text."""
     return re.search(pattern.replace("$", r"\Z"), text) is not None
 
 
@@ -88,7 +88,7 @@ def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[Val
 
 
 def _is_whole(_: object, value: object) -> bool:
-    """JSON Schema would take 3.0 and 1e3 for whole numbers, too."""
+    """Return whether the value is a whole number. JSON Schema would also accept 3.0 and 1e3."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -104,9 +104,10 @@ def _validator(schema: str) -> Validator:
 
 
 def _inlined(schema: Schema) -> Schema:
-    """`schema` with each `$ref` replaced by the definition, shared, so that steps may hold steps.
+    """Return `schema` with each `$ref` replaced by the definition: lookups would take half of the time.
 
-    Where a reference has a description of its own, the definition's is kept as `$comment`.
+    Definitions are shared, so that steps can contain steps. If a reference has its own description, the
+    description of the definition is kept as `$comment`.
     """
     inlining = _Inlining(schema["$defs"])
     return {key: inlining.part(part) for key, part in schema.items() if key != "$defs"}
@@ -131,7 +132,7 @@ class _Inlining:
             self._made[name] = {}
             self._made[name].update(self.part(self._definitions[name]))
         made = self._made[name]
-        beside = {key: value for key, value in part.items() if key != "$ref"}
-        if not (made and beside):  # what is empty yet is being made: it holds itself
+        siblings = {key: value for key, value in part.items() if key != "$ref"}
+        if not (made and siblings):  # what is empty yet is being made: it holds itself
             return made
-        return {**made, **beside, "$comment": made["description"]}
+        return {**made, **siblings, "$comment": made["description"]}

@@ -26,7 +26,7 @@ from infra.spec.phrases import (
 )
 from infra.spec.schema import Schema, Violation, find_violations, operators, resolve
 
-_UNKNOWN = "What is not understood would silently have no effect, so nothing is planned."
+_UNKNOWN = "An unknown key would have no effect, so nothing is planned."
 _MANY_KEYS = 14
 
 
@@ -37,26 +37,26 @@ def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Proble
         return problems
     more = Problem(
         code=ProblemCode.SCHEMA_VIOLATION,
-        summary=f"There are more than {MAX_PROBLEMS} mistakes; the rest is not shown.",
+        summary=f"There are more than {MAX_PROBLEMS} problems; the others are not shown.",
         why=kind.why_misfit,
-        fix="Correct those shown first.",
+        fix="Correct the problems above first.",
         location=raw.location(()),
     )
     return (*problems[:MAX_PROBLEMS], more)
 
 
 def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
-    told: set[tuple[object, ...]] = set()
+    reported: set[tuple[object, ...]] = set()
     for violation in find_violations(raw.data, kind.schema):
-        # a rule about several keys (`required`) is broken once for each, and told of at once
+        # a rule about several keys (`required`) is violated once per key, and reported once
         rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
-        if rule not in told and not _follows_from_indentation(raw.data, violation):
-            told.add(rule)
-            yield from _told(raw, violation, kind)
+        if rule not in reported and not _follows_from_indentation(raw.data, violation):
+            reported.add(rule)
+            yield from _located(raw, violation, kind)
 
 
 def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
-    """A step of several keys is told as such: what is in it was meant otherwise."""
+    """Return whether the value is within a step of several keys, which is reported as such."""
     for index, part in enumerate(violation.path):
         data = data[part]
         is_step = isinstance(part, int) and violation.path[index - 1] in ("topology", "then")
@@ -65,7 +65,7 @@ def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa:
     return False
 
 
-def _told(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
+def _located(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
     for mistake in _mistakes(violation):
         location = raw.location(mistake.path, at_key=mistake.at_key)
         if location is not None:
@@ -82,7 +82,7 @@ def _told(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Pr
 
 @attrs.frozen(kw_only=True)
 class _Mistake:
-    """What to say about the value at `path`, or with `at_key` about its key."""
+    """The texts of a problem with the value at `path`, or with `at_key` with its key."""
 
     path: tuple[PathPart, ...]
     at_key: bool = False
@@ -95,7 +95,7 @@ class _Mistake:
 
 
 def _mistakes(violation: Violation) -> Iterator[_Mistake]:
-    """One for each thing to correct; none where another mistake says it all."""
+    """Yield one for each thing to correct; none if another one covers it."""
     describe = _bad_key if violation.is_of_key else _MISTAKES[violation.keyword]
     return describe(violation)
 
@@ -119,7 +119,7 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
 
 
 def _deeper_key(key: str, schema: Schema) -> str:
-    """Where a key that is unknown here would be known: one level deeper."""
+    """Return a fix if the key is valid one level deeper."""
     inside = _holders(key, schema)
     return f"Move it into {one_of(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
 
@@ -130,20 +130,20 @@ def _holders(key: str, schema: Schema) -> list[str]:
 
 
 def _wrong_type(violation: Violation) -> Iterator[_Mistake]:
-    allowed = types(violation.wants)
-    is_unquoted = isinstance(violation.value, bool | int | float) and violation.wants == "string"
+    allowed = types(violation.requires)
+    is_unquoted = isinstance(violation.value, bool | int | float) and violation.requires == "string"
     expected = such_as(allowed, violation.schema)
     yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must be {allowed}.",
         expected=expected,
         found=found(violation.value),
-        fix="Put it into quotes." if is_unquoted else f"Write {expected}.",
+        fix="Put it in quotes." if is_unquoted else f"Write {expected}.",
     )
 
 
 def _not_listed(violation: Violation) -> Iterator[_Mistake]:
-    values = [violation.wants] if violation.keyword == "const" else violation.wants
+    values = [violation.requires] if violation.keyword == "const" else violation.requires
     words = tuple(dict.fromkeys(literal(value) for value in values))
     yield _Mistake(
         path=violation.path,
@@ -156,7 +156,7 @@ def _not_listed(violation: Violation) -> Iterator[_Mistake]:
 
 
 def _missing(violation: Violation) -> Iterator[_Mistake]:
-    required = violation.wants
+    required = violation.requires
     if violation.keyword == "dependentRequired":
         required = [name for given, names in required.items() if given in violation.value for name in names]
     mistyped = _mistyped(violation)
@@ -166,7 +166,7 @@ def _missing(violation: Violation) -> Iterator[_Mistake]:
             yield _Mistake(
                 path=violation.path,
                 at_key=True,
-                summary=f"{capital(subject(violation.path))} lacks `{name}`.",
+                summary=f"{capital(subject(violation.path))} has no `{name}`.",
                 expected=f"`{name}`",
                 found=found(violation.value),
                 fix=f"Add `{name}`: {described}" if described else f"Add `{name}`.",
@@ -174,9 +174,9 @@ def _missing(violation: Violation) -> Iterator[_Mistake]:
 
 
 def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
-    if not isinstance(violation.value, dict):  # its type is wrong, which is told
+    if not isinstance(violation.value, dict):  # the wrong type is reported
         return
-    branches = [_asked_for(branch) for branch in violation.wants]
+    branches = [_required_keys(branch) for branch in violation.requires]
     names = [name for branch in branches for name in branch]
     given = [name for name in names if name in violation.value]
     if not given and _mistyped(violation) & set(names):
@@ -192,11 +192,11 @@ def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
     )
 
 
-def _asked_for(branch: Schema) -> list[str]:
-    """The keys that a branch of a `oneOf` requires, itself or by its alternatives."""
+def _required_keys(branch: Schema) -> list[str]:
+    """Return the keys that a branch of a `oneOf` requires, directly or in its alternatives."""
     return [
         *branch.get("required", ()),
-        *(name for part in branch.get("anyOf", ()) for name in _asked_for(part)),
+        *(name for part in branch.get("anyOf", ()) for name in _required_keys(part)),
     ]
 
 
@@ -255,12 +255,12 @@ def _bad_key(violation: Violation) -> Iterator[_Mistake]:
 
 
 def _rule(schema: Schema) -> str:
-    """What is said of this kind of value wherever it stands, rather than of this very one."""
+    """Return the description of this kind of value, rather than that of this property."""
     return str(schema.get("$comment", schema.get("description", "")))
 
 
 def _beyond_limit(violation: Violation) -> Iterator[_Mistake]:
-    limit = _LIMITS[violation.keyword].format(violation.wants)
+    limit = _LIMITS[violation.keyword].format(violation.requires)
     yield _Mistake(
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must be {limit}.",
@@ -292,11 +292,11 @@ _MISTAKES: dict[str, Callable[[Violation], Iterator[_Mistake]]] = {
     "pattern": _bad_text,
     **dict.fromkeys(_LIMITS, _beyond_limit),
 }
-"""Every keyword that the schema uses to refuse something (held together by a test)."""
+"""All keywords with which the schemas refuse values (a test compares them)."""
 
 
 def _mistyped(violation: Violation) -> set[str | None]:
-    """What unknown keys were probably to be: told where each stands, not once more as missing."""
+    """Return the keys that unknown keys probably mean: they are not also reported as missing."""
     allowed = violation.schema.get("properties", {})
     meant: set[str | None] = set()
     for key in islice((key for key in violation.value if key not in allowed), _MANY_KEYS):

@@ -30,7 +30,7 @@ _SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u(
 
 
 def read_yaml(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Problem, ...]]:
-    """All documents of `text`, separated by `---`, empty ones left out. With YAML errors there are none."""
+    """Return the non-empty documents of `text` and problems; no document if the YAML is invalid."""
     tree = _TreeBuilder(file)
     try:
         tree.read(yaml.parse(_joined_surrogates(text) if file.endswith(".json") else text, Loader=_Loader))
@@ -41,7 +41,11 @@ def read_yaml(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Prob
     except UnicodeEncodeError as error:
         at = _location(text, error.start, file)
         return (), (
-            _syntax_error(at, "The text holds half a character.", f"`{ascii(text[error.start])[1:-1]}`"),
+            _syntax_error(
+                at,
+                "The text contains half of a character.",
+                f"`{ascii(text[error.start])[1:-1]}`",
+            ),
         )
     return tuple(raw for raw in tree.documents if raw.data is not None or raw.position.refused), tuple(
         tree.problems
@@ -54,14 +58,14 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
         at = _location(text, character.start(), file) if character else Location(file)
         return _syntax_error(
             at,
-            "The text holds a control character.",
+            "The text contains a control character.",
             f"`{ascii(character.group())[1:-1]}`" if character else None,
         )
     mark = getattr(error, "problem_mark", None)
     at = Location(file, mark.line + 1, mark.column + 1) if mark is not None else Location(file)
     problem, context = getattr(error, "problem", None), getattr(error, "context", None)
     return _syntax_error(
-        at, f"The YAML is broken: {problem or error}" + (f" ({context})." if context else ".")
+        at, f"The YAML is not valid: {problem or error}" + (f" ({context})." if context else ".")
     )
 
 
@@ -71,7 +75,7 @@ def _location(text: str, index: int, file: str) -> Location:
 
 
 def _joined_surrogates(text: str) -> str:
-    """JSON escapes a character beyond U+FFFF as two halves, YAML in one piece."""
+    """Replace pairs of surrogates: JSON escapes a character above U+FFFF as two, YAML as one."""
 
     def joined(match: re.Match[str]) -> str:
         high, low = int(match[2], 16), int(match[3], 16)
@@ -81,11 +85,11 @@ def _joined_surrogates(text: str) -> str:
 
 
 class _ReadingStopped(Exception):  # noqa: N818 - a limit was reached; what was found so far is kept
-    """Ends the reading of one text."""
+    """A limit was reached."""
 
 
 class _Open:
-    """A mapping or a list whose end has not come yet. `key` is the mapping's key that waits for its value."""
+    """A mapping or a list whose end was not read yet. `key` is the key of the next value."""
 
     __slots__ = ("at", "items", "key", "key_at", "mapping", "positions", "refused")
 
@@ -100,7 +104,7 @@ class _Open:
 
 
 class _TreeBuilder:
-    """Takes the events of one text; `documents` and `problems` hold what it has come to."""
+    """Builds `documents` and `problems` from the events of one text."""
 
     def __init__(self, file: str) -> None:
         self.documents: list[RawDocument] = []
@@ -111,7 +115,7 @@ class _TreeBuilder:
         self._anchors: set[str] = set()
 
     def read(self, events: Iterable[Event]) -> None:
-        """Build until the events end.
+        """Build until the last event.
 
         Raises:
             _ReadingStopped: a limit was reached; the last of `problems` names it.
@@ -137,7 +141,7 @@ class _TreeBuilder:
                 self._add(None, "", _at(event), (), refused=True)
 
     def _enter(self, event: NodeEvent, tag: str | None) -> bool:
-        """Count a node and refuse what hangs on it; whether its value cannot be taken as it stands."""
+        """Count a node and report its tag and anchor; return whether its value is refused."""
         self._nodes += 1
         at = Location(self._file, *_at(event)) if self._nodes > MAX_NODES or event.anchor or tag else None
         if at is None:
@@ -151,7 +155,7 @@ class _TreeBuilder:
         return bool(tag)
 
     def _refuse_sharing(self, event: NodeEvent, anchor: str, at: Location) -> None:
-        """Once for an anchor and all its aliases: there may be thousands."""
+        """Report an anchor and all its aliases once: there may be thousands."""
         if anchor not in self._anchors:
             self._anchors.add(anchor)
             self._report(_anchor_or_alias(("*" if isinstance(event, AliasEvent) else "&") + anchor, at))
@@ -211,14 +215,14 @@ def _at(event: Event) -> tuple[int, int]:
 
 
 def _syntax_error(at: Location, summary: str, found: str | None = None) -> Problem:
-    """The text is not YAML."""
+    """Return the problem of text that is not YAML."""
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
         summary=summary,
         expected="YAML 1.2 or JSON",
         found=found,
-        why="Nothing after this position can be understood.",
-        fix="Look at this line and the one before: indentation, quotes, colons, brackets.",
+        why="Nothing after this location can be read.",
+        fix="Check this line and the one before: indentation, quotes, colons, brackets.",
         location=at,
     )
 
@@ -229,14 +233,14 @@ def _key_is_collection(at: Location) -> Problem:
         summary="A key must be text, not a mapping or a list.",
         expected="text",
         found="a mapping or a list",
-        why="Nothing after this position can be understood.",
-        fix="Remove the `?` or the brackets; put a template that is still to be filled in into quotes.",
+        why="Nothing after this location can be read.",
+        fix="Remove the `?` or the brackets. Put an unfilled template in quotes.",
         location=at,
     )
 
 
 def _repeated_key(key: str, first: int, at: Location) -> Problem:
-    """`first` is the line of the first one."""
+    """Return the problem; `first` is the line of the first one."""
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
         summary=f"The key `{shorten(key)}` is given twice.",
@@ -255,21 +259,21 @@ def _tag_used(name: str, at: Location) -> Problem:
         summary=f"The tag `{shorten(name)}` is refused.",
         expected="no tags",
         found=f"`{shorten(name)}`",
-        why="A document holds plain values only; a tag could ask for anything to be built from them.",
-        fix="Remove the tag; put a value that is to stay text into quotes.",
+        why="A document contains plain values only; a tag could construct any object.",
+        fix="Remove the tag. Put a value that must stay text in quotes.",
         location=at,
     )
 
 
 def _anchor_or_alias(sign: str, at: Location) -> Problem:
-    """An anchor or an alias, `sign` with its `&` or `*`."""
+    """Return the problem of an anchor or an alias; `sign` includes its `&` or `*`."""
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
         summary=f"The {'anchor' if sign[0] == '&' else 'alias'} `{shorten(sign)}` is refused.",
         expected="no anchors and no aliases",
         found=f"`{shorten(sign)}`",
-        why="A few nested aliases can stand for billions of values, and must be searched for by the reader.",
-        fix=f"Write the value out wherever `*{shorten(sign[1:])}` stands.",
+        why="A few nested aliases can expand to billions of values, and they make a document hard to read.",
+        fix=f"Replace each `*{shorten(sign[1:])}` by the value.",
         location=at,
     )
 
@@ -280,7 +284,7 @@ def _too_large(at: Location, limit: str) -> Problem:
         summary="The document is larger than any topology needs.",
         expected=limit,
         found="more",
-        why="Reading on could exhaust this machine.",
-        fix="Split it into one document an application.",
+        why="Reading more could use up the memory of this machine.",
+        fix="Split it into one document per application.",
         location=at,
     )

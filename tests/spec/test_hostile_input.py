@@ -67,7 +67,7 @@ def test_a_thousand_mistakes_are_told_in_part() -> None:
 
     assert len(problems) == MAX_PROBLEMS + 1
     assert any(
-        problem.summary == f"There are more than {MAX_PROBLEMS} mistakes; the rest is not shown."
+        problem.summary == f"There are more than {MAX_PROBLEMS} problems; the others are not shown."
         for problem in problems
     )
 
@@ -200,7 +200,7 @@ def test_a_description_cannot_be_read_from_elsewhere(name: str, tmp_path: Path) 
     assert loaded.documents == ()
     (problem,) = loaded.problems
     assert problem.code is ProblemCode.UNREADABLE_DESCRIBE
-    assert problem.summary == "`file` leads out of the document's folder."
+    assert problem.summary == "`file` is outside of the document's folder."
 
 
 def test_a_described_pipe_is_not_waited_for(tmp_path: Path) -> None:
