@@ -1,4 +1,4 @@
-"""Write the document of each recorded case beside it: `python -m tests.oracle.case_documents`."""
+"""Write the document of each recorded case next to it: `python -m tests.oracle.case_documents`."""
 
 from collections.abc import Mapping
 from pathlib import Path

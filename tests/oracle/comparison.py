@@ -1,4 +1,4 @@
-"""Headwater's view of a topology beside Kafka Streams' own, both as the recorded `subtopologies.json`."""
+"""Compare Headwater's topology with that of Kafka Streams, both as a recorded `subtopologies.json`."""
 
 import json
 import re
@@ -66,9 +66,9 @@ def _entry(topic: InternalTopic) -> Json:
     return {"enforced_partitions": topic.partitions if topic.pinned else None, "configs": dict(topic.config)}
 
 
-def theirs(told: Mapping[str, Any]) -> Json:
-    """`told` in the order and extent of ours: a source topic that serves as changelog is not configured."""
-    parts = json.loads(json.dumps(told["subtopologies"]))
+def theirs(described: Mapping[str, Any]) -> Json:
+    """Return `described` sorted as ours, without settings of source topics that serve as changelogs."""
+    parts = json.loads(json.dumps(described["subtopologies"]))
     for part in parts:
         for key in ("source_topics", "sink_topics", "source_topic_changelogs", "state_stores"):
             part[key] = sorted(part[key])
@@ -76,8 +76,8 @@ def theirs(told: Mapping[str, Any]) -> Json:
             part["changelog_topics"].pop(topic, None)
     return {
         "subtopologies": parts,
-        "copartition_groups": sorted(sorted(group) for group in told["copartition_groups"]),
-        "global_stores": sorted(told["global_stores"]),
+        "copartition_groups": sorted(sorted(group) for group in described["copartition_groups"]),
+        "global_stores": sorted(described["global_stores"]),
     }
 
 
@@ -105,7 +105,7 @@ def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]
 def import_differences(
     document: TopologyDocument, nodes: NodeTopology, text: str, runs: Iterable[Run]
 ) -> Iterator[str]:
-    """What gets lost on the way through the text, once all that it lacks is told."""
+    """Yield what the text loses, after all that it does not contain was added."""
     read, problems = read_description(text)
     if found := errors(problems):
         yield f"our reader refuses the text: {_texts(found)}"
@@ -114,7 +114,7 @@ def import_differences(
     imported = described(document.application, text, nodes)
     known = {node.name for node in nodes.nodes if isinstance(node, SourceNode)}
     if any(group - known for group in nodes.copartition_groups) or _forgotten_processors(nodes):
-        return  # Kafka Streams forgot members of groups or users of stores, and a text does not tell which
+        return  # Kafka Streams omits members of groups or users of stores, and a text does not contain them
     if MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document):
         return  # a repartition moved above merge() leaves the other branch out of the group, not of the text
     for run in runs:
@@ -207,16 +207,16 @@ _NAMED_IN_MESSAGES = (
 )
 
 
-def _told_less(message: str, found: Iterable[Problem]) -> Iterator[str]:
+def _less_reported(message: str, found: Iterable[Problem]) -> Iterator[str]:
     """Names and counts that Kafka Streams names and none of our errors does."""
-    told = " ".join(str(attrs.astuple(problem)) for problem in found)
+    reported = " ".join(str(attrs.astuple(problem)) for problem in found)
     lists = [each.split(", ") for pattern in _NAMED_IN_MESSAGES for each in pattern.findall(message)]
     names = {name for names in lists if len(names) <= _MOST_NAMED for name in names}
     if "partitions" in message or "co-partitioned" in message:
         counts = set(_COUNTS_IN_MESSAGES.findall(message))
-        names |= set() if _EXPLAINS_THE_BROKERS_FAULT in told else counts
-    if lacking := sorted(name for name in names if name not in told):
-        yield f"our errors do not name {lacking}, theirs do: {message}; ours: {_texts(found)}"
+        names |= set() if _EXPLAINS_THE_BROKERS_FAULT in reported else counts
+    if missing := sorted(name for name in names if name not in reported):
+        yield f"our errors do not name {missing}, theirs do: {message}; ours: {_texts(found)}"
 
 
 def _unlike_causes(run: Run, counts: Counts, found: Iterable[Problem]) -> Iterator[str]:
@@ -224,7 +224,7 @@ def _unlike_causes(run: Run, counts: Counts, found: Iterable[Problem]) -> Iterat
     codes = {str(problem.code) for problem in found}
     if cause in _CAUSES and not codes & _CAUSES[cause]:
         yield f"{run}: {cause} {counts.detail or counts.refusal}, ours {_texts(found)}"
-    yield from _told_less(counts.refusal.message if counts.refusal else counts.detail or "", found)
+    yield from _less_reported(counts.refusal.message if counts.refusal else counts.detail or "", found)
 
 
 def _both_refuse(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _both_refuse(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]
     elif not any(refusal.name in problem.why for problem in found):
         yield f"refused for another reason: {refusal}; ours: {_texts(found)}"
     else:
-        yield from _told_less(refusal.message, found)
+        yield from _less_reported(refusal.message, found)
 
 
 def _texts(problems: Iterable[Problem]) -> str:

@@ -1,4 +1,4 @@
-"""The document of an imported text, told all that the text lacks."""
+"""Create the document of an imported text, with all that the text does not contain."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ _KINDS: dict[ChangelogKind, dict[str, Any]] = {
 
 
 def described(application: Application, text: str, nodes: NodeTopology) -> TopologyDocument:
-    """A document with `text` in place of the calls that made `nodes`."""
+    """Return a document with `text` instead of the calls that built `nodes`."""
     describe: dict[str, Any] = {
         "text": text,
         "repartitions": {t.name: t.partitions for t in nodes.repartition_topics if t.partitions is not None},

@@ -18,7 +18,7 @@ class Handle:
 
 @attrs.define
 class SourceGenerator(StoreGenerator):
-    """Draws what a topology starts from. `steps` are the calls, `handles` what later ones may go on with."""
+    """Draw the sources of a topology. `steps` are the calls, `handles` are the inputs of later calls."""
 
     steps: list[Options] = attrs.field(factory=list)
     handles: list[Handle] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""The real Kafka Streams, asked through the program in `java/`: one JVM, a line of JSON a question."""
+"""Run the real Kafka Streams in one JVM, by the program in `java/`: one line of JSON for each request."""
 
 import json
 import os
@@ -19,16 +19,16 @@ from toolchain.progress import Progress
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores wait for their disk ten times as long as they compute
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - on a disk, stores wait ten times as long as they compute
 
 
 class OracleDiedError(Exception):
-    """The JVM ended or did not answer in time; the next question starts another one."""
+    """The JVM ended or did not respond in time; the next request starts a new one."""
 
 
 @attrs.frozen
 class Run:
-    """One start of an application: which counts would its internal topics get?"""
+    """One start of an application, for the partition counts of its internal topics."""
 
     application_id: str
     partitions: Mapping[str, int]
@@ -37,7 +37,7 @@ class Run:
 
 @attrs.frozen
 class Refusal:
-    """What Kafka Streams threw: while `stage` = `build`, `start` (KafkaStreams' constructor) or `assign`."""
+    """An exception of Kafka Streams; `stage` is `build`, `start` (KafkaStreams' constructor) or `assign`."""
 
     java_class: str
     message: str
@@ -70,7 +70,7 @@ class Answer:
 
 
 def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
-    """Return the `java` executable and the folder with classes and jars, made by Maven if need be."""
+    """Return the `java` executable and the folder with classes and jars, built with Maven on first use."""
     cache = cache or Cache()
     sources = sorted(
         path for path in _SOURCE.rglob("*") if path.suffix in {".java", ".xml"} and "target" not in path.parts
@@ -79,7 +79,7 @@ def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
     programs = machine.require((machine.JAVA,) if cache.find(entry) else (machine.JAVA, machine.MAVEN))
 
     def compile_program(folder: Path, progress: Progress) -> None:
-        with progress.step("test oracle: compiling by Maven") as show:
+        with progress.step("test oracle: compiling with Maven", expected="20 seconds") as show:
             run_logged(
                 [
                     programs[machine.MAVEN],
@@ -96,7 +96,7 @@ def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
 
 
 class KafkaStreams:
-    """Starts the JVM when it is first asked; `close` always ends it."""
+    """Send requests to the JVM, which the first one starts; `close` ends it."""
 
     def __init__(self, timeout_seconds: float = 600) -> None:
         self._timeout = timeout_seconds
@@ -107,7 +107,7 @@ class KafkaStreams:
     def ask(
         self, document: Mapping[str, Any], runs: Sequence[Run] = (), topics: Mapping[str, int] | None = None
     ) -> Answer:
-        """`topics` are those of the cluster while `insides` is made; only patterns look at them."""
+        """Build a topology; `topics` are those of the cluster, which only patterns read."""
         request = {
             "document": document,
             "topics": dict(topics or {}),
@@ -125,15 +125,15 @@ class KafkaStreams:
     def run(
         self, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]
     ) -> list[Mapping[str, Any]] | Refusal:
-        """What `TopologyTestDriver` makes of records (topic, key, value, timestamp), by the functions of all.
+        """Process records (topic, key, value, timestamp) with `TopologyTestDriver`.
 
-        Records come out of every topic as (after, topic, key, value, timestamp), bytes in base 64.
+        Return the records of every topic as (after, topic, key, value, timestamp), bytes in base 64.
         """
-        told = json.loads(self._exchange(json.dumps({"document": document, "data": list(data)})))
-        refusal = _refusal(told)
+        response = json.loads(self._exchange(json.dumps({"document": document, "data": list(data)})))
+        refusal = _refusal(response)
         if refusal is not None:
             return refusal
-        records: list[Mapping[str, Any]] = told["records"]
+        records: list[Mapping[str, Any]] = response["records"]
         return records
 
     def close(self) -> None:
@@ -194,17 +194,20 @@ def _pump(process: subprocess.Popen[str], answers: queue.Queue[str | None]) -> N
     answers.put(None)
 
 
-def _answer(told: Mapping[str, Any]) -> Answer:
+def _answer(response: Mapping[str, Any]) -> Answer:
     return Answer(
-        told.get("describe"), told.get("insides"), tuple(_counts(run) for run in told["runs"]), _refusal(told)
+        response.get("describe"),
+        response.get("insides"),
+        tuple(_counts(run) for run in response["runs"]),
+        _refusal(response),
     )
 
 
-def _counts(told: Mapping[str, Any]) -> Counts:
-    counts, tasks = told.get("counts", {}), told.get("tasks", {})
-    return Counts(counts, tasks, told.get("status"), told.get("detail"), _refusal(told))
+def _counts(response: Mapping[str, Any]) -> Counts:
+    counts, tasks = response.get("counts", {}), response.get("tasks", {})
+    return Counts(counts, tasks, response.get("status"), response.get("detail"), _refusal(response))
 
 
-def _refusal(told: Mapping[str, Any]) -> Refusal | None:
-    error = told.get("error")
+def _refusal(response: Mapping[str, Any]) -> Refusal | None:
+    error = response.get("error")
     return Refusal(error["class"], error["message"] or "", error["stage"]) if error else None

@@ -1,4 +1,4 @@
-"""What Headwater says of each recorded case is what the real Kafka Streams 4.1.1 did."""
+"""Headwater's result for each recorded case is that of the real Kafka Streams 4.1.1."""
 
 import json
 
@@ -17,7 +17,7 @@ _IDS_TRIED = 160
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_its_document_follows_from_its_text(case: Case) -> None:
+def test_the_document_of_a_case_is_generated_from_its_text(case: Case) -> None:
     assert case.text("document.yaml") == document_text(document_of(case.folder))
 
 
@@ -29,8 +29,8 @@ def test_describe_is_the_same_byte_for_byte(case: Case) -> None:
 @pytest.mark.parametrize("case", cases_with("subtopologies.json"), ids=lambda case: case.name)
 def test_subtopologies_topics_configs_and_copartition_groups(case: Case) -> None:
     document = case.document()
-    told = json.loads(case.text("subtopologies.json").replace("<app>-", f"{case.name}-"))
-    every_topic = {topic: 1 for part in told["subtopologies"] for topic in part["source_topics"]}
+    described = json.loads(case.text("subtopologies.json").replace("<app>-", f"{case.name}-"))
+    every_topic = {topic: 1 for part in described["subtopologies"] for topic in part["source_topics"]}
     every_topic |= {source["topic"]: 1 for source in case.json("sources.json")["sources"]}
     ours = compiled(document, Run(case.name, every_topic))
     unmatched = {
@@ -38,12 +38,12 @@ def test_subtopologies_topics_configs_and_copartition_groups(case: Case) -> None
     }  # recorded before any topic existed
     seen = insides(ours, build_nodes(document))
     seen["subtopologies"] = [part for part in seen["subtopologies"] if part["id"] not in unmatched]
-    assert seen == theirs(told)
+    assert seen == theirs(described)
 
 
 @pytest.mark.parametrize("case", cases_with("partition_counts.json"), ids=lambda case: case.name)
-def test_counts_take_all_the_outcomes_there_are(case: Case) -> None:
-    """They may depend on the application id, so many are tried."""
+def test_counts_have_all_recorded_outcomes(case: Case) -> None:
+    """Counts may depend on the application id, so the test tries many."""
     document = case.document()
     for run in case.json("partition_counts.json")["runs"]:
         wanted = {json.dumps(outcome["counts"], sort_keys=True) for outcome in run["outcomes"]}
@@ -59,11 +59,11 @@ def test_counts_take_all_the_outcomes_there_are(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases_with("partition_counts.json"), ids=lambda case: case.name)
-def test_a_dependence_on_the_application_id_is_told(case: Case) -> None:
+def test_a_dependence_on_the_application_id_is_reported(case: Case) -> None:
     document = case.document()
     for run in case.json("partition_counts.json")["runs"]:
         ours = compiled(document, Run(case.name, run["sources"]))
-        told = {
+        reported = {
             problem.topic for problem in ours.problems if problem.code == "PartitionsDependOnApplicationId"
         }
         varying = {
@@ -72,8 +72,8 @@ def test_a_dependence_on_the_application_id_is_told(case: Case) -> None:
             if len({outcome["counts"][topic] for outcome in run["outcomes"]}) > 1
             and not topic.endswith("-changelog")
         }
-        assert {topic.replace("<app>", case.name) for topic in varying} <= told
-        assert bool(told) == run["depends_on_application_id"]
+        assert {topic.replace("<app>", case.name) for topic in varying} <= reported
+        assert bool(reported) == run["depends_on_application_id"]
 
 
 @pytest.mark.parametrize("case", cases_with("internal_topics.json"), ids=lambda case: case.name)

@@ -39,7 +39,7 @@ class Replay:
         self.topics[name] = LiveTopic(name, f"id-{name}", partitions, 1, kept)
 
     def errors(self, *, manual: bool = False) -> tuple[Problem, ...]:
-        """With `manual` set-up nothing is reconfigured and everything wrong is told."""
+        """With `manual` set-up nothing is reconfigured and every problem is reported."""
         snapshot = ClusterSnapshot("cluster", 1, dict(self.topics), described=frozenset(self.topics))
         application = self.document.application
         if manual:
@@ -62,7 +62,7 @@ class Replay:
 
 
 @pytest.mark.parametrize("case", cases_with("failure.json"), ids=lambda case: case.name)
-def test_plan_refuses_what_kafka_streams_dies_of(case: Case) -> None:
+def test_plan_refuses_what_stops_kafka_streams(case: Case) -> None:
     replay = Replay(case.document())
     for step in json.loads(case.text("failure.json").replace("<app>", case.name))["steps"]:
         if "topic" in step and "partitions" in step:
@@ -80,14 +80,14 @@ def test_plan_refuses_what_kafka_streams_dies_of(case: Case) -> None:
 
 def _same_reason(exception: Json, found: tuple[Problem, ...]) -> None:
     """The same problem, about the same topics with the same counts."""
-    told = f"{exception['class']} {exception['message']}"
-    codes = next(codes for text, codes in _CODES if text in told)
+    thrown = f"{exception['class']} {exception['message']}"
+    codes = next(codes for text, codes in _CODES if text in thrown)
     matching = [problem for problem in found if problem.code in codes]
     assert matching, found
     words = {word for problem in matching for word in re.findall(r"[\w.-]+", str(attrs.astuple(problem)))}
-    for topic, count in re.findall(r"([\w-]+)=(\d+)", told):
+    for topic, count in re.findall(r"([\w-]+)=(\d+)", thrown):
         assert {topic, count} <= words
-    for topic, expected, actual in re.findall(r"topic (\S+) has .*expected: (\d+); actual: (\d+)", told):
+    for topic, expected, actual in re.findall(r"topic (\S+) has .*expected: (\d+); actual: (\d+)", thrown):
         assert {topic, expected, actual} <= words
 
 

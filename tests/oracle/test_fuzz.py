@@ -1,4 +1,4 @@
-"""Random topologies: Headwater and the real Kafka Streams 4.1.1 say the same of each, or both refuse it."""
+"""Random topologies: Headwater and the real Kafka Streams 4.1.1 build the same, or both refuse them."""
 
 import os
 from pathlib import Path
@@ -54,12 +54,12 @@ def test_same_as_kafka_streams_for_long(kafka_streams: KafkaStreams, situation: 
 
 
 @pytest.mark.parametrize("name", _REGRESSIONS)
-def test_once_found_never_again(kafka_streams: KafkaStreams, name: str) -> None:
+def test_regressions(kafka_streams: KafkaStreams, name: str) -> None:
     _assert_same(kafka_streams, _REGRESSIONS[name])
 
 
 @pytest.mark.parametrize("name", _PUBLISHED)
-def test_applications_as_others_publish_them(kafka_streams: KafkaStreams, name: str) -> None:
+def test_published_applications(kafka_streams: KafkaStreams, name: str) -> None:
     situation = _PUBLISHED[name]
     answer = kafka_streams.ask(situation.document)
     assert answer.refusal is None, answer.refusal

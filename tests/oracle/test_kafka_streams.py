@@ -1,4 +1,4 @@
-"""The JVM behind the comparisons: one for all, replaced when it dies, never left behind."""
+"""The JVM of the comparisons: one for all tests, replaced when it dies, always ended."""
 
 import pytest
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.oracle
 _DOCUMENT = {"application": {"id": "app"}, "topology": [{"stream": {"topic": "a"}}, {"to": {"topic": "b"}}]}
 
 
-def test_answers_in_order_by_one_jvm(kafka_streams: KafkaStreams) -> None:
+def test_one_jvm_responds_in_order(kafka_streams: KafkaStreams) -> None:
     first = kafka_streams.ask(_DOCUMENT, [Run("app", {"a": 3})])
     process = kafka_streams._process
     assert first.runs[0].tasks == {"0": 3}
@@ -24,14 +24,14 @@ def test_a_dead_jvm_is_replaced(kafka_streams: KafkaStreams) -> None:
     assert kafka_streams.ask(_DOCUMENT).describe
 
 
-def test_a_jvm_that_does_not_answer_in_time_is_ended() -> None:
-    impatient = KafkaStreams(timeout_seconds=0.001)
+def test_a_jvm_that_does_not_respond_in_time_is_ended() -> None:
+    short_timeout = KafkaStreams(timeout_seconds=0.001)
     with pytest.raises(OracleDiedError):
-        impatient.ask(_DOCUMENT)
-    assert impatient._process is None
+        short_timeout.ask(_DOCUMENT)
+    assert short_timeout._process is None
 
 
-def test_what_kafka_streams_throws_is_an_answer(kafka_streams: KafkaStreams) -> None:
+def test_exceptions_of_kafka_streams_are_returned(kafka_streams: KafkaStreams) -> None:
     twice = [{"table": {"topic": "a"}}, {"stream": {"topic": "a"}}]
     refusal = kafka_streams.ask({"application": {"id": "app"}, "topology": twice}).refusal
     assert refusal is not None

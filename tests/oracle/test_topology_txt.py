@@ -1,4 +1,4 @@
-"""The translator knows more of the language than the recorded cases use."""
+"""The translator supports more of the language than the recorded cases use."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ def translate(text: str, application_id: str, *, runs: bool = False) -> Options:
 
 @attrs.define
 class Value:
-    """What a call returned; `options` are that call's, to which an alias is added once somebody needs it."""
+    """What a call returned; `options` are that call's, to which an alias is added when it is used."""
 
     kind: str
     options: Options

@@ -56,7 +56,7 @@ public final class Application {
         }
     }
 
-    /** Writes the text of anything, reads text: whatever the functions of a document make. */
+    /** Serializes any value as text and deserializes text, for all results of the functions. */
     public static final class Texts implements Serde<Object> {
         @Override
         public Serializer<Object> serializer() {

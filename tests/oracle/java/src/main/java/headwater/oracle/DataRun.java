@@ -80,14 +80,14 @@ final class DataRun {
         for (final String topic : new TreeSet<>(driver.producedTopicNames())) {
             for (final TestRecord<byte[], byte[]> record
                 : driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()).readRecordsToList()) {
-                final Map<String, Object> told = new HashMap<>();
-                told.put("after", after);
-                told.put("topic", topic);
-                told.put("key", encoded(record.key()));
-                told.put("value", encoded(record.value()));
-                told.put("timestamp", record.timestamp());
-                told.put("headers", shown(record.headers()));
-                outputs.add(told);
+                final Map<String, Object> output = new HashMap<>();
+                output.put("after", after);
+                output.put("topic", topic);
+                output.put("key", encoded(record.key()));
+                output.put("value", encoded(record.value()));
+                output.put("timestamp", record.timestamp());
+                output.put("headers", shown(record.headers()));
+                outputs.add(output);
             }
         }
     }

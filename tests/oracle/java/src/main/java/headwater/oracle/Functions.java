@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * The functions of every document: over the text of whatever comes. Now and then one yields null, which deletes. Values look like `key:rest`; whatever is made of some keeps that form and
- * stays short. `tests/runtime/engine/fuzzing` says the same in SQL.
+ * The functions of all documents, on texts. Some return null, which deletes. Values have the form `key:rest`; results keep it and
+ * stay short. `tests/runtime/engine/fuzzing` has the same functions in SQL.
  */
 @SuppressWarnings("rawtypes")
 final class Functions {
@@ -37,7 +37,7 @@ final class Functions {
     private Functions() {
     }
 
-    /** `where` tells which of the two: by twos or by threes. */
+    /** `where` selects one of two: multiples of two or of three. */
     static Predicate predicate(final Call call) {
         final int divisor = call.has("where") && call.text("where").contains("% 2") ? 2 : 3;
         return (key, value) -> (value == null ? 0 : text(value).length()) % divisor != 0;

@@ -21,13 +21,13 @@ import java.util.Properties;
 import java.util.concurrent.Callable;
 
 /**
- * Builds topologies by the real Kafka Streams and says what they are.
+ * Builds topologies with the real Kafka Streams and describes them.
  *
- * <p>Each line of standard input is a request, each line of standard output its answer, both JSON:
+ * <p>Each line of standard input is a request, each line of standard output its response, both JSON. The response to
  * {@code {"document": …, "topics": {topic: count}, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
- * is answered by {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; {@code topics} is what patterns match. What Kafka Streams throws stands as
- * {@code "error": {"class", "message", "stage"}} in the place of what could not be made. {@code {"document": …, "data": […]}} is answered by what
- * {@link DataRun} says.
+ * is {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; patterns match {@code topics}. An exception of Kafka Streams is
+ * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
+ * {@link DataRun}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -138,11 +138,11 @@ public final class Oracle {
         try {
             work.call();
         } catch (final Exception | StackOverflowError error) {
-            final Map<String, Object> told = new HashMap<>();
-            told.put("class", error.getClass().getName());
-            told.put("message", error.getMessage());
-            told.put("stage", error instanceof Call.BadRequest || error instanceof ClassCastException ? "request" : stage);
-            answer.put("error", told);
+            final Map<String, Object> thrown = new HashMap<>();
+            thrown.put("class", error.getClass().getName());
+            thrown.put("message", error.getMessage());
+            thrown.put("stage", error instanceof Call.BadRequest || error instanceof ClassCastException ? "request" : stage);
+            answer.put("error", thrown);
         }
     }
 }

@@ -29,21 +29,21 @@ import java.util.Properties;
  * password switches the protocol on.
  */
 public final class Runs {
-    private static final Duration PATIENCE = Duration.ofSeconds(20);
+    private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
     private Runs() {
     }
 
     public static void main(final String[] arguments) throws Exception {
-        final PrintStream told = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        final PrintStream output = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         System.setOut(System.err);
         final BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            run(Call.mapping(new ObjectMapper().readValue(line, Map.class)), input, told);
+            run(Call.mapping(new ObjectMapper().readValue(line, Map.class)), input, output);
         }
     }
 
-    private static void run(final Map<String, Object> request, final BufferedReader input, final PrintStream told) throws Exception {
+    private static void run(final Map<String, Object> request, final BufferedReader input, final PrintStream output) throws Exception {
         final Map<String, Object> document = Call.mapping(request.get("document"));
         if (request.containsKey("streamsProtocolAt")) {
             allowStreamsProtocol(String.valueOf(request.get("streamsProtocolAt")));
@@ -55,20 +55,20 @@ public final class Runs {
         properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
         Call.mapping(request.get("properties")).forEach((key, value) -> properties.put(key, String.valueOf(value)));
         try (KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties)) {
-            application.setStateListener((now, before) -> told.println(now));
+            application.setStateListener((now, before) -> output.println(now));
             application.setUncaughtExceptionHandler(error -> {
-                told.println("failed: " + messages(error));
+                output.println("failed: " + messages(error));
                 return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
             });
             application.start();
             input.readLine();
-            application.close(PATIENCE);
+            application.close(TIMEOUT);
             application.cleanUp();
         } catch (final Exception error) {
-            told.println("failed: " + messages(error));
+            output.println("failed: " + messages(error));
             input.readLine();
         }
-        told.println("ended");
+        output.println("ended");
     }
 
     private static void allowStreamsProtocol(final String servers) throws Exception {
