@@ -141,29 +141,29 @@ def _unsized(
 def _cycle(
     topic: str, owners: Mapping[str, int], compiled: Sequence[CompiledApplication], unsized: set[str]
 ) -> list[str]:
-    """The way from `topic` over what its writers depend on, back to itself; empty if there is none."""
-    came_from: dict[str, str] = {}
+    """Return the path from `topic` through sources of its writers back to itself, empty if there is none."""
+    reached_from: dict[str, str] = {}
     frontier = [topic]
     while frontier:
         current = frontier.pop()
         for needed in _needs(current, compiled[owners[current]]) & unsized:
             if needed == topic:
-                return _path(topic, current, came_from)
-            if needed not in came_from:
-                came_from[needed] = current
+                return _path(topic, current, reached_from)
+            if needed not in reached_from:
+                reached_from[needed] = current
                 frontier.append(needed)
     return []
 
 
-def _path(topic: str, last: str, came_from: Mapping[str, str]) -> list[str]:
+def _path(topic: str, last: str, reached_from: Mapping[str, str]) -> list[str]:
     path = [topic, last] if last != topic else [topic]
     while path[-1] != topic:
-        path.append(came_from[path[-1]])
+        path.append(reached_from[path[-1]])
     return path if len(path) > 1 else [topic, topic]
 
 
 def _needs(topic: str, application: CompiledApplication) -> set[str]:
-    """All sources that the count of `topic` depends on, over the repartition topics of its application."""
+    """Return all sources that decide the count of `topic`, directly or through repartition topics."""
     written = {sink: part for part in application.subtopologies for sink in part.sinks}
     found: set[str] = set()
     pending = [topic]

@@ -79,7 +79,7 @@ def _renamed(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumberi
 def renumbering_problems(
     recorded: Mapping[str, str], compiled: CompiledApplication, *, is_refused: bool = False
 ) -> tuple[Problem, ...]:
-    """A RENUMBERED problem for each pair. `recorded`: generated topic at the last setup → its origin.
+    """Return a RENUMBERED problem for each pair; `recorded`: generated topic at the last setup → its origin.
 
     `is_refused`: the loss of an internal topic is an error, not a warning (`internal.topics.setup: manual`).
     """

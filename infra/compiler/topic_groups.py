@@ -183,7 +183,7 @@ def _add_changelogs(
 def _invalid_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The pattern of source {node.name} is not a valid regular expression. {reason}.",
+        summary=f"The pattern of source {node.name} is not a valid regular expression: {reason}.",
         node=node.name,
         expected="a Java regular expression",
         found=str(node.pattern),

@@ -39,7 +39,7 @@ UNSUPPORTED = {
     r"\p{IsGreek}": "it has the property \\p{IsGreek}",
     "a{1001}": "it repeats something more than 1000 times",
     "(" * 60 + ")" * 60: "its groups are nested more than 50 deep",
-    "(?<=a.*)b": "it looks behind without a bound",
+    "(?<=a.*)b": "it has an unbounded look-behind",
 }
 
 

@@ -63,9 +63,11 @@ def lost_group_members(builder: Builder, topology: TopologyUnderConstruction) ->
     """Warn of topics that are not co-partitioned because a group does not name their source (facts 2.4)."""
     for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
         kept = _topics(topology, group)
-        behind = {name: _topics(topology, _actual_sources(builder, topology, name)) for name in sorted(group)}
-        lost = [name for name, topics in behind.items() if topics - kept]
-        missing = {topic for name in lost for topic in behind[name]} - kept
+        sources = {
+            name: _topics(topology, _actual_sources(builder, topology, name)) for name in sorted(group)
+        }
+        lost = [name for name, topics in sources.items() if topics - kept]
+        missing = {topic for name in lost for topic in sources[name]} - kept
         if missing and len(missing | kept) > 1:
             reasons = ", and ".join(builder.non_sources[name].reason for name in lost)
             yield _lost(", ".join(lost), reasons, missing, kept, at)
@@ -81,9 +83,9 @@ def _actual_sources(builder: Builder, topology: TopologyUnderConstruction, name:
         if topology.is_source(each):
             found.add(each)
         elif each in builder.non_sources:
-            behind = builder.non_sources[each].instead - seen
-            seen |= behind
-            pending.extend(behind)
+            sources = builder.non_sources[each].instead - seen
+            seen |= sources
+            pending.extend(sources)
     return found - {name}
 
 

@@ -75,7 +75,7 @@ def parent_unknown(name: str, parent: str, at: Location | None) -> Problem:
 
 
 def parent_is_a_sink(name: str, sink: str, at: Location | None, *, dynamic: bool) -> Problem:
-    """A sink with an extractor passes Kafka Streams' check and fails when the topology is described."""
+    """Return the problem; Kafka Streams rejects a sink with an extractor only in `describe()`."""
     return topology_error(
         f"{name} has the sink {sink} as a parent.",
         throws="UnsupportedOperationException" if dynamic else TOPOLOGY,

@@ -159,14 +159,14 @@ class _Parser:
         if look is None:
             return inner
         if not look[0] and is_unbounded(inner):
-            raise PatternUnsupportedError("it looks behind without a bound")
+            raise PatternUnsupportedError("it has an unbounded look-behind")
         return Look(inner, *look)
 
     def _group_name(self) -> None:
         end = self._text.find(">", self._at)
         name = self._text[self._at : end]
         if end < 0 or not (name.isascii() and name.isalnum() and name[0].isalpha()):
-            raise PatternInvalidError("a group name that is none")
+            raise PatternInvalidError("an invalid group name")
         self._at = end + 1
 
     def _flags(self) -> bool:
@@ -249,7 +249,7 @@ class _Parser:
         return chr(int(digits, 8)) if digits else self._bad()
 
     def _bad(self) -> str:
-        raise PatternInvalidError("an escape that is incomplete")
+        raise PatternInvalidError("an incomplete escape")
 
     def _property(self, *, is_negative: bool) -> frozenset[str]:
         if self._take("{"):
@@ -319,7 +319,7 @@ class _Parser:
 
     def _next(self) -> str:
         if self.at_end:
-            raise PatternInvalidError("it ends too early")
+            raise PatternInvalidError("an unexpected end")
         self._at += 1
         return self._text[self._at - 1]
 

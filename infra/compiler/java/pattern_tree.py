@@ -1,4 +1,4 @@
-"""What a Java regular expression is made of, and the regular language that it stands for."""
+"""The syntax tree of a Java regular expression, and its regular language."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -102,9 +102,9 @@ class _Language:
             return self._sequence(parts, then, at_start=True)
         look, before = cast("Look", parts[behind]), parts[:behind]
         if any(_holds(part, Look | End) and not _looks_behind(part) for part in before):
-            raise PatternUnsupportedError("it looks behind after looking ahead")
+            raise PatternUnsupportedError("it has a look-behind after a look-ahead")
         if _holds(look, Begin | End) or _holds_within(look, Look):
-            raise PatternUnsupportedError("it looks behind at an anchor or look-around")
+            raise PatternUnsupportedError("it has an anchor or look-around in a look-behind")
         algebra = self._algebra
         seen = algebra.concat([algebra.anything, self._of(look.part, algebra.empty, at_start=False)])
         if look.is_negative:
@@ -153,7 +153,7 @@ class _Language:
 
     def _looked(self, tree: Look, then: int, *, at_start: bool) -> int:
         if not tree.is_ahead:
-            raise PatternUnsupportedError("it looks behind within a group")
+            raise PatternUnsupportedError("it has a look-behind within a group")
         seen = self._of(tree.part, self._algebra.anything, at_start=at_start)
         if tree.is_negative:
             seen = self._algebra.complement(seen)

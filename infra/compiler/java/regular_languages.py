@@ -112,7 +112,7 @@ class Algebra:
     def _prefixes(
         self, part: int, text: str, before: frozenset[int], limit: int
     ) -> set[tuple[str, bool]] | None:
-        """None when there are more than `limit`."""
+        """Return None if there are more than `limit`."""
         following = {c: after for c in sorted(ALPHABET) if (after := self._derive(part, c)) != self.nothing}
         is_long = bool(following) and len(text) >= _LONGEST_NAME
         if len(following) > min(limit, _MOST_BRANCHES) or part in before or is_long:
