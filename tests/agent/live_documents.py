@@ -13,7 +13,7 @@ _LOCK = Lock()
 
 
 class Heard:
-    """`tests.agent.live_documents:Heard`: remembers what it is told."""
+    """`tests.agent.live_documents:Heard`: records each call."""
 
     def on_partition_expansion(self, old: int, new: int) -> None:
         with _LOCK:

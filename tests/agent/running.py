@@ -1,4 +1,4 @@
-"""An agent on a real broker, in a thread of the test, and what it told."""
+"""An agent on a real broker, in a thread of the test, with instruments that record."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -71,8 +71,8 @@ def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> S
 def test_once_expands_everything_and_ends(scene: Scene) -> None:
     scene.grow(5)
     agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--follow-up-ms", "300")
-    told, _ = agent.communicate(timeout=SECONDS)
-    assert agent.returncode == 0, told
+    output, _ = agent.communicate(timeout=SECONDS)
+    assert agent.returncode == 0, output
     scene.await_counts(5)
     assert sorted((scene.folder / "heard.txt").read_text().splitlines()) == ["3 5", "3 5"]
 
@@ -80,9 +80,9 @@ def test_once_expands_everything_and_ends(scene: Scene) -> None:
 def test_once_reports_problems_that_block_expansion(scene: Scene) -> None:
     scene.cluster.expand(scene.changelog, 9)
     agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--log-format", "json")
-    told, _ = agent.communicate(timeout=SECONDS)
-    assert agent.returncode == 1, told
-    lines = [json.loads(line) for line in told.splitlines()]
+    output, _ = agent.communicate(timeout=SECONDS)
+    assert agent.returncode == 1, output
+    lines = [json.loads(line) for line in output.splitlines()]
     assert any("OverPartitionedInternalTopic" in json.dumps(line) for line in lines)
 
 
@@ -99,9 +99,9 @@ def test_program_for_spark_submit_runs_with_manifest_until_stopped(scene: Scene)
         scene.await_counts(4)
     finally:
         agent.send_signal(signal.SIGTERM)
-        told, _ = agent.communicate(timeout=SECONDS)
-    assert agent.returncode == 0, told
-    assert '"agent ended"' in told
+        output, _ = agent.communicate(timeout=SECONDS)
+    assert agent.returncode == 0, output
+    assert '"agent ended"' in output
 
 
 def test_sighup_reads_cluster_at_once(scene: Scene) -> None:

@@ -94,12 +94,12 @@ def set_up(broker: Broker, unique: Callable[[str], str], timeout_ms: int = 900_0
 
 def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
     """Return topic → its results, in order."""
-    told: dict[str, list[Outcome]] = {}
+    outcomes: dict[str, list[Outcome]] = {}
     for event in agent.events:
         if isinstance(event, AttemptEnded):
             for result in event.results:
-                told.setdefault(result.topic, []).append(result.outcome)
-    return told
+                outcomes.setdefault(result.topic, []).append(result.outcome)
+    return outcomes
 
 
 def test_broker_hangs_longer_than_request_timeout(scene: Scene) -> None:

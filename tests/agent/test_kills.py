@@ -125,7 +125,7 @@ def _are_over(scene: Scene) -> bool:
 
 
 def _check_history(scene: Scene, orders: int, kills: int) -> None:
-    """No growth is lost, none is told twice but where a kill came between the call and its line."""
+    """Each expansion has one callback; a kill between the call and its journal entry repeats it."""
     finished = [
         entry
         for line in valid_lines(_lines(scene))

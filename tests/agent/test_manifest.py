@@ -57,15 +57,15 @@ def manifest(tmp_path: Path, written: Callable[..., Result]) -> Path:
 
 
 def test_manifest_contains_sources_and_expected_counts(manifest: Path) -> None:
-    told = json.loads(manifest.read_text())
-    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(told)
-    assert told["sources"] == {"orders": 4, "returns": 6}
-    assert told["expected"]["totals-app"] == {
+    document = json.loads(manifest.read_text())
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
+    assert document["sources"] == {"orders": 4, "returns": 6}
+    assert document["expected"]["totals-app"] == {
         "totals": 6,
         "totals-app-by-customer-repartition": 6,
         "totals-app-counts-changelog": 6,
     }
-    assert told["expected"]["ranks-app"] == {"ranks-app-latest-changelog": 6}
+    assert document["expected"]["ranks-app"] == {"ranks-app-latest-changelog": 6}
 
 
 def test_manifest_documents_need_no_other_file(manifest: Path, tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_manifest_documents_need_no_other_file(manifest: Path, tmp_path: Path) -
 
 
 def test_manifest_with_other_counts_is_refused(manifest: Path) -> None:
-    told = json.loads(manifest.read_text())
-    told["expected"]["ranks-app"]["ranks-app-latest-changelog"] = 7
-    manifest.write_text(json.dumps(told))
+    document = json.loads(manifest.read_text())
+    document["expected"]["ranks-app"]["ranks-app-latest-changelog"] = 7
+    manifest.write_text(json.dumps(document))
     with pytest.raises(ProblemsError) as refused:
         ManifestFile(manifest)
     (problem,) = refused.value.problems
@@ -98,16 +98,16 @@ def test_manifest_with_other_counts_is_refused(manifest: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda told: told.pop("documents"),
-        lambda told: told.update(manifestVersion=2),
-        lambda told: told["sources"].update(orders=0),
-        lambda told: told["documents"][0].pop("topology"),
+        lambda document: document.pop("documents"),
+        lambda document: document.update(manifestVersion=2),
+        lambda document: document["sources"].update(orders=0),
+        lambda document: document["documents"][0].pop("topology"),
     ],
 )
 def test_damaged_manifest_is_reported_with_location(manifest: Path, damage: Callable[[Any], Any]) -> None:
-    told = json.loads(manifest.read_text())
-    damage(told)
-    manifest.write_text(json.dumps(told))
+    document = json.loads(manifest.read_text())
+    damage(document)
+    manifest.write_text(json.dumps(document))
     with pytest.raises(ProblemsError) as refused:
         ManifestFile(manifest)
     location = refused.value.problems[0].location

@@ -60,10 +60,10 @@ class Scene:
         )
 
     def history(self) -> list[Mapping[str, Any]]:
-        told = self.run(
+        done = self.run(
             *("history", "--bootstrap-server", self.servers, "--group", self.suffix, "--format", "json")
         )
-        expansions: list[Mapping[str, Any]] = json.loads(told.stdout)["expansions"]
+        expansions: list[Mapping[str, Any]] = json.loads(done.stdout)["expansions"]
         return expansions
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ def test_metrics_status_and_history_show_expansion(scene: Scene) -> None:
     scene.await_counts(6)
     assert until(lambda: _is_over(scene), SECONDS)
     leader.await_line("callback called")
-    # More than once where metadata took longer to spread than the agents were told.
+    # More than once where brokers took longer to share metadata than the agents wait.
     assert leader.value("headwater_agent_convergence_seconds_count", application_id=scene.totals_app)
     assert other.value("headwater_agent_convergence_seconds_count") is None
     assert leader.value("headwater_agent_admin_request_seconds_count", operation="metadata")

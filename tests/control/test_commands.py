@@ -100,11 +100,11 @@ def test_status_without_problems(agent: Callable[..., Agent], golden: Golden) ->
 def test_status_as_json(agent: Callable[..., Agent]) -> None:
     leading, following = agent("agent-1", LEADING), agent("agent-2", FOLLOWING)
     done = _run("status", following.url, leading.url, "--format", "json")
-    told = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     schema = json.loads(_SCHEMA.read_text(encoding="utf-8"))
-    for client in told["clients"]:
+    for client in document["clients"]:
         Draft202012Validator(schema).validate(client["status"])
-    [orders, *_] = told["applications"]
+    [orders, *_] = document["applications"]
     assert orders["phase"] == "expanding"  # as the leader says
     assert orders["parallelism"] == [
         {"subtopology": 0, "current": 6, "expected": 6},
@@ -141,11 +141,11 @@ def test_watch_updates_until_interrupted(serving: Callable[..., Asking]) -> None
         try:
             assert until(lambda: len(asked) > 3, 30)
             watching.send_signal(signal.SIGINT)
-            told, complaints = watching.communicate(timeout=30)
+            output, complaints = watching.communicate(timeout=30)
         finally:
             watching.kill()
     assert watching.returncode == 130
-    assert "orders-app" in told
+    assert "orders-app" in output
     assert "Traceback" not in complaints
 
 

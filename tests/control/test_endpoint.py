@@ -108,7 +108,7 @@ def test_browser_pages_cannot_control(
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "told"),
+    ("body", "status", "expected"),
     [
         (b"{", 400, "The body is not JSON."),
         (b"[1]", 400, "The body is not a JSON object."),
@@ -120,11 +120,11 @@ def test_browser_pages_cannot_control(
     ],
 )
 def test_refused_requests_have_reason(
-    surface: Surface, serving: Serving, body: bytes, status: int, told: str
+    surface: Surface, serving: Serving, body: bytes, status: int, expected: str
 ) -> None:
     asking = serving(surface)
     answer = asking.post("/control/echo", body)
-    assert (answer.status, answer.json) == (status, {"error": told})
+    assert (answer.status, answer.json) == (status, {"error": expected})
     assert asking.get("/health/live").status == 200
 
 

@@ -156,9 +156,9 @@ def test_log_lines_contain_topics_and_reasons() -> None:
     assert line.fields["shortfalls"][0] == "orders-app-counts-changelog: 3 of 6"
     line = log_line(events.ApplicationStopped("payments-app", (OVER_PARTITIONED,)))
     assert (line.level, line.message) == ("error", "INCOMPLETE_SOURCE_TOPIC_METADATA: autoscaling is off")
-    [told] = line.fields["problems"]
-    assert told.startswith("OverPartitionedInternalTopic [payments-app-totals-changelog]: ")
-    assert told.endswith(f"{OVER_PARTITIONED.summary} {OVER_PARTITIONED.fix}")
+    [text] = line.fields["problems"]
+    assert text.startswith("OverPartitionedInternalTopic [payments-app-totals-changelog]: ")
+    assert text.endswith(f"{OVER_PARTITIONED.summary} {OVER_PARTITIONED.fix}")
     assert log_line(events.Notified("a", 1, 3, 6)).level == "info"
     assert log_line(events.Notified("a", 1, 3, 6, "ValueError: x")).level == "error"
 

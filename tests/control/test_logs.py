@@ -31,9 +31,9 @@ def test_log_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None
     configure_log("json")
     structlog.get_logger().info("expanded", application="bestellungen-ä", topics=["a", "b"], count=3)
     [line] = _lines(capsys)
-    told = json.loads(line)
-    assert told.pop("timestamp").endswith("Z")
-    assert told == {
+    document = json.loads(line)
+    assert document.pop("timestamp").endswith("Z")
+    assert document == {
         "event": "expanded",
         "level": "info",
         "application": "bestellungen-ä",

@@ -9,7 +9,7 @@ import pytest
 from infra.observe import Connection
 from spark_jobs.agent.run import Coordination
 
-SESSION_MS = 6_000  # the least that brokers take unless told otherwise
+SESSION_MS = 6_000  # the default minimum of brokers
 _LONGEST_POLL_SECONDS = 1.0  # polls take microseconds, but a busy machine may have other work meanwhile
 
 

@@ -179,16 +179,16 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
     agent = agents.join("agent-1")
     _, term = agents.leader([agent])
 
-    def told(*options: str) -> Result:
+    def history(*options: str) -> Result:
         where = ["--bootstrap-server", kafka.bootstrap_servers, "--group", agents.name, *options]
         return CliRunner().invoke(main, ["agent", "history", *where])
 
-    assert told().stdout == "No expansions yet.\n"
+    assert history().stdout == "No expansions yet.\n"
     for stage, wall_ms in ((Stage.STARTED, 0), (Stage.EXPANDED, 1_500), (Stage.NOTIFIED, 11_600)):
         line = attrs.evolve(entry("agent-1", stage), wall_ms=1_795_276_800_000 + wall_ms)
         agent.journal.append(line, term)
     host = socket.gethostname()
-    assert told().stdout == (
+    assert history().stdout == (
         "orders-app#1: expanded in 1.5 s\n"
         "  why     orders has 6 partitions\n"
         "  source  orders 3 -> 6\n"
@@ -197,7 +197,7 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
         f"          2026-11-21 16:00:01 UTC expanded by agent-1 on {host}\n"
         f"          2026-11-21 16:00:11 UTC notified by agent-1 on {host}\n"
     )
-    assert json.loads(told("--format", "json").stdout)["expansions"][0]["number"] == 1
-    assert told("--application", "payments-app").stdout == "No expansions yet.\n"
-    lost = told("--group", "nobody")
+    assert json.loads(history("--format", "json").stdout)["expansions"][0]["number"] == 1
+    assert history("--application", "payments-app").stdout == "No expansions yet.\n"
+    lost = history("--group", "nobody")
     assert lost.exit_code == 1

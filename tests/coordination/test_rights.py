@@ -1,4 +1,4 @@
-"""The rights that docs/agent-operations.md names are enough, and what lacks is told."""
+"""The permissions that docs/agent-operations.md names are sufficient, and missing ones are reported."""
 
 from collections.abc import Callable, Iterator
 

@@ -18,10 +18,10 @@ LOG = "FAIL [rdkafka#producer-1] [thrd:kafka.example:9093/bootstrap]: kafka.exam
 
 
 def heard(text: str, code: int | None = None) -> Problem:
-    """The problem when this was told, as librdkafka decorates it, between lesser things."""
+    """Return the problem for this message, with the prefixes of librdkafka and between other messages."""
     down = ClientMessage("1/1 brokers are down", KafkaError._ALL_BROKERS_DOWN)
-    told = ClientMessage(f"{LOG if code is None else ''}{text} (after 3ms in state CONNECT)", code)
-    return unreachable(BROKER, [down, told, down], 15.0)
+    message = ClientMessage(f"{LOG if code is None else ''}{text} (after 3ms in state CONNECT)", code)
+    return unreachable(BROKER, [down, message, down], 15.0)
 
 
 def refused_connections() -> Iterable[Problem]:
