@@ -186,7 +186,7 @@ observed:
     assert texts(observed) == RUNS - {"Write Topic out", "Read Topic regions"}
     assert observed.application.acls is not None
     [problem] = incomplete_needs(observed, observed.application.acls)
-    assert "nor is what it writes" in problem.summary
+    assert "its sink topics are not known" in problem.summary
 
 
 def test_what_is_covered_is_left_out() -> None:

@@ -90,7 +90,7 @@ def test_a_group_that_reads_a_repartition_topic_owns_it_whatever_the_ids() -> No
         )
     )
     assert owners(found) == {"a": ["a-b-c-repartition"], "a-b": ["a-b-s-changelog"]}
-    assert found.applications[1].doubts == ("a-b-s-changelog could belong to a, too.",)
+    assert found.applications[1].doubts == ("a-b-s-changelog could also belong to a.",)
 
 
 def test_foreign_key_topics_and_generated_names() -> None:
@@ -115,12 +115,12 @@ def test_foreign_key_topics_and_generated_names() -> None:
         (
             "cdc-a-changelog",
             GroupFacts(id="cdc", state="Stable", protocol_type="consumer", assignor="range", members=1),
-            "group cdc assigns partitions by range, which Kafka Streams does not",
+            "group cdc uses the assignor range, which Kafka Streams does not",
         ),
         (
             "new-a-changelog",
             GroupFacts(id="new", type=GroupType.CONSUMER),
-            "group new is one of the consumer protocol, which Kafka Streams does not speak",
+            "group new is one of the consumer protocol, which Kafka Streams does not use",
         ),
         (
             "connect-a-changelog",
@@ -130,7 +130,7 @@ def test_foreign_key_topics_and_generated_names() -> None:
         (
             "_confluent-ksql-default_query_1-Aggregate-changelog",
             streams("_confluent-ksql-default_query_1"),
-            "group _confluent-ksql-default_query_1 is ksqlDB's, which looks after its topics itself",
+            "group _confluent-ksql-default_query_1 is ksqlDB's, which manages its topics itself",
         ),
     ],
 )

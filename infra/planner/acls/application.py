@@ -1,17 +1,17 @@
-"""The least rights with which Kafka Streams (4.1) runs an application whose internal topics exist.
+"""The least privileges with which Kafka Streams 4.1 runs an application whose internal topics exist.
 
 | what Kafka Streams does | class | needs |
 |---|---|---|
 | subscribes, fetches, commits | `StreamThread`, `RecordCollectorImpl` | Read on sources and group |
 | reads all of a global table at start | `GlobalStateManagerImpl` | Read on its topic |
 | writes and reads repartition topics | `RecordCollectorImpl`, `StreamThread` | Write, Read |
-| deletes what it has read of them | `TaskManager#maybePurgeCommittedRecords` | Delete |
+| deletes the records that it has read | `TaskManager#maybePurgeCommittedRecords` | Delete |
 | writes changelogs, restores from them | `StoreChangelogReader` | Write, Read |
-| looks whether they exist, where they end | `InternalTopicManager` | Describe, which Read implies |
+| checks their existence and end offsets | `InternalTopicManager` | Describe, which Read implies |
 | begins and commits transactions | `StreamsProducer` (exactly once) | Write on its transactional ids |
 
-Nothing needs DescribeConfigs: the checks of settings in `InternalTopicManager#validate` are never called. An
-idempotent producer needs no right of its own since brokers 3.0 (KIP-679): to write to some topic is enough.
+DescribeConfigs is never needed: nothing calls the checks of settings in `InternalTopicManager#validate`.
+Since Kafka 3.0 an idempotent producer needs only Write on a topic (KIP-679).
 Transactional ids are `<application.id>-<process id>-<thread>`.
 """
 
@@ -45,12 +45,12 @@ from infra.planner.phrases import listed
 def application_needs(
     compiled: CompiledApplication, declared: AclDeclaration | None = None
 ) -> tuple[Need, ...]:
-    """Return what the application needs; partition counts need not be known."""
+    """Return the needs of an application. Partition counts need not be known."""
     return least(
         (
             *_sources(compiled),
             *_sinks(compiled),
-            *_further(declared),
+            *_declared(declared),
             *_internal_topics(compiled, declared.internal_topics if declared else InternalTopicAcls.LITERAL),
             *_coordination(compiled),
         )
@@ -58,7 +58,7 @@ def application_needs(
 
 
 def incomplete_needs(compiled: CompiledApplication, declared: AclDeclaration) -> Iterator[Problem]:
-    """Yield a warning for each thing that cannot be known and was not declared."""
+    """Yield a warning for each need that the topology does not show and the document does not declare."""
     if not declared.writes:
         if compiled.is_observed:
             yield _unknown_topology(compiled, declared)
@@ -67,7 +67,7 @@ def incomplete_needs(compiled: CompiledApplication, declared: AclDeclaration) ->
     if not declared.reads:
         for pattern in compiled.source_patterns:
             if not pattern_names(pattern):
-                yield _vague_pattern(pattern, compiled, declared)
+                yield _pattern_without_prefix(pattern, compiled, declared)
 
 
 def _sources(compiled: CompiledApplication) -> Iterator[Need]:
@@ -84,7 +84,7 @@ def _sinks(compiled: CompiledApplication) -> Iterator[Need]:
         yield from topic(name, Operation.WRITE, reason="sink")
 
 
-def _further(declared: AclDeclaration | None) -> Iterator[Need]:
+def _declared(declared: AclDeclaration | None) -> Iterator[Need]:
     for name in declared.reads if declared else ():
         yield from topic(name, Operation.READ, reason="declared in `reads`")
     for name in declared.writes if declared else ():
@@ -92,7 +92,7 @@ def _further(declared: AclDeclaration | None) -> Iterator[Need]:
 
 
 def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) -> Iterator[Need]:
-    """Deletion is granted by full names only: with a prefix it would be that of changelogs, too."""
+    """Yield the needs. Delete is for full names only: a prefix would include changelog topics."""
     repartition, changelogs = repartition_topics(compiled), changelog_topics(compiled)
     if named is InternalTopicAcls.PREFIXED and (repartition or changelogs):
         prefix = f"{internal_prefix(compiled)}{ANY_NAME}"
@@ -116,12 +116,12 @@ def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
 def _unknown_topology(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
     return Problem(
         code=ProblemCode.ACLS_INCOMPLETE,
-        summary=f"The topology of {compiled.application.id} is not known: nor is what it writes.",
+        summary=f"The topology of {compiled.application.id} is not known, so its sink topics are not known.",
         application=compiled.application.id,
         expected="`writes` in `acls`, or the text of Topology#describe()",
-        found="topics that were found on a cluster",
+        found="topics observed on a cluster",
         why="Without Write on its sink topics the application fails with a TopicAuthorizationException.",
-        fix="List its sink topics in `writes` of `acls`, and the sources that `observed` lacks in `reads`.",
+        fix="List its sink topics in `writes` of `acls`, and sources that are not in `observed` in `reads`.",
         location=declared.at,
         severity=Severity.WARNING,
     )
@@ -130,32 +130,31 @@ def _unknown_topology(compiled: CompiledApplication, declared: AclDeclaration) -
 def _unknown_sinks(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
     return Problem(
         code=ProblemCode.ACLS_INCOMPLETE,
-        summary="An extractor chooses the topics that are written: their ACLs cannot be known.",
+        summary="An extractor chooses the sink topics, so their ACLs are not known.",
         application=compiled.application.id,
         node=listed(compiled.extractor_sinks),
         expected="`writes` in `acls`: the topics that the extractor may choose",
         found="none",
         why="Without Write on a topic that it chooses the application fails with a "
         "TopicAuthorizationException.",
-        fix="List the topics in `writes` of `acls`; a star at the end of a name stands for all names that "
-        "begin so.",
+        fix="List the topics in `writes` of `acls`. A star at the end of a name stands for all names with "
+        "this prefix.",
         location=declared.at,
         severity=Severity.WARNING,
     )
 
 
-def _vague_pattern(pattern: str, compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
+def _pattern_without_prefix(pattern: str, compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
     return Problem(
         code=ProblemCode.ACLS_INCOMPLETE,
-        summary=f"The source pattern {pattern} does not say how the names begin: only topics that match now "
-        "get an ACL.",
+        summary=f"The source pattern {pattern} has no fixed prefix: only topics that match now get an ACL.",
         application=compiled.application.id,
-        expected="a pattern that begins with text, or `reads` in `acls`",
+        expected="a pattern with a fixed prefix, or `reads` in `acls`",
         found=pattern,
-        why="To the application a topic that it may not see does not exist: a new one that matches would "
-        "silently not be read.",
-        fix="Begin the pattern with text that all names share, or list the topics in `reads` of `acls`; a "
-        "star at the end of a name stands for all names that begin so.",
+        why="Without permission the application does not see a topic: it would not read a new one that "
+        "matches, without an error.",
+        fix="Start the pattern with a prefix that all names share, or list the topics in `reads` of `acls`. "
+        "A star at the end of a name stands for all names with this prefix.",
         location=declared.at,
         severity=Severity.WARNING,
     )

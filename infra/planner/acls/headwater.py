@@ -1,4 +1,4 @@
-"""The least rights that Headwater itself needs, by what it is used for."""
+"""The least privileges that Headwater itself needs, by purpose."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -16,11 +16,11 @@ from infra.planner.acls.topics import (
 )
 
 AGENT_PREFIX = "headwater-agent-"
-"""What the names of the agent's own topics and groups begin with."""
+"""The prefix of the agent's own topics and groups."""
 
 
 class Purpose(StrEnum):
-    """PLAN reads (`plan`, `drift`, previews), UP changes, RETIRE deletes too; AGENT expands what runs."""
+    """PLAN reads (`plan`, `drift`, previews), UP also changes, RETIRE also deletes; AGENT expands topics."""
 
     PLAN = "plan"
     UP = "up"
@@ -29,42 +29,42 @@ class Purpose(StrEnum):
 
 
 def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = ()) -> tuple[Need, ...]:
-    """Return what Headwater needs for these applications, without any for those of a whole cluster."""
+    """Return the needs of Headwater for these applications; without any, for all of a cluster."""
     needs: list[Need] = []
     for application in compiled or (None,):
-        kept = _kept(application)
-        needs += _seeing(application, kept)
+        managed = _managed(application)
+        needs += _seeing(application, managed)
         if purpose is Purpose.AGENT:
-            needs += _expanding(kept)
+            needs += _expanding(managed)
         else:
-            needs += _comparing(application, kept)
+            needs += _comparing(application, managed)
         if purpose in (Purpose.UP, Purpose.RETIRE):
-            needs += _changing(application, kept)
+            needs += _changing(application, managed)
         if purpose is Purpose.RETIRE:
-            needs += topic(kept[0], Operation.DELETE, reason="delete topics of retired applications")
+            needs += topic(managed[0], Operation.DELETE, reason="delete topics of retired applications")
     if purpose is Purpose.AGENT:
         needs += _coordination()
     return least(needs)
 
 
-def _kept(application: CompiledApplication | None) -> Sequence[str]:
-    """Return the names of the topics that Headwater keeps: internal ones first, then managed sinks."""
+def _managed(application: CompiledApplication | None) -> Sequence[str]:
+    """Return the topics that Headwater manages: internal ones first, then managed sinks."""
     if application is None:
         return [ANY_NAME]
     return [f"{internal_prefix(application)}{ANY_NAME}", *(sink.topic for sink in application.sinks)]
 
 
-def _seeing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
+def _seeing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in _sources(application):
         yield from topic(name, Operation.DESCRIBE, reason="count the partitions of source topics")
-    for name in kept:
+    for name in managed:
         yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
     group = application.application.id if application else ANY_NAME
-    yield Need(Right(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application runs")
+    yield Need(Right(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application is running")
 
 
-def _comparing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
-    for name in kept:
+def _comparing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+    for name in managed:
         yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.DESCRIBE, "see which ACLs exist")
@@ -72,22 +72,22 @@ def _comparing(application: CompiledApplication | None, kept: Sequence[str]) -> 
         yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
 
 
-def _expanding(kept: Sequence[str]) -> Iterator[Need]:
-    for name in kept:
+def _expanding(managed: Sequence[str]) -> Iterator[Need]:
+    for name in managed:
         yield from topic(name, Operation.ALTER, reason="add partitions")
 
 
-def _changing(application: CompiledApplication | None, kept: Sequence[str]) -> Iterator[Need]:
-    for name in kept:
+def _changing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+    for name in managed:
         yield from topic(name, Operation.CREATE, reason="create topics")
         yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
-    yield from _expanding(kept)
+    yield from _expanding(managed)
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.ALTER, "grant and revoke ACLs")
 
 
 def _sources(application: CompiledApplication | None) -> Sequence[str]:
-    """Without a beginning to go by, a pattern needs all topics to be seen."""
+    """Return the source topics. A pattern without a fixed prefix needs Describe on all topics."""
     if application is None:
         return [ANY_NAME]
     patterns = [pattern_names(pattern) or [ANY_NAME] for pattern in application.source_patterns]

@@ -1,4 +1,4 @@
-"""Rights that somebody needs, each with what it is needed for."""
+"""Needed rights, each with its reason."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from infra.model.acls import ANY_NAME, Acl, Operation, Pattern, ResourceKind, Ri
 
 @attrs.frozen
 class Need:
-    """A right and, in a few words, what it is needed for."""
+    """A right and, in a few words, why it is needed."""
 
     right: Right
     reason: str
@@ -18,7 +18,7 @@ class Need:
 def least(needs: Iterable[Need]) -> tuple[Need, ...]:
     """Return the needs without those that others cover, in order: topics first, by name and operation.
 
-    What two places need alike keeps the reason of the first.
+    If a right is needed twice, the first reason is kept.
     """
     first: dict[Right, Need] = {}
     for need in needs:
@@ -41,20 +41,20 @@ def acls_of(needs: Iterable[Need], principals: Sequence[str], hosts: Sequence[st
 
 
 def topic(name: str, *operations: Operation, reason: str) -> Iterable[Need]:
-    """Yield what is needed of topics; a star at the end of `name` stands for all names that begin so."""
+    """Yield needs for topics. A star at the end of `name` stands for all names with this prefix."""
     for operation in operations:
         yield Need(named(ResourceKind.TOPIC, name, operation), reason)
 
 
 def named(kind: ResourceKind, name: str, operation: Operation) -> Right:
-    """Return the right to `name`, of which a star at the end stands for all names that begin so."""
+    """Return the right to `name`. A star at its end stands for all names with this prefix."""
     if name != ANY_NAME and name.endswith(ANY_NAME):
         return Right(kind, name.removesuffix(ANY_NAME), operation, Pattern.PREFIXED)
     return Right(kind, name, operation)
 
 
 def _stronger(right: Right, among: dict[Right, Need]) -> Iterable[Right]:
-    """Rights to the same resource that imply this one."""
+    """Return the rights to the same resource that imply this one."""
     implying = _IMPLYING.get(right.operation, ())
     return (other for each in implying if (other := attrs.evolve(right, operation=each)) in among)
 

@@ -1,4 +1,4 @@
-"""Which topics an application reads, writes and keeps, by their full names; counts need not be known."""
+"""The full names of an application's topics. Partition counts need not be known."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from infra.model.compiled import CompiledApplication, TopicKind
 
 
 def internal_prefix(compiled: CompiledApplication) -> str:
-    """Return what the names of all internal topics begin with."""
+    """Return the prefix of the names of all internal topics."""
     return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
 
 
 def source_topics(compiled: CompiledApplication) -> frozenset[str]:
-    """Return the user topics that are read, be they known to the cluster or not."""
+    """Return the user topics that are read, whether or not they exist."""
     read = {topic for part in compiled.subtopologies for topic in part.sources}
     read |= {*compiled.external_sources, *compiled.missing_sources}
     return frozenset(read - repartition_topics(compiled))
@@ -28,7 +28,7 @@ def sink_topics(compiled: CompiledApplication) -> frozenset[str]:
 
 
 def repartition_topics(compiled: CompiledApplication) -> frozenset[str]:
-    """Return the internal topics that are written, read and purged, those of foreign-key joins too."""
+    """Return the internal topics that are written, read and purged, including those of foreign-key joins."""
     named = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
     counted = {topic.name for topic in compiled.internal_topics if topic.kind is not TopicKind.CHANGELOG}
     return frozenset(named | counted)
@@ -41,9 +41,9 @@ def changelog_topics(compiled: CompiledApplication) -> frozenset[str]:
 
 
 def pattern_names(pattern: str) -> Sequence[str]:
-    """Return the names that match a pattern source, a star at the end standing for all that begin so.
+    """Return the names that match a pattern source. A star at the end stands for all names with this prefix.
 
-    They may cover more than the pattern matches. Empty if the pattern says nothing about how names begin.
+    They may cover more than the pattern matches. Empty if the pattern has no fixed prefix.
     """
     try:
         found = JavaPattern(pattern).prefixes()

@@ -1,4 +1,4 @@
-"""PURE. Applications that run on a cluster without having been declared, recognized by topics and groups."""
+"""PURE. Find undeclared Kafka Streams applications of a cluster by their topics and groups."""
 
 from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognized
 from infra.planner.adoption.recognition import INTERNAL_NAMES, recognize

@@ -1,4 +1,4 @@
-"""What a survey comes to."""
+"""The result of recognizing applications."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ from infra.model.survey import GroupFacts
 class FoundApplication:
     """An application with its internal topics, sorted by name.
 
-    `group` None = gone; `sources` are the topics read with their counts, `vanished` those read once that do
-    not exist. `shorter` are ids of other applications that its id begins with, `doubts` sentences about
-    topics that may be another's.
+    `group` None = it no longer exists. `sources` are the topics that it reads, with their partition counts,
+    `vanished` those that no longer exist. `shorter` are ids of other applications that its id begins with,
+    `doubts` are sentences about topics that may belong to another application.
     """
 
     id: str
@@ -28,7 +28,7 @@ class FoundApplication:
 
     @property
     def unknown(self) -> tuple[Unknown, ...]:
-        """The questions that stay open."""
+        """Return the open questions."""
         asked = {
             Unknown.SUBTOPOLOGIES: True,
             Unknown.SOURCES: not self.sources,
@@ -39,7 +39,7 @@ class FoundApplication:
 
 @attrs.frozen
 class PassedOver:
-    """A topic that is named like an internal one and was not taken for one, and why."""
+    """A topic that is named like an internal one and was skipped, and why."""
 
     topic: str
     reason: str
@@ -47,7 +47,7 @@ class PassedOver:
 
 @attrs.frozen
 class Recognized:
-    """Applications by id, topics left over by name; `stateless` are those that have no internal topics."""
+    """Applications sorted by id, skipped topics by name; `stateless` are ids without internal topics."""
 
     applications: tuple[FoundApplication, ...]
     passed_over: tuple[PassedOver, ...]

@@ -1,7 +1,7 @@
-"""From a survey to applications: which topic belongs to which application id.
+"""Recognize applications in a survey of a cluster: which topic belongs to which application id.
 
-Kafka Streams names an internal topic `<application id>-<store or operator>-<ending>`, and its group by the
-application id. Both parts may hold hyphens, so a name alone does not tell where the id ends: the groups do.
+Kafka Streams names an internal topic `<application id>-<store or operator>-<suffix>`, and its group after the
+application id. Both parts may contain hyphens, so a name alone does not show where the id ends. Groups do.
 """
 
 import re
@@ -21,20 +21,19 @@ INTERNAL_NAMES = (
     r".+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)",
     r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d+-topic",
 )
-"""How names of internal topics end: what a survey has to look at closely."""
+"""Patterns of internal topic names: topics that a survey reads in detail."""
 _SIGNATURE = frozenset({"cleanup.policy", "message.timestamp.type"})
-"""Settings that Kafka Streams (since 2.5) puts on each internal topic, and hardly anybody on his own."""
+"""Settings that Kafka Streams (since 2.5) sets on each internal topic, and users rarely do."""
 _NUMBERED = re.compile(r"-(?:(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+|STATE-STORE)-\d{10}\b")
-"""What names hold that Kafka Streams generated, the stores of tables included."""
+"""What generated names contain, including those of stores of tables."""
 _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
 
 
 def recognize(survey: Survey, named: Collection[str] = (), vouched: Collection[str] = ()) -> Recognized:
-    """Find the applications. `named` are ids of applications whose group is gone.
+    """Return the applications. `named` are ids of applications whose group no longer exists.
 
-    Only topics that Kafka Streams certainly made are taken: those that the application's own group reads,
-    those that bear the settings which Kafka Streams gives or a name which it generated, and those that
-    somebody has `vouched` for.
+    Only topics that Kafka Streams certainly created are taken: those that the application's own group reads,
+    those with the settings of Kafka Streams or a generated name, and those that the user `vouched` for.
     """
     known = candidates(survey.groups, named)
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
@@ -50,7 +49,7 @@ def recognize(survey: Survey, named: Collection[str] = (), vouched: Collection[s
         owners[owner].append(topic)
         others = [id_ for id_ in ids if id_ != owner]
         if others and not _reads(survey.groups.get(owner), topic.name):
-            doubts[owner].append(f"{topic.name} could belong to {listed(others)}, too.")
+            doubts[owner].append(f"{topic.name} could also belong to {listed(others)}.")
     applications = tuple(
         attrs.evolve(
             _application(id_, topics, survey),
@@ -70,7 +69,7 @@ def _internal_looking(survey: Survey) -> Iterator[LiveTopic]:
 
 
 def _possible(topic: str, known: Collection[str]) -> list[str]:
-    """The ids that the name may begin with."""
+    """Return the known ids that the name may begin with."""
     beginnings = (topic[:end] for end in _hyphens(topic))
     return [id_ for id_ in beginnings if id_ in known and is_internal_to(id_, topic)]
 
@@ -78,7 +77,7 @@ def _possible(topic: str, known: Collection[str]) -> list[str]:
 def _owner(
     topic: str, ids: Collection[str], known: Mapping[str, Certainty], groups: Mapping[str, GroupFacts]
 ) -> str | None:
-    """The id that a topic belongs to: one whose group reads it, else the surest, else the longest."""
+    """Return the id that a topic belongs to: one whose group reads it, else the most certain or longest."""
     return max(
         ids,
         key=lambda id_: (_reads(groups.get(id_), topic), known[id_], len(id_)),
