@@ -54,7 +54,7 @@ def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
         taken = take_turns(sides, rounds)
         title = f"drift, {topics:,} topics (reach: at most 1.3)"
         print(compared(title, taken["ours"], taken["floor"], "list and describe-configs"))  # noqa: T201
-    _beside_refresh(folder / "drift-stack", toolchain, servers)
+    _compare_with_refresh(folder / "drift-stack", toolchain, servers)
 
 
 def _sides(documents: Path, topics: int, servers: str) -> tuple[list[str], list[str]]:
@@ -69,7 +69,7 @@ def _sides(documents: Path, topics: int, servers: str) -> tuple[list[str], list[
     return ours, [sys.executable, "-c", _FLOOR, servers, str(names)]
 
 
-def _beside_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> None:
+def _compare_with_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> None:
     """With the setup record of a real stack: `pulumi refresh` requests one topic after the other."""
     stack = Stack.create(folder, toolchain, {"bootstrapServers": servers})
     documents = stack.folder / "documents"

@@ -164,7 +164,7 @@ def test_suppressions() -> None:
     )
 
 
-def test_tables_grouped_anew_and_changed() -> None:
+def test_tables_grouped_again_and_changed() -> None:
     same(
         """
         addStateStore s (string,long)

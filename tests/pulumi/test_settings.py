@@ -101,5 +101,7 @@ def test_a_secret_in_plain_text_causes_a_warning(deployment: Deployment) -> None
     deployment.declare()
     deployment.stack.configure({"saslPassword": PASSWORD})
     outcome = deployment.stack.preview()
-    assert "saslPassword is a secret and stands in Pulumi.test.yaml" in outcome.text, str(outcome)
+    assert "saslPassword is a secret, but Pulumi.test.yaml contains it in plain text" in outcome.text, str(
+        outcome
+    )
     assert PASSWORD not in outcome.text
