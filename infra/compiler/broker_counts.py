@@ -155,7 +155,7 @@ def _undersized(topic: str, count: int, tasks: int) -> Problem:
         found=f"{count}",
         why=(
             "The broker requires one changelog partition for each task, also where a source topic is "
-            "reused as changelog. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+            f"reused as changelog. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Remove reuse.ktable.source.topics from topology.optimization, give the sources equal counts, "
         "or use `protocol: classic`.",
@@ -175,7 +175,7 @@ def _explicit_counts_differ(topic: str, explicit: Mapping[str, int]) -> Problem:
         found=counts,
         why=(
             "Brokers up to 4.3.1 check a join of repartition topics against all explicit counts of the "
-            "topology, including unrelated ones. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
+            f"topology, including unrelated ones. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
         ),
         fix="Give all repartition() calls the same `partitions`, or use `protocol: classic`.",
     )

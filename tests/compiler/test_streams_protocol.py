@@ -89,6 +89,7 @@ def test_unrelated_explicit_counts_must_be_equal_too() -> None:
     clash = compiled(HEAD + EXPLICIT.replace("OTHER", "4"), sources)
     assert codes(problems_without_lints(clash)) == [ProblemCode.CONFLICTING_PARTITIONS]
     assert problems_without_lints(clash)[0].found == "app-r1-repartition=3, app-r2-repartition=4"
+    assert "status 2, INCORRECTLY_PARTITIONED_TOPICS" in problems_without_lints(clash)[0].why
 
 
 def test_a_join_of_repartition_topics_gets_an_unrelated_explicit_count() -> None:
