@@ -193,7 +193,7 @@ _CAUSES: Mapping[str, frozenset[str]] = {
 
 
 _MOST_NAMED = 8
-_EXPLAINS_THE_BROKERS_FAULT = "hold a join of repartition topics against all explicit counts"
+_EXPLAINS_THE_BROKERS_FAULT = "check a join of repartition topics against all explicit counts"
 _COUNTS_IN_MESSAGES = re.compile(r"(?<=[{ ])[\w.-]+=\d+(?=[,}])")
 _NAMED_IN_MESSAGES = (
     re.compile(r"has not been named: (.*)"),
