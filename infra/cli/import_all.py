@@ -14,7 +14,7 @@ from infra.model.problems import ProblemsError, errors
 from infra.model.survey import Survey
 from infra.observe.command_line import connection
 from infra.observe.surveyor import survey
-from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, recognize
+from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
 from infra.planner.phrases import counted
 from infra.report.printable import printable
 from infra.spec import load_documents
@@ -125,14 +125,15 @@ def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str
         yield f"  {application.id:{width}}  {_counts_text(application)}{result}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
-    by_reason = sorted(found.passed_over, key=lambda each: (each.reason, each.topic))
-    for reason, group in groupby(by_reason, key=lambda each: each.reason):
+    by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
+    for text, group in groupby(by_text, key=lambda each: each.text):
         names = [each.topic for each in group]
         shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW:,} more" if len(names) > _FEW else "")
-        yield f"Skipped {shown}: {reason}."
-    if any("no group has the id" in each.reason for each in found.passed_over):
+        yield f"Skipped {shown}: {text}."
+    reasons = {each.reason for each in found.skipped}
+    if SkipReason.NO_GROUP in reasons:
         yield "To import an application without a group, use --application-id."
-    if any("lacks settings" in each.reason for each in found.passed_over):
+    if SkipReason.OTHER_SETTINGS in reasons:
         yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
 
 

@@ -159,7 +159,7 @@ def _setup(found: FoundApplication, config: Mapping[str, str]) -> dict[str, Any]
     """Return the setup options with which the first run adopts the topics."""
     options = {
         "adopt": config.get("internal.topics.setup") == "manual",
-        "allowIdOverlap": bool(found.shorter),
+        "allowIdOverlap": bool(found.prefix_ids),
     }
     return {key: True for key, is_needed in options.items() if is_needed}
 
@@ -183,12 +183,12 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
             if found.group is not None and found.group.subscribed
             else "Its sources are the topics with its offsets; others and global tables are not visible."
         )
-    for topic in found.vanished:
+    for topic in found.missing_sources:
         yield f"It has offsets of {topic}, but this topic does not exist."
-    for other in found.shorter:
+    for other in found.prefix_ids:
         yield f"Its id begins with that of {other}: Kafka's reset tool, run for {other}, deletes its topics."
-    for doubt in found.doubts:
-        yield f"Doubt: {doubt}"
+    for ambiguity in found.ambiguities:
+        yield f"Uncertain: {ambiguity}"
     observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
     for question in open_questions(Application(found.id, _NOWHERE), observed):
         yield f"Missing: {question.summary} {question.fix}"

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.acls.secured import Secured
-from tests.acls.streams import Streams
+from tests.acls.secured_cluster import SecuredCluster
+from tests.acls.streams_process import StreamsProcess
 from toolchain.broker import Broker, SaslUser, Settings
 
 APPLICATION = SaslUser("orders-app", "orders-secret")
@@ -18,16 +18,16 @@ STREAMS_PROTOCOL = {
 
 
 @pytest.fixture(scope="session")
-def secured(own_broker: Callable[..., Broker]) -> Iterator[Secured]:
+def secured_cluster(own_broker: Callable[..., Broker]) -> Iterator[SecuredCluster]:
     settings = Settings(
         sasl_users=(APPLICATION, HEADWATER), authorizer=True, overrides=STREAMS_PROTOCOL, heap_mb=384
     )
     with own_broker(settings) as broker:
-        yield Secured(broker)
+        yield SecuredCluster(broker)
 
 
 @pytest.fixture(scope="session")
-def streams() -> Iterator[Streams]:
-    streams = Streams()
+def streams() -> Iterator[StreamsProcess]:
+    streams = StreamsProcess()
     yield streams
     streams.close()

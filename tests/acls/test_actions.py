@@ -19,7 +19,7 @@ from infra.report import plan_text
 from infra.report.drift.markdown import drift_markdown
 from infra.report.drift.text import drift_text
 from infra.report.drift.to_json import drift_json
-from tests.planner.world import World, application
+from tests.planner.simulated_cluster import SimulatedCluster, application
 
 GRANT, KEEP, REVOKE = AclActionKind.GRANT, AclActionKind.KEEP, AclActionKind.REVOKE
 GROUP = Acl("User:orders", "*", Right(ResourceKind.GROUP, "orders", Operation.READ))
@@ -27,8 +27,8 @@ SOURCE = Acl("User:orders", "*", Right(ResourceKind.TOPIC, "orders-in", Operatio
 
 
 @attrs.define
-class Guarded(World):
-    """A world with an authorizer, or without."""
+class SimulatedSecuredCluster(SimulatedCluster):
+    """A cluster with an authorizer, or without."""
 
     allowed: set[Acl] = attrs.field(factory=set)
     has_authorizer: bool = True
@@ -49,9 +49,9 @@ class Guarded(World):
 
 
 def declaring(
-    *principals: str, id_: str = "orders", lifecycle: Lifecycle = Lifecycle.ACTIVE, stages: int = 1
+    *principals: str, id_: str = "orders", lifecycle: Lifecycle = Lifecycle.ACTIVE, steps: int = 1
 ) -> CompiledApplication:
-    compiled = application(id_=id_, lifecycle=lifecycle, stages=stages)
+    compiled = application(id_=id_, lifecycle=lifecycle, steps=steps)
     declared = AclDeclaration(principals or ("User:orders",), Location(f"{id_}.yaml", 4, 1, "/acls"))
     return attrs.evolve(compiled, application=attrs.evolve(compiled.application, acls=declared))
 
@@ -70,20 +70,20 @@ def all_of(planned: Plan) -> set[AclActionKind]:
 
 
 def test_applying_a_plan_leaves_nothing_to_do() -> None:
-    world = Guarded()
-    assert all_of(world.up(declaring())) == {GRANT}
-    again = world.plan(declaring())
+    cluster = SimulatedSecuredCluster()
+    assert all_of(cluster.up(declaring())) == {GRANT}
+    again = cluster.plan(declaring())
     assert all_of(again) == {KEEP}
     assert not again.has_changes
 
 
 def test_an_acl_that_exists_is_adopted_and_one_that_vanished_restored() -> None:
-    world = Guarded(allowed={GROUP})
-    first = kinds(world.up(declaring()))
+    cluster = SimulatedSecuredCluster(allowed={GROUP})
+    first = kinds(cluster.up(declaring()))
     assert first.pop(GROUP) is AclActionKind.ADOPT
     assert set(first.values()) == {GRANT}
-    world.allowed.remove(SOURCE)
-    planned = world.plan(declaring())
+    cluster.allowed.remove(SOURCE)
+    planned = cluster.plan(declaring())
     assert planned.has_changes
     later = kinds(planned)
     assert later.pop(SOURCE) is AclActionKind.RESTORE
@@ -91,105 +91,107 @@ def test_an_acl_that_exists_is_adopted_and_one_that_vanished_restored() -> None:
 
 
 def test_what_is_no_longer_needed_is_revoked() -> None:
-    world = Guarded()
-    world.up(declaring(stages=2))
-    planned = world.up(declaring(stages=1))
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring(steps=2))
+    planned = cluster.up(declaring(steps=1))
     assert {acl.right.name for acl, kind in kinds(planned).items() if kind is REVOKE} == {
         "orders-step2-repartition"
     }
-    planned = world.up(application())
+    planned = cluster.up(application())
     assert all_of(planned) == {REVOKE}
-    assert not world.allowed
-    assert not world.plan(application()).has_changes
+    assert not cluster.allowed
+    assert not cluster.plan(application()).has_changes
 
 
 def test_a_principal_that_is_dropped_loses_everything() -> None:
-    world = Guarded()
-    world.up(declaring("User:orders", "User:old"))
-    planned = kinds(world.plan(declaring("User:orders")))
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring("User:orders", "User:old"))
+    planned = kinds(cluster.plan(declaring("User:orders")))
     assert {acl.principal for acl, kind in planned.items() if kind is REVOKE} == {"User:old"}
     assert {acl.principal for acl, kind in planned.items() if kind is KEEP} == {"User:orders"}
 
 
 def test_an_acl_that_two_applications_need_outlives_the_first_that_goes() -> None:
     """Both read `orders-in` by one user."""
-    world = Guarded()
+    cluster = SimulatedSecuredCluster()
     first, second = declaring(id_="orders"), declaring(id_="stock")
-    planned = world.up(first, second)
+    planned = cluster.up(first, second)
     assert SOURCE in kinds(planned, "orders")
     assert SOURCE not in kinds(planned, "stock")
-    planned = world.up(application(id_="orders"), second)
+    planned = cluster.up(application(id_="orders"), second)
     assert SOURCE not in kinds(planned, "orders")
     assert kinds(planned, "stock")[SOURCE] is KEEP
-    assert SOURCE in world.allowed
-    assert kinds(world.plan(first, second), "stock")[SOURCE] is KEEP
+    assert SOURCE in cluster.allowed
+    assert kinds(cluster.plan(first, second), "stock")[SOURCE] is KEEP
 
 
 def test_releasing_leaves_rights_and_retiring_takes_them_in_the_second_step() -> None:
-    world = Guarded()
-    world.up(declaring())
-    released = attrs.evolve(world, records=dict(world.records)).plan(declaring(lifecycle=Lifecycle.RELEASED))
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring())
+    released = attrs.evolve(cluster, records=dict(cluster.records)).plan(
+        declaring(lifecycle=Lifecycle.RELEASED)
+    )
     assert all_of(released) == {AclActionKind.RELEASE}
-    assert all_of(world.up(declaring(lifecycle=Lifecycle.RETIRED))) == {KEEP}
-    assert all_of(world.up()) == {REVOKE}
-    assert not world.allowed
+    assert all_of(cluster.up(declaring(lifecycle=Lifecycle.RETIRED))) == {KEEP}
+    assert all_of(cluster.up()) == {REVOKE}
+    assert not cluster.allowed
 
 
 def test_without_an_authorizer_everything_is_left_as_it_is() -> None:
-    world = Guarded(has_authorizer=False)
-    planned = world.plan(declaring())
+    cluster = SimulatedSecuredCluster(has_authorizer=False)
+    planned = cluster.plan(declaring())
     assert all_of(planned) == set()
     [problem] = [problem for problem in planned.problems if problem.code is ProblemCode.NO_AUTHORIZER]
     assert problem.severity is Severity.WARNING
     assert planned.is_applicable
-    world.has_authorizer = True
-    world.up(declaring())
-    world.has_authorizer = False
-    assert all_of(world.plan(declaring(stages=2))) == {KEEP}
-    assert not [p for p in world.plan(application()).problems if p.code is ProblemCode.NO_AUTHORIZER]
+    cluster.has_authorizer = True
+    cluster.up(declaring())
+    cluster.has_authorizer = False
+    assert all_of(cluster.plan(declaring(steps=2))) == {KEEP}
+    assert not [p for p in cluster.plan(application()).problems if p.code is ProblemCode.NO_AUTHORIZER]
 
 
 def test_revoking_from_an_application_that_runs_is_told() -> None:
-    world = Guarded()
-    world.up(declaring(stages=2))
-    world.run_group("orders")
-    [problem] = world.plan(declaring(stages=1)).problems
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring(steps=2))
+    cluster.run_group("orders")
+    [problem] = cluster.plan(declaring(steps=1)).problems
     assert (problem.code, problem.severity) == (ProblemCode.GROUP_ACTIVE, Severity.WARNING)
     assert "orders-step2-repartition" in (problem.found or "")
-    world.run_group("orders", members=0)
-    assert not world.plan(declaring(stages=1)).problems
+    cluster.run_group("orders", members=0)
+    assert not cluster.plan(declaring(steps=1)).problems
 
 
 def test_lacking_acls_are_drift() -> None:
-    world = Guarded()
-    world.up(declaring())
-    assert find_drift([declaring()], world.snapshot, world.records).is_clean
-    world.allowed.discard(GROUP)
-    drift = find_drift([declaring()], world.snapshot, world.records)
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring())
+    assert find_drift([declaring()], cluster.snapshot, cluster.records).is_clean
+    cluster.allowed.discard(GROUP)
+    drift = find_drift([declaring()], cluster.snapshot, cluster.records)
     [finding] = drift.findings
     assert (finding.kind, finding.topic) == (FindingKind.ACL, None)
     assert "User:orders Read Group orders" in finding.what
     assert finding.found == "revoked since it was granted"
-    assert [f.found for f in find_drift([declaring()], world.snapshot).findings] == ["none"]
+    assert [f.found for f in find_drift([declaring()], cluster.snapshot).findings] == ["none"]
 
 
 def test_the_plan_says_each_change() -> None:
-    world = Guarded()
-    text = plan_text(world.up(declaring(stages=2)))
+    cluster = SimulatedSecuredCluster()
+    text = plan_text(cluster.up(declaring(steps=2)))
     assert "10 ACLs to grant" in text
     assert "  grant        ACL User:orders Read Topic orders-in  source" in text.splitlines()
-    world.allowed.discard(SOURCE)
-    lines = plan_text(world.plan(declaring())).splitlines()
+    cluster.allowed.discard(SOURCE)
+    lines = plan_text(cluster.plan(declaring())).splitlines()
     assert "1 ACL to restore, 3 ACLs to revoke" in lines[0]
     assert "  revoke       ACL User:orders Delete Topic orders-step2-repartition" in lines
     assert "  keep         6 ACLs" in lines
 
 
 def test_every_format_tells_of_lacking_acls() -> None:
-    world = Guarded()
-    world.up(declaring())
-    world.allowed.clear()
-    drift = find_drift([declaring()], world.snapshot, world.records)
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring())
+    cluster.allowed.clear()
+    drift = find_drift([declaring()], cluster.snapshot, cluster.records)
     text = " ".join(drift_text(drift).split())
     assert "warning[acl] Not granted: 7 ACLs." in text
     assert "revoked since it was granted, expected User:orders Read Topic orders-in (source)" in text
@@ -231,24 +233,24 @@ def test_the_state_gives_back_what_was_registered(principal: str) -> None:
 
 
 def test_registration_follows_the_plan() -> None:
-    world = Guarded(allowed={GROUP})
-    planned = world.plan(declaring())
+    cluster = SimulatedSecuredCluster(allowed={GROUP})
+    planned = cluster.plan(declaring())
     found = registered(planned, "orders", StackState())
     adopted, granted = found[acl_name("orders", GROUP)], found[acl_name("orders", SOURCE)]
     assert adopted.import_id == "User:orders|*|Read|Allow|Group|orders|Literal"
     assert (granted.import_id, granted.retain, granted.alias, granted.guarded) == ("", False, None, True)
-    world.apply(planned)
-    assert registered(world.plan(application()), "orders", StackState()) == {}
+    cluster.apply(planned)
+    assert registered(cluster.plan(application()), "orders", StackState()) == {}
     released = registered(
-        world.plan(declaring(lifecycle=Lifecycle.RELEASED)), "orders", state({"orders": SOURCE})
+        cluster.plan(declaring(lifecycle=Lifecycle.RELEASED)), "orders", state({"orders": SOURCE})
     )
     assert all(acl.retain and not acl.guarded for acl in released.values())
 
 
 def test_an_acl_that_another_application_takes_over_is_moved_not_made_anew() -> None:
-    world = Guarded()
-    world.up(declaring(id_="orders"), declaring(id_="stock"))
-    planned = world.plan(application(id_="orders"), declaring(id_="stock"))
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring(id_="orders"), declaring(id_="stock"))
+    planned = cluster.plan(application(id_="orders"), declaring(id_="stock"))
     held = state({"orders": SOURCE})
     moved = registered(planned, "stock", held)[acl_name("stock", SOURCE)]
     assert moved.alias == held.acls[SOURCE]
@@ -256,9 +258,9 @@ def test_an_acl_that_another_application_takes_over_is_moved_not_made_anew() -> 
 
 
 def test_a_lost_acl_is_a_repair() -> None:
-    world = Guarded()
-    world.up(declaring())
-    world.allowed.discard(SOURCE)
-    [part] = world.plan(declaring()).applications
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring())
+    cluster.allowed.discard(SOURCE)
+    [part] = cluster.plan(declaring()).applications
     [repair] = with_acls(register(part.actions, StackState()), part, StackState()).repairs
     assert (repair.acl, repair.text) == (SOURCE, "grant again")

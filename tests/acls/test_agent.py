@@ -9,7 +9,7 @@ from infra.compiler import compile_document
 from infra.planner.acls import Purpose, headwater_needs
 from infra.spec import load_text
 from tests.acls.conftest import HEADWATER
-from tests.acls.secured import Secured
+from tests.acls.secured_cluster import SecuredCluster
 from tests.agent.running import running, settings
 from toolchain.broker.readiness import until
 
@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 _SECONDS = 40
 
 
-def test_it_expands_and_is_denied_nothing(secured: Secured, unique: Callable[[str], str]) -> None:
+def test_it_expands_and_is_denied_nothing(
+    secured_cluster: SecuredCluster, unique: Callable[[str], str]
+) -> None:
     id_, source = unique("stock"), unique("movements")
     text = {
         "application": {
@@ -33,12 +35,12 @@ def test_it_expands_and_is_denied_nothing(secured: Secured, unique: Callable[[st
     }
     documents = load_text(yaml.safe_dump(text), "stock.yaml").documents
     internal = {f"{id_}-by-item-repartition": 2, f"{id_}-levels-changelog": 2}
-    secured.create({source: 2, **internal})
+    secured_cluster.create({source: 2, **internal})
     needs = headwater_needs(Purpose.AGENT, [compile_document(documents[0], {})])
-    secured.set_acls(f"User:{HEADWATER.name}", [need.right for need in needs])
-    log = secured.log_length
-    with running(settings("", documents, id_, connection=secured.connection(HEADWATER))):
-        assert until(lambda: f"headwater-agent-{id_}" in secured.topics(), _SECONDS)
-        secured.expand(source, 4)
-        assert until(lambda: {secured.topics()[name] for name in internal} == {4}, _SECONDS)
-    assert secured.denials(log) == set()
+    secured_cluster.set_acls(f"User:{HEADWATER.name}", [need.right for need in needs])
+    log = secured_cluster.log_length
+    with running(settings("", documents, id_, connection=secured_cluster.connection(HEADWATER))):
+        assert until(lambda: f"headwater-agent-{id_}" in secured_cluster.topics(), _SECONDS)
+        secured_cluster.expand(source, 4)
+        assert until(lambda: {secured_cluster.topics()[name] for name in internal} == {4}, _SECONDS)
+    assert secured_cluster.denials(log) == set()

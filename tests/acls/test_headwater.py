@@ -20,7 +20,7 @@ from infra.model.record import RecordedTopic, SetupRecord
 from infra.planner.acls import Purpose, headwater_needs
 from infra.spec import load_text
 from tests.acls.conftest import HEADWATER
-from tests.acls.secured import Secured
+from tests.acls.secured_cluster import SecuredCluster
 from tests.cli.conftest import Headwater, headwater
 
 __all__ = ["headwater"]
@@ -54,10 +54,10 @@ def needs(purpose: Purpose) -> tuple[Right, ...]:
 
 
 @pytest.fixture(scope="module")
-def grown(secured: Secured) -> Secured:
+def grown(secured_cluster: SecuredCluster) -> SecuredCluster:
     """The source has grown, one internal topic has not, the other lacks settings, the sink is not there."""
-    secured.create({"movements": 4, REPARTITION: 2, CHANGELOG: 4})
-    return secured
+    secured_cluster.create({"movements": 4, REPARTITION: 2, CHANGELOG: 4})
+    return secured_cluster
 
 
 @attrs.frozen
@@ -67,11 +67,14 @@ class Outcome:
 
 
 def run(
-    secured: Secured, rights: Iterable[Right], folder: Path, records: Mapping[str, SetupRecord] | None = None
+    secured_cluster: SecuredCluster,
+    rights: Iterable[Right],
+    folder: Path,
+    records: Mapping[str, SetupRecord] | None = None,
 ) -> Outcome:
     """Do what an `up` does before its first registration, as Headwater's user with these rights."""
-    secured.set_acls(PRINCIPAL, rights)
-    connection = secured.connection(HEADWATER)
+    secured_cluster.set_acls(PRINCIPAL, rights)
+    connection = secured_cluster.connection(HEADWATER)
     settings = stack_settings(
         {
             "bootstrapServers": ",".join(connection.bootstrap_servers),
@@ -96,7 +99,7 @@ def documents(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_rights_are_enough_for_a_run_that_does_everything(grown: Secured, documents: Path) -> None:
+def test_the_rights_are_enough_for_a_run_that_does_everything(grown: SecuredCluster, documents: Path) -> None:
     log = grown.log_length
     outcome = run(grown, needs(Purpose.UP), documents)
     assert outcome.problems == ()
@@ -132,7 +135,7 @@ def names_it(problem: Problem, lacking: Right) -> bool:
 
 @pytest.mark.parametrize("lacking", needs(Purpose.UP), ids=lambda right: right.text.replace(" ", "-"))
 def test_a_run_that_lacks_one_is_refused_before_it_begins(
-    grown: Secured, documents: Path, lacking: Right
+    grown: SecuredCluster, documents: Path, lacking: Right
 ) -> None:
     problems = run(grown, weakened(needs(Purpose.UP), lacking), documents).problems
     assert problems
@@ -142,7 +145,7 @@ def test_a_run_that_lacks_one_is_refused_before_it_begins(
 
 @pytest.mark.parametrize("lacking", needs(Purpose.PLAN), ids=lambda right: right.text.replace(" ", "-"))
 def test_a_plan_that_may_not_see_everything_is_refused(
-    grown: Secured, documents: Path, lacking: Right
+    grown: SecuredCluster, documents: Path, lacking: Right
 ) -> None:
     problems = run(grown, weakened(needs(Purpose.PLAN), lacking), documents).problems
     assert {problem.code for problem in problems} == {code_for(lacking)}
@@ -151,7 +154,7 @@ def test_a_plan_that_may_not_see_everything_is_refused(
 
 @pytest.mark.parametrize("command", ["plan", "drift"])
 def test_the_commands_read_with_the_rights_to_read(
-    grown: Secured, documents: Path, headwater: Headwater, command: str
+    grown: SecuredCluster, documents: Path, headwater: Headwater, command: str
 ) -> None:
     connection = grown.connection(HEADWATER)
     (documents / "client.properties").write_text(
@@ -176,7 +179,7 @@ def test_the_commands_read_with_the_rights_to_read(
         assert f"Grant the user {each.operation} on topic {ID}-" in " ".join(refused.stderr.split())
 
 
-def test_deleting_needs_its_own_right(grown: Secured, tmp_path: Path) -> None:
+def test_deleting_needs_its_own_right(grown: SecuredCluster, tmp_path: Path) -> None:
     topics = {name: RecordedTopic(name, "", 4) for name in (CHANGELOG, REPARTITION)}
     retired = {ID: SetupRecord(ID, topics, 4, retired=True)}
     needed = [right for right in needs(Purpose.RETIRE) if right.kind is not ResourceKind.CLUSTER]

@@ -12,8 +12,8 @@ from infra.model.acls import Operation, ResourceKind, Right
 from infra.planner.acls import application_needs
 from infra.spec import load_text
 from tests.acls.conftest import APPLICATION
-from tests.acls.secured import Secured
-from tests.acls.streams import Run, Streams
+from tests.acls.secured_cluster import SecuredCluster
+from tests.acls.streams_process import Run, StreamsProcess
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle]
 
@@ -57,12 +57,12 @@ def rights(declared: Mapping[str, Any]) -> tuple[Right, ...]:
 class Trial:
     """The application on the secured broker; there is something to restore, and nothing local."""
 
-    secured: Secured
-    streams: Streams
+    secured_cluster: SecuredCluster
+    streams: StreamsProcess
 
     def running(self, declared: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a context manager of a Run
         properties = {
-            "bootstrap.servers": self.secured.broker.address("SASL_PLAINTEXT"),
+            "bootstrap.servers": self.secured_cluster.broker.address("SASL_PLAINTEXT"),
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -76,32 +76,32 @@ class Trial:
         if "group.protocol" not in declared["application"]["config"]:
             return self.streams.running(declared, properties)
         # The broker of 4.1, where the protocol is early access, has it switched off.
-        at = self.secured.broker.bootstrap_servers
+        at = self.secured_cluster.broker.bootstrap_servers
         return self.streams.running(declared, properties, streamsProtocolAt=at)
 
 
 @pytest.fixture(scope="module")
-def trial(secured: Secured, streams: Streams) -> Trial:
-    secured.create(TOPICS)
-    secured.produce("regions")
-    return Trial(secured, streams)
+def trial(secured_cluster: SecuredCluster, streams: StreamsProcess) -> Trial:
+    secured_cluster.create(TOPICS)
+    secured_cluster.produce("regions")
+    return Trial(secured_cluster, streams)
 
 
 def works(trial: Trial, declared: Mapping[str, Any], granted: tuple[Right, ...]) -> None:
     """Assert that records come out, that state is kept, and that what was read is purged, with no denial."""
-    secured = trial.secured
-    secured.set_acls(PRINCIPAL, granted)
-    log, out = secured.log_length, secured.ends("totals")
+    secured_cluster = trial.secured_cluster
+    secured_cluster.set_acls(PRINCIPAL, granted)
+    log, out = secured_cluster.log_length, secured_cluster.ends("totals")
     with trial.running(declared) as run:
-        secured.produce("orders")
-        purged = secured.begins(PURGED)
-        run.until(lambda: bool(run.failures) or _has_worked(secured, out, purged))
+        secured_cluster.produce("orders")
+        purged = secured_cluster.begins(PURGED)
+        run.until(lambda: bool(run.failures) or _has_worked(secured_cluster, out, purged))
     assert run.failures == []
-    assert secured.denials(log) == set()
+    assert secured_cluster.denials(log) == set()
 
 
-def _has_worked(secured: Secured, out: int, purged: int) -> bool:
-    return secured.ends("totals") > out and secured.begins(PURGED) > purged
+def _has_worked(secured_cluster: SecuredCluster, out: int, purged: int) -> bool:
+    return secured_cluster.ends("totals") > out and secured_cluster.begins(PURGED) > purged
 
 
 @pytest.mark.parametrize("internal_topics", ["literal", "prefixed"])
@@ -124,18 +124,18 @@ LACKING = [
 def test_without_any_one_of_them_the_right_error_appears(
     trial: Trial, guarantee: str, lacking: Right
 ) -> None:
-    declared, secured = document({"processing.guarantee": guarantee}), trial.secured
-    if secured.ends(RESTORED) == 0:  # when this test runs alone
+    declared, secured_cluster = document({"processing.guarantee": guarantee}), trial.secured_cluster
+    if secured_cluster.ends(RESTORED) == 0:  # when this test runs alone
         works(trial, declared, rights(declared))
-    secured.set_acls(PRINCIPAL, [right for right in rights(declared) if right != lacking])
-    log = secured.log_length
+    secured_cluster.set_acls(PRINCIPAL, [right for right in rights(declared) if right != lacking])
+    log = secured_cluster.log_length
     with trial.running(declared) as run:
-        secured.produce("orders")
-        run.until(lambda: any(is_about(denied, lacking) for denied in secured.denials(log)))
+        secured_cluster.produce("orders")
+        run.until(lambda: any(is_about(denied, lacking) for denied in secured_cluster.denials(log)))
         if lacking.operation is not Operation.DELETE:
             run.until(lambda: bool(run.failures) or run.has_ended)
             fails_for(run, lacking)
-    assert all(is_about(denied, lacking) for denied in secured.denials(log))
+    assert all(is_about(denied, lacking) for denied in secured_cluster.denials(log))
     if lacking.operation is Operation.DELETE:
         # Kafka Streams goes on and keeps what it has read.
         assert run.failures == []
@@ -157,6 +157,6 @@ def fails_for(run: Run, lacking: Right) -> None:
 
 
 def test_the_streams_protocol_runs_with_the_same_rights(trial: Trial) -> None:
-    trial.secured.forget_group(ID)
+    trial.secured_cluster.forget_group(ID)
     config = {"group.protocol": "streams"}
     works(trial, document(config), rights(document(config)))

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that 
 from infra.model.acls import CLUSTER_NAME, Acl, LiveAcls, Operation, Pattern, ResourceKind, Right
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
 from infra.observe.acl_bindings import acl_binding, acl_of
-from tests.acls.secured import Secured
+from tests.acls.secured_cluster import SecuredCluster
 from toolchain.broker.local import LocalBroker
 
 RIGHTS = [
@@ -40,10 +40,10 @@ def test_what_forbids_allows_nothing() -> None:
 
 
 @pytest.mark.broker
-def test_those_of_one_principal_or_of_several_come_in_one_request(secured: Secured) -> None:
+def test_those_of_one_principal_or_of_several_come_in_one_request(secured_cluster: SecuredCluster) -> None:
     for principal in ("User:first", "User:second"):
-        secured.set_acls(principal, RIGHTS)
-    reader = KafkaClusterReader(Connection(bootstrap_servers=(secured.broker.bootstrap_servers,)))
+        secured_cluster.set_acls(principal, RIGHTS)
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(secured_cluster.broker.bootstrap_servers,)))
 
     def read(*principals: str) -> frozenset[Acl]:
         before = reader.requests

@@ -13,7 +13,7 @@ from infra.model.acls import Operation, ResourceKind, Right
 from infra.planner.acls import Purpose, headwater_needs
 from infra.spec import load_documents
 from tests.acls.conftest import HEADWATER
-from tests.acls.secured import Secured
+from tests.acls.secured_cluster import SecuredCluster
 from tests.pulumi.driver import Outcome, Stack
 from toolchain import PulumiToolchain
 
@@ -27,7 +27,7 @@ class Shop:
     """A stack on the secured broker. All its applications run as one user and read one topic."""
 
     stack: Stack
-    secured: Secured
+    secured_cluster: SecuredCluster
     source: str
     user: str
 
@@ -47,13 +47,13 @@ class Shop:
         """Give Headwater's user what it needs for the documents."""
         loaded = load_documents([self.stack.folder / "documents"])
         compiled = compile_documents(loaded.documents, {})
-        self.secured.set_acls(PRINCIPAL, [need.right for need in headwater_needs(purpose, compiled)])
+        self.secured_cluster.set_acls(PRINCIPAL, [need.right for need in headwater_needs(purpose, compiled)])
 
     def up(self) -> Outcome:
-        log = self.secured.log_length
+        log = self.secured_cluster.log_length
         outcome = self.stack.up()
         assert outcome.succeeded, str(outcome)
-        assert self.secured.denials(log) == set()
+        assert self.secured_cluster.denials(log) == set()
         return outcome
 
     def is_clean(self) -> None:
@@ -61,7 +61,7 @@ class Shop:
         assert outcome.succeeded, str(outcome)
 
     def granted(self) -> set[str]:
-        return {acl.right.text for acl in self.secured.acls(self.user)}
+        return {acl.right.text for acl in self.secured_cluster.acls(self.user)}
 
     def held(self) -> set[str]:
         """Return the names of the ACLs in the state."""
@@ -83,10 +83,13 @@ def rights(id_: str) -> set[str]:
 
 @pytest.fixture
 def shop(
-    tmp_path: Path, pulumi_toolchain: PulumiToolchain, secured: Secured, unique: Callable[[str], str]
+    tmp_path: Path,
+    pulumi_toolchain: PulumiToolchain,
+    secured_cluster: SecuredCluster,
+    unique: Callable[[str], str],
 ) -> Shop:
     settings: Mapping[str, str] = {
-        "bootstrapServers": secured.broker.address("SASL_PLAINTEXT"),
+        "bootstrapServers": secured_cluster.broker.address("SASL_PLAINTEXT"),
         "securityProtocol": "SASL_PLAINTEXT",
         "saslMechanism": "PLAIN",
         "saslUsername": HEADWATER.name,
@@ -94,8 +97,8 @@ def shop(
     stack = Stack.create(tmp_path / "stack", pulumi_toolchain, settings)
     stack.set_secret("saslPassword", HEADWATER.password)
     source = unique("orders")
-    secured.create({source: 2})
-    return Shop(stack, secured, source, f"User:{unique('user')}")
+    secured_cluster.create({source: 2})
+    return Shop(stack, secured_cluster, source, f"User:{unique('user')}")
 
 
 def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str], str]) -> None:
@@ -103,7 +106,7 @@ def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str
     shop.declare(id_)
     shop.allow(Purpose.UP)
     existing = Right(ResourceKind.GROUP, id_, Operation.READ)
-    shop.secured.set_acls(shop.user, [existing])
+    shop.secured_cluster.set_acls(shop.user, [existing])
     wanted = rights(id_) | {f"Read Topic {shop.source}"}
     assert "1 ACL to adopt" in shop.up().text
     assert shop.granted() == wanted
@@ -111,7 +114,7 @@ def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str
     destroyed = shop.stack.run("destroy", "--yes", "--skip-preview", "--run-program")
     assert "this ACL is not revoked: the documents require it" in destroyed.text, str(destroyed)
     assert shop.granted() == wanted
-    shop.secured.set_acls(shop.user, [existing])
+    shop.secured_cluster.set_acls(shop.user, [existing])
     assert "6 ACLs to restore" in shop.up().text
     assert shop.granted() == wanted
     shop.declare(id_, acls=False)
@@ -150,15 +153,15 @@ def test_a_run_without_leave_changes_nothing(shop: Shop, unique: Callable[[str],
     id_ = unique("app")
     shop.declare(id_)
     shop.allow(Purpose.UP)
-    held = [acl.right for acl in shop.secured.acls(PRINCIPAL)]
-    shop.secured.set_acls(PRINCIPAL, without(held, Operation.CREATE))
+    held = [acl.right for acl in shop.secured_cluster.acls(PRINCIPAL)]
+    shop.secured_cluster.set_acls(PRINCIPAL, without(held, Operation.CREATE))
     outcome = shop.stack.up()
     assert not outcome.succeeded
     assert "error[NotAuthorized]" in outcome.text, str(outcome)
     assert f"Grant the user Create on topic {id_}-by-customer-repartition" in " ".join(outcome.text.split())
     assert "nothing was changed" in outcome.text
     assert shop.granted() == set()
-    assert not [name for name in shop.secured.topics() if name.startswith(id_)]
+    assert not [name for name in shop.secured_cluster.topics() if name.startswith(id_)]
     # Whoever only reviews need not be allowed to make the change.
     shop.allow(Purpose.PLAN)
     preview = shop.stack.preview()

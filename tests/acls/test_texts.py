@@ -8,7 +8,7 @@ from infra.model.problems import Problem
 from infra.planner.acls import incomplete_needs
 from infra.report import plan_text, problems_text
 from infra.spec import load_text
-from tests.acls.test_actions import SOURCE, Guarded, declaring
+from tests.acls.test_actions import SOURCE, SimulatedSecuredCluster, declaring
 
 _GOLDEN = Path(__file__).parent / "golden"
 _VAGUE = """
@@ -28,11 +28,11 @@ def problems() -> Iterator[Problem]:
         compiled = compile_document(load_text(text, "app.yaml").documents[0], {})
         assert compiled.application.acls is not None
         yield from incomplete_needs(compiled, compiled.application.acls)
-    yield from Guarded(has_authorizer=False).plan(declaring()).problems
-    world = Guarded()
-    world.up(declaring(stages=2))
-    world.run_group("orders")
-    yield from world.plan(declaring()).problems
+    yield from SimulatedSecuredCluster(has_authorizer=False).plan(declaring()).problems
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring(steps=2))
+    cluster.run_group("orders")
+    yield from cluster.plan(declaring()).problems
 
 
 def test_problems(golden: Callable[[Path, str], None]) -> None:
@@ -40,8 +40,11 @@ def test_problems(golden: Callable[[Path, str], None]) -> None:
 
 
 def test_a_plan(golden: Callable[[Path, str], None]) -> None:
-    world = Guarded()
-    world.up(declaring(stages=2))
-    world.allowed.discard(SOURCE)
-    changed = plan_text(world.plan(declaring("User:orders", "User:deputy")))
-    golden(_GOLDEN / "plan.txt", f"{plan_text(Guarded(allowed={SOURCE}).plan(declaring()))}\n\n{changed}\n")
+    cluster = SimulatedSecuredCluster()
+    cluster.up(declaring(steps=2))
+    cluster.allowed.discard(SOURCE)
+    changed = plan_text(cluster.plan(declaring("User:orders", "User:deputy")))
+    golden(
+        _GOLDEN / "plan.txt",
+        f"{plan_text(SimulatedSecuredCluster(allowed={SOURCE}).plan(declaring()))}\n\n{changed}\n",
+    )

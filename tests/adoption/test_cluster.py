@@ -1,4 +1,4 @@
-"""Real applications of either protocol, beside things that look like them, imported and taken over."""
+"""Real applications of both protocols, and topics that look like theirs: import and adoption."""
 
 import json
 import subprocess
@@ -27,9 +27,9 @@ _STREAMS_PROTOCOL = {
     "unstable.feature.versions.enable": "true",
     "unstable.api.versions.enable": "true",
 }
-_MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+_STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 _SECONDS = 60
-_READ = {"in": 3, "facts": 4}
+_SOURCES = {"in": 3, "facts": 4}
 
 
 def document(id_: str, **config: str) -> dict[str, Any]:
@@ -50,8 +50,11 @@ def internal_topics(id_: str) -> list[str]:
 
 
 @attrs.frozen
-class World:
-    """A cluster on which `orders` has run and `orders-eu` (of the streams protocol) runs."""
+class Workspace:
+    """A folder for the files of `headwater`, and a cluster.
+
+    On the cluster, `orders` has stopped and `orders-eu` (streams protocol) is running.
+    """
 
     cluster: Cluster
     folder: Path
@@ -71,8 +74,8 @@ class World:
             "import", "--all", "--bootstrap-server", self.cluster.bootstrap_servers, *arguments
         )
 
-    def facts(self) -> dict[str, object]:
-        """All that adoption could have changed on the cluster."""
+    def topic_states(self) -> dict[str, object]:
+        """Return id, partition count and configs of each topic: what adoption could have changed."""
         names = [*internal_topics("orders"), *internal_topics("orders-eu"), "in", "facts"]
         return {
             name: (self.cluster.topic_id(name), self.cluster.partitions(name), self.cluster.config(name))
@@ -84,13 +87,13 @@ class World:
 def cluster(own_broker: Callable[..., Broker]) -> Iterator[Cluster]:
     with own_broker(Settings(overrides=_STREAMS_PROTOCOL)) as broker:
         cluster = Cluster(broker.bootstrap_servers)
-        for name, partitions in _READ.items():
+        for name, partitions in _SOURCES.items():
             cluster.create(name, partitions)
             cluster.produce(name)
         cluster.create("orders-cdc-changelog", 1, {"cleanup.policy": "compact"})
-        cluster.create("gone-x-changelog", 2, _MARKS)
-        cluster.create("cdc-a-changelog", 1, _MARKS)
-        cluster.create("_schemas", 1, _MARKS)
+        cluster.create("gone-x-changelog", 2, _STREAMS_CONFIG)
+        cluster.create("cdc-a-changelog", 1, _STREAMS_CONFIG)
+        cluster.create("_schemas", 1, _STREAMS_CONFIG)
         reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "cdc"})
         reader.subscribe(["cdc-a-changelog"])
         assert until(lambda: reader.poll(0.1) is None and bool(reader.assignment()), _SECONDS)
@@ -104,35 +107,35 @@ def cluster(own_broker: Callable[..., Broker]) -> Iterator[Cluster]:
 
 
 def committed(broker: Broker, group: str) -> set[str]:
-    """The topics that the group has offsets of: they stay when its members are gone.
+    """Return the topics that the group has offsets of. They remain when its members have left.
 
-    Asked by a client that never joins: an admin client dies of a coordinator that is not up yet.
+    A consumer that never joins reads them: an admin client fails while the coordinator is starting.
     """
     reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "log_level": 0})
-    places = [TopicPartition(topic, each) for topic, count in _READ.items() for each in range(count)]
+    partitions = [TopicPartition(topic, each) for topic, count in _SOURCES.items() for each in range(count)]
     try:
-        return {place.topic for place in reader.committed(places, _SECONDS) if place.offset >= 0}
+        return {each.topic for each in reader.committed(partitions, _SECONDS) if each.offset >= 0}
     finally:
         reader.close()
 
 
 @pytest.fixture
-def world(cluster: Cluster, tmp_path: Path) -> World:
-    return World(cluster, tmp_path)
+def workspace(cluster: Cluster, tmp_path: Path) -> Workspace:
+    return Workspace(cluster, tmp_path)
 
 
 def documents(folder: Path) -> Mapping[str, Any]:
     return {file.stem: yaml.safe_load(file.read_text()) for file in sorted(folder.iterdir())}
 
 
-def test_each_application_gets_its_document(world: World) -> None:
-    done = world.import_all("-o", "found")
+def test_each_application_gets_its_document(workspace: Workspace) -> None:
+    done = workspace.import_all("-o", "found")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Found 2 applications with 6 internal topics." in done.stdout
     for name in ("orders-cdc-changelog", "gone-x-changelog", "cdc-a-changelog"):
         assert f"Skipped {name}: " in done.stdout
     assert "_schemas" not in done.stdout
-    written = documents(world.folder / "found")
+    written = documents(workspace.folder / "found")
     assert sorted(written) == ["orders", "orders-eu"]
     for id_, each in written.items():
         assert [f"{id_}-{name}" for name in each["observed"]["topics"]] == internal_topics(id_)
@@ -142,9 +145,9 @@ def test_each_application_gets_its_document(world: World) -> None:
     assert "protocol" not in written["orders"]["application"]
 
 
-def test_the_documents_compile_to_exactly_the_topics_that_exist(world: World) -> None:
-    world.import_all("-o", "found")
-    done = world.headwater("compile", "found", "--format", "json")
+def test_the_documents_compile_to_exactly_the_topics_that_exist(workspace: Workspace) -> None:
+    workspace.import_all("-o", "found")
+    done = workspace.headwater("compile", "found", "--format", "json")
     assert done.returncode == 0, done.stderr
     compiled = {
         topic["name"]: (topic["partitions"], topic["config"])
@@ -152,39 +155,39 @@ def test_the_documents_compile_to_exactly_the_topics_that_exist(world: World) ->
         for topic in application["internalTopics"]
     }
     assert compiled == {
-        name: (world.cluster.partitions(name), world.cluster.config(name)) for name in compiled
+        name: (workspace.cluster.partitions(name), workspace.cluster.config(name)) for name in compiled
     }
     assert sorted(compiled) == sorted([*internal_topics("orders"), *internal_topics("orders-eu")])
 
 
-def test_nothing_is_overwritten_unasked(world: World) -> None:
-    folder = world.folder / "found"
+def test_files_are_overwritten_only_with_force(workspace: Workspace) -> None:
+    folder = workspace.folder / "found"
     folder.mkdir()
     mine = folder / "mine.yaml"
     mine.write_text(yaml.safe_dump(document("orders")))
     (folder / "orders-eu.yaml").write_text(yaml.safe_dump(document("another")))
-    done = world.import_all("-o", folder)
+    done = workspace.import_all("-o", folder)
     assert done.returncode == 1
     assert f"already declared in {mine}" in done.stdout
     assert "orders-eu.yaml declares another" in done.stdout
     assert sorted(documents(folder)) == ["mine", "orders-eu"]
-    assert world.import_all("-o", folder, "--force").returncode == 1
+    assert workspace.import_all("-o", folder, "--force").returncode == 1
     (folder / "orders-eu.yaml").write_text("# nothing yet\n")
-    refused = world.import_all("-o", folder)
+    refused = workspace.import_all("-o", folder)
     assert (refused.returncode, "UnreadableDocument" in refused.stderr) == (1, True)
     declared = document("orders-eu")
     declared["application"]["setup"] = {"allowIdOverlap": True}
     (folder / "orders-eu.yaml").write_text(yaml.safe_dump(declared))
-    assert "already declared in" in world.import_all("-o", folder).stdout
-    assert world.import_all("-o", folder, "--force").returncode == 0
+    assert "already declared in" in workspace.import_all("-o", folder).stdout
+    assert workspace.import_all("-o", folder, "--force").returncode == 0
     assert "observed" in documents(folder)["orders-eu"]
     assert "topology" in documents(folder)["mine"]
 
 
-def test_an_application_whose_group_is_gone_is_imported_by_name(world: World) -> None:
-    done = world.import_all("--application-id", "gone", "-o", "found")
+def test_application_id_imports_an_application_without_a_group(workspace: Workspace) -> None:
+    done = workspace.import_all("--application-id", "gone", "-o", "found")
     assert done.returncode == 0, done.stderr
-    assert documents(world.folder / "found")["gone"]["observed"]["unknown"] == [
+    assert documents(workspace.folder / "found")["gone"]["observed"]["unknown"] == [
         "subtopologies",
         "sources",
         "protocol",
@@ -194,27 +197,30 @@ def test_an_application_whose_group_is_gone_is_imported_by_name(world: World) ->
 @pytest.mark.pulumi
 @pytest.mark.parametrize("mode", ["automatic", "manual"])
 def test_the_first_up_adopts_everything_and_changes_nothing(
-    world: World, pulumi_toolchain: PulumiToolchain, kafka_streams: KafkaStreams, mode: str
+    workspace: Workspace, pulumi_toolchain: PulumiToolchain, kafka_streams: KafkaStreams, mode: str
 ) -> None:
     stack = Stack.create(
-        world.folder / "stack", pulumi_toolchain, {"bootstrapServers": world.cluster.bootstrap_servers}
+        workspace.folder / "stack",
+        pulumi_toolchain,
+        {"bootstrapServers": workspace.cluster.bootstrap_servers},
     )
     folder = stack.folder / "documents"
-    assert world.import_all("--config", f"internal.topics.setup={mode}", "-o", folder).returncode == 0
-    before = world.facts()
+    assert workspace.import_all("--config", f"internal.topics.setup={mode}", "-o", folder).returncode == 0
+    before = workspace.topic_states()
     outcome = stack.up()
     assert outcome.succeeded, str(outcome)
     assert len(stack.topics()) == 6
-    assert world.facts() == before
+    assert workspace.topic_states() == before
     assert stack.preview("--expect-no-changes").succeeded
-    # The text that the application prints takes the place of what was observed: nothing changes either.
-    (world.folder / "orders.txt").write_text(kafka_streams.ask(document("orders")).describe or "")
-    done = world.headwater(
+    # Replace the observed topics by the description that the application prints: this changes nothing, too.
+    (workspace.folder / "orders.txt").write_text(kafka_streams.ask(document("orders")).describe or "")
+    done = workspace.headwater(
         "import", "--describe", "orders.txt", "--application-id", "orders", "-o", folder / "orders.yaml",
-        "--bootstrap-server", world.cluster.bootstrap_servers, "--config", f"internal.topics.setup={mode}",
+        "--bootstrap-server", workspace.cluster.bootstrap_servers,
+        "--config", f"internal.topics.setup={mode}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     preview = stack.preview("--expect-no-changes")
     assert preview.succeeded, str(preview)
     assert stack.up().succeeded
-    assert world.facts() == before
+    assert workspace.topic_states() == before

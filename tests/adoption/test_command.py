@@ -1,4 +1,4 @@
-"""`headwater import --all` on surveys made up: options, files, what is written and what is said."""
+"""`headwater import --all` with a fixed survey: options, files, documents and output."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from infra.report.graph import graph
 from infra.report.mermaid import mermaid
 from infra.spec import load_documents, load_text
 
-MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 SURVEY = Survey(
     "cluster",
     {
-        name: LiveTopic(name, "", 2, 1, MARKS)
+        name: LiveTopic(name, "", 2, 1, STREAMS_CONFIG)
         for name in ("in", "shop-x-changelog", "Shop-x-changelog", ".dot-x-changelog", "gone-x-changelog")
     }
     | {"shop-old-changelog": LiveTopic("shop-old-changelog", "", 2, 1, {"cleanup.policy": "compact"})},
@@ -50,7 +50,7 @@ def imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Import:
     return run
 
 
-def test_each_application_gets_a_file_that_any_file_system_takes(imported: Import, tmp_path: Path) -> None:
+def test_each_application_gets_a_file_with_a_portable_name(imported: Import, tmp_path: Path) -> None:
     done = imported("-o", "new/folder")
     assert done.exit_code == ExitCode.DONE
     written = sorted(file.name for file in (tmp_path / "new/folder").iterdir())
@@ -62,7 +62,7 @@ def test_each_application_gets_a_file_that_any_file_system_takes(imported: Impor
     assert "Skipped gone-x-changelog: no group has the id of its application." in done.stdout
 
 
-def test_standard_output_holds_nothing_but_the_documents(imported: Import) -> None:
+def test_standard_output_contains_only_the_documents(imported: Import) -> None:
     done = imported("--config", "num.stream.threads=2")
     assert done.exit_code == ExitCode.DONE
     documents = load_text(done.stdout, "all.yaml").documents
@@ -79,7 +79,7 @@ def test_a_second_import_writes_nothing(imported: Import, tmp_path: Path) -> Non
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "found").iterdir()} == before
 
 
-def test_files_that_are_no_documents_are_not_overwritten(imported: Import, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_document_is_not_overwritten(imported: Import, tmp_path: Path) -> None:
     folder = tmp_path / "found"
     folder.mkdir()
     (folder / "shop-2.yaml").symlink_to(tmp_path / "nowhere")
@@ -89,11 +89,11 @@ def test_files_that_are_no_documents_are_not_overwritten(imported: Import, tmp_p
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_an_application_whose_group_is_gone_is_named(imported: Import) -> None:
+def test_application_id_imports_an_application_without_a_group(imported: Import) -> None:
     assert "id: gone\n" in imported("--application-id", "gone").stdout
 
 
-def test_a_topic_of_an_older_kafka_streams_is_vouched_for(imported: Import) -> None:
+def test_topic_option_includes_a_topic_of_an_older_kafka_streams(imported: Import) -> None:
     assert (
         "To include a topic that Kafka Streams created before version 2.5, use --topic." in imported().stderr
     )
@@ -102,33 +102,33 @@ def test_a_topic_of_an_older_kafka_streams_is_vouched_for(imported: Import) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--describe", "-"), "--describe cannot be combined with --all"),
         (("--store", "a=keyValue"), "--store cannot be combined with --all"),
         (("-o", "file"), "'file' is a file; --all requires a folder"),
     ],
 )
-def test_what_does_not_go_together_is_told(
-    imported: Import, tmp_path: Path, arguments: tuple[str, ...], said: str
+def test_options_that_cannot_be_combined_are_usage_errors(
+    imported: Import, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "file").touch()
     done = imported(*arguments)
     assert done.exit_code == ExitCode.USAGE
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(
     "arguments",
     [(), ("--describe", "-"), ("--describe", "-", "--application-id", "a", "--application-id", "b")],
 )
-def test_without_all_a_text_and_one_id_are_needed(arguments: tuple[str, ...]) -> None:
+def test_import_requires_all_or_one_description_with_one_id(arguments: tuple[str, ...]) -> None:
     done = CliRunner().invoke(main, ["import", *arguments], input="")
     assert done.exit_code == ExitCode.USAGE
     assert "or --all" in done.stderr
 
 
-def test_force_is_for_all_alone() -> None:
+def test_force_requires_all() -> None:
     done = CliRunner().invoke(
         main, ["import", "--describe", "-", "--application-id", "a", "--force"], input=""
     )
@@ -138,7 +138,7 @@ def test_force_is_for_all_alone() -> None:
     )
 
 
-def test_a_picture_shows_the_topics_around_a_topology_that_is_not_known(imported: Import) -> None:
+def test_a_graph_of_an_observed_application_shows_its_topics(imported: Import) -> None:
     compiled = compile_documents(load_text(imported().stdout, "all.yaml").documents[-1:], {})
     picture = mermaid(graph(compiled, {"in": 2}))
     assert 'topology not known<br/>as observed"' in picture

@@ -1,4 +1,4 @@
-"""The documents that an import of a whole cluster writes, and what they compile to."""
+"""The documents that `headwater import --all` writes, and what they compile to."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,14 +40,14 @@ FOUND = FoundApplication(
     group=GroupFacts(id="app", state="Stable", members=2, subscribed=frozenset({"in"})),
     topics=TOPICS,
     sources={"in": 4},
-    vanished=("old-in",),
+    missing_sources=("old-in",),
 )
 GONE = FoundApplication(
     id="app-eu",
     group=None,
     topics=(LiveTopic("app-eu-s-changelog", "", 1, 1, {}),),
     sources={},
-    shorter=("app",),
+    prefix_ids=("app",),
 )
 
 
@@ -60,7 +60,7 @@ def compiled(
     return application, application.problems
 
 
-def test_it_compiles_to_exactly_the_topics_that_were_found() -> None:
+def test_a_document_compiles_to_exactly_the_topics_found() -> None:
     application, problems = compiled(observed_document(FOUND, "cluster", {}))
     assert [
         LiveTopic(topic.name, "", topic.partitions, topic.replication_factor, topic.config)
@@ -89,19 +89,19 @@ def test_it_compiles_to_exactly_the_topics_that_were_found() -> None:
                 group=GroupFacts(id="new", type=GroupType.STREAMS, committed=frozenset({"in"})),
                 topics=(LiveTopic("new-r-repartition", "", 2, 1, {}),),
                 sources={"in": 2},
-                doubts=("new-r-repartition could belong to ne, too.",),
+                ambiguities=("new-r-repartition could belong to ne, too.",),
             ),
             {},
         ),
     ],
 )
-def test_what_it_looks_like(
+def test_the_text_of_a_document(
     name: str, found: FoundApplication, config: dict[str, str], golden: Callable[[Path, str], None]
 ) -> None:
     golden(GOLDEN / name, observed_document(found, "Pb8QEjjNSZeqdoOWZfNKSA", config))
 
 
-def test_what_is_not_known_is_asked_for_by_name() -> None:
+def test_unknown_facts_are_reported_at_their_location() -> None:
     _, problems = compiled(observed_document(GONE, "cluster", {}))
     assert [problem.location.pointer for problem in problems if problem.location] == [
         "/observed/unknown/0",
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_asked_for_by_name() -> None:
         ),
     ],
 )
-def test_what_cannot_be_followed_is_said(
+def test_changes_that_an_observed_application_cannot_follow_are_reported(
     change: tuple[str, str], partitions: dict[str, int], code: ProblemCode, severity: Severity
 ) -> None:
     text = observed_document(FOUND, "cluster", {}).replace(*change)
@@ -145,7 +145,7 @@ def test_what_cannot_be_followed_is_said(
     assert [topic.partitions for topic in application.internal_topics] == [4, 4, 4, 5, 6]
 
 
-def test_file_names_suit_any_file_system() -> None:
+def test_file_names_are_portable_and_unique() -> None:
     assert file_names(["a", "A", "a-2", ".hidden", ".."]) == {
         "a": "a.yaml",
         "A": "A-2.yaml",
@@ -155,7 +155,7 @@ def test_file_names_suit_any_file_system() -> None:
     }
 
 
-def test_documents_of_one_cluster_live_together(tmp_path: Path) -> None:
+def test_documents_of_one_cluster_can_be_loaded_together(tmp_path: Path) -> None:
     for found in (FOUND, GONE):
         (tmp_path / f"{found.id}.yaml").write_text(observed_document(found, "cluster", {}))
 

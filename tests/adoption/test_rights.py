@@ -1,4 +1,4 @@
-"""What a user who may see little gets to read, and how little is asked of the brokers."""
+"""`headwater import --all` with missing permissions, and its number of requests."""
 
 import subprocess
 import sys
@@ -26,15 +26,15 @@ from toolchain.broker.local import LocalBroker
 pytestmark = pytest.mark.broker
 
 USER = SaslUser("headwater", "blue-heron-4711")
-MARKS = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
 
 @pytest.fixture(scope="module")
-def secured(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
+def secured_broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
     with own_broker(Settings(sasl_users=(USER,), authorizer=True)) as broker:
         cluster = RealCluster(broker.bootstrap_servers)
         cluster.create("shop-in", 2)
-        cluster.create("shop-x-changelog", 2, MARKS)
+        cluster.create("shop-x-changelog", 2, STREAMS_CONFIG)
         with cluster.member("shop", "shop-in"):
             pass
         yield broker
@@ -67,20 +67,20 @@ def imported(broker: Broker, folder: Path) -> "subprocess.CompletedProcess[str]"
     )
 
 
-def test_what_may_not_be_seen_is_told_right_by_right(secured: Broker, tmp_path: Path) -> None:
-    nothing = imported(secured, tmp_path)
+def test_each_missing_permission_is_reported(secured_broker: Broker, tmp_path: Path) -> None:
+    nothing = imported(secured_broker, tmp_path)
     assert nothing.returncode == 1
-    assert "NotAuthorized" in nothing.stderr  # the group that was named
-    grant(secured, ResourceType.GROUP, AclOperation.DESCRIBE)
-    no_topics = imported(secured, tmp_path)
+    assert "NotAuthorized" in nothing.stderr  # the group of --application-id
+    grant(secured_broker, ResourceType.GROUP, AclOperation.DESCRIBE)
+    no_topics = imported(secured_broker, tmp_path)
     assert (no_topics.returncode, no_topics.stdout) == (1, "")
     assert "No topics are visible" in no_topics.stderr
-    grant(secured, ResourceType.TOPIC, AclOperation.DESCRIBE)
-    no_settings = imported(secured, tmp_path)
+    grant(secured_broker, ResourceType.TOPIC, AclOperation.DESCRIBE)
+    no_settings = imported(secured_broker, tmp_path)
     assert no_settings.returncode == 1
     assert "do not let this user read the settings of topic" in no_settings.stderr
-    grant(secured, ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS)
-    done = imported(secured, tmp_path)
+    grant(secured_broker, ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS)
+    done = imported(secured_broker, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "id: shop\n" in done.stdout
     assert (
@@ -89,17 +89,17 @@ def test_what_may_not_be_seen_is_told_right_by_right(secured: Broker, tmp_path: 
     )
 
 
-def test_requests_do_not_grow_with_the_topics(
+def test_the_number_of_requests_does_not_depend_on_the_number_of_topics(
     kafka: LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admins: list[Admin] = []
-    make = Admin.__init__
+    initialize = Admin.__init__
 
-    def made(admin: Admin, connection: Connection, timeout_seconds: float) -> None:
-        make(admin, connection, timeout_seconds)
+    def record(admin: Admin, connection: Connection, timeout_seconds: float) -> None:
+        initialize(admin, connection, timeout_seconds)
         admins.append(admin)
 
-    monkeypatch.setattr(Admin, "__init__", made)
+    monkeypatch.setattr(Admin, "__init__", record)
     cluster, app = RealCluster(kafka.bootstrap_servers), unique("app")
 
     def found() -> int:
@@ -107,10 +107,10 @@ def test_requests_do_not_grow_with_the_topics(
         seen = survey(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), INTERNAL_NAMES)
         return len(next(each.topics for each in recognize(seen, [app]).applications if each.id == app))
 
-    cluster.create(f"{app}-s0-changelog", 1, MARKS)
+    cluster.create(f"{app}-s0-changelog", 1, STREAMS_CONFIG)
     assert found() == 1
     few = sum(admin.requests for admin in admins)
     for number in range(1, 12):
-        cluster.create(f"{app}-s{number}-changelog", 1, MARKS)
+        cluster.create(f"{app}-s{number}-changelog", 1, STREAMS_CONFIG)
     assert found() == 12
     assert sum(admin.requests for admin in admins) == few < 10

@@ -11,7 +11,7 @@ from infra.model.topology import Lifecycle
 from infra.planner import ActionKind, Plan
 from infra.report import plan_text
 from infra.report.plan_comment import plan_comment, read_preview
-from tests.planner.world import World, application, changelog
+from tests.planner.simulated_cluster import SimulatedCluster, application, changelog
 
 TOPICS = [changelog(f"orders-s{number:03}-changelog", 4) for number in range(150)]
 NAMES = {topic.name for topic in TOPICS}
@@ -20,11 +20,11 @@ NAMES = {topic.name for topic in TOPICS}
 def steps() -> tuple[Plan, Plan]:
     """Return the plan with `lifecycle: retired`, and the plan after the document was removed."""
     compiled = application(topics=TOPICS)
-    world = World.set_up(compiled)
+    cluster = SimulatedCluster.set_up(compiled)
     retired = attrs.evolve(
         compiled, application=attrs.evolve(compiled.application, lifecycle=Lifecycle.RETIRED)
     )
-    return world.up(retired), world.plan()
+    return cluster.up(retired), cluster.plan()
 
 
 STEPS = [(0, ActionKind.RETIRE, "step 1 of 2"), (1, ActionKind.DELETE, "step 2 of 2")]
@@ -65,11 +65,11 @@ def test_pull_request_comment_lists_all_topics_to_delete(step: int, kind: Action
 
 def test_nothing_is_deleted_while_the_group_has_members() -> None:
     compiled = application(topics=TOPICS)
-    world = World.set_up(compiled)
-    world.up(
+    cluster = SimulatedCluster.set_up(compiled)
+    cluster.up(
         attrs.evolve(compiled, application=attrs.evolve(compiled.application, lifecycle=Lifecycle.RETIRED))
     )
-    world.run_group("orders")
-    assert not world.plan().is_applicable
-    world.run_group("orders", members=0)
-    assert world.plan().is_applicable
+    cluster.run_group("orders")
+    assert not cluster.plan().is_applicable
+    cluster.run_group("orders", members=0)
+    assert cluster.plan().is_applicable

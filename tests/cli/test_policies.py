@@ -11,7 +11,7 @@ from infra.report import plan_text, problem_text
 from infra.report.plan_comment import plan_comment, read_preview
 from tests.cli.conftest import Headwater
 from tests.contract.real_cluster import RealCluster
-from tests.planner.world import World, application, limits
+from tests.planner.simulated_cluster import SimulatedCluster, application, limits
 from toolchain.broker.local import LocalBroker
 
 DOCUMENT = """\
@@ -88,7 +88,7 @@ def test_invalid_policies_stop_all_commands(headwater: Headwater, policies: Path
 
 
 def test_pull_request_comment_shows_policy_violations() -> None:
-    plan = World().plan(application(), policy=limits(createdTopics=1))
+    plan = SimulatedCluster().plan(application(), policy=limits(createdTopics=1))
     preview = {
         "diagnostics": [{"severity": "error", "message": problem_text(problem)} for problem in plan.problems]
         + [{"severity": "info", "message": plan_text(plan)}]

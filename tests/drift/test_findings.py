@@ -8,11 +8,11 @@ from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from infra.model.problems import ProblemCode, Severity
 from infra.model.topology import Lifecycle, Sink
 from infra.planner.drift import Drift, Finding, FindingKind, find_drift
-from tests.planner.world import (
+from tests.planner.simulated_cluster import (
     AUTOSCALING,
     COMPACTED,
     MANUAL,
-    World,
+    SimulatedCluster,
     application,
     changelog,
     repartition,
@@ -21,8 +21,8 @@ from tests.planner.world import (
 REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
 
 
-def _drift(world: World, *compiled: CompiledApplication, recorded: bool = True) -> Drift:
-    return find_drift(compiled, world.snapshot, world.records if recorded else None)
+def _drift(cluster: SimulatedCluster, *compiled: CompiledApplication, recorded: bool = True) -> Drift:
+    return find_drift(compiled, cluster.snapshot, cluster.records if recorded else None)
 
 
 def _kinds(drift: Drift) -> list[tuple[FindingKind, str | None, Severity]]:
@@ -37,10 +37,10 @@ def _only(drift: Drift) -> Finding:
 
 def test_a_cluster_as_declared_is_clean() -> None:
     orders, other = application(sink=Sink("orders-out", 4)), application(id_="other", config=MANUAL)
-    world = World.set_up(orders, other)
-    world.create("someone-elses-changelog", 2)
+    cluster = SimulatedCluster.set_up(orders, other)
+    cluster.create("someone-elses-changelog", 2)
     for recorded in (True, False):
-        drift = _drift(world, orders, other, recorded=recorded)
+        drift = _drift(cluster, orders, other, recorded=recorded)
         assert drift.is_clean, list(drift.findings)
         assert [part.topics for part in drift.applications] == [
             (CHANGELOG, "orders-out", REPARTITION),
@@ -50,18 +50,18 @@ def test_a_cluster_as_declared_is_clean() -> None:
 
 def test_broker_defaults_are_no_drift() -> None:
     orders = application()
-    world = World.set_up(orders)
-    world.change(CHANGELOG, config={"cleanup.policy": "compact"})
-    world.topic_defaults = {"message.timestamp.type": "CreateTime", "segment.bytes": "1073741824"}
-    assert _drift(world, orders).is_clean
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.change(CHANGELOG, config={"cleanup.policy": "compact"})
+    cluster.topic_defaults = {"message.timestamp.type": "CreateTime", "segment.bytes": "1073741824"}
+    assert _drift(cluster, orders).is_clean
 
 
 def test_a_lost_topic() -> None:
     for config, severity in ((MANUAL, Severity.ERROR), ({}, Severity.WARNING)):
         orders = application(config=config)
-        world = World.set_up(orders)
-        del world.topics[CHANGELOG]
-        finding = _only(_drift(world, orders))
+        cluster = SimulatedCluster.set_up(orders)
+        del cluster.topics[CHANGELOG]
+        finding = _only(_drift(cluster, orders))
         assert (finding.kind, finding.topic, finding.severity) == (FindingKind.MISSING, CHANGELOG, severity)
         assert finding.what == f"Internal topic {CHANGELOG} was set up and no longer exists."
         assert finding.found == "none"
@@ -69,7 +69,7 @@ def test_a_lost_topic() -> None:
 
 def test_a_topic_that_never_was_there() -> None:
     orders = application(sink=Sink("orders-out", 4))
-    drift = _drift(World(), orders, recorded=False)
+    drift = _drift(SimulatedCluster(), orders, recorded=False)
     assert _kinds(drift) == [
         (FindingKind.MISSING, name, Severity.WARNING) for name in (CHANGELOG, "orders-out", REPARTITION)
     ]
@@ -78,26 +78,26 @@ def test_a_topic_that_never_was_there() -> None:
 
 def test_an_incomplete_set_without_a_record() -> None:
     orders = application(config=MANUAL)
-    world = World.set_up(orders)
-    del world.topics[CHANGELOG]
-    finding = _only(_drift(world, orders, recorded=False))
+    cluster = SimulatedCluster.set_up(orders)
+    del cluster.topics[CHANGELOG]
+    finding = _only(_drift(cluster, orders, recorded=False))
     assert (finding.kind, finding.severity) == (FindingKind.MISSING, Severity.ERROR)
 
 
 def test_a_topic_that_was_created_anew() -> None:
     orders = application()
-    world = World.set_up(orders)
-    world.recreate(CHANGELOG, is_empty=True)
-    finding = _only(_drift(world, orders))
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.recreate(CHANGELOG, is_empty=True)
+    finding = _only(_drift(cluster, orders))
     assert (finding.kind, finding.topic) == (FindingKind.RECREATED, CHANGELOG)
-    assert _drift(world, orders, recorded=False).is_clean
+    assert _drift(cluster, orders, recorded=False).is_clean
 
 
 def test_sources_that_grew() -> None:
     grown = {"orders-in": 6}
     for config, severity in (({}, Severity.ERROR), (AUTOSCALING, Severity.WARNING)):
-        world = World.set_up(application(config=config))
-        drift = _drift(world, application(config=config, sources=grown))
+        cluster = SimulatedCluster.set_up(application(config=config))
+        drift = _drift(cluster, application(config=config, sources=grown))
         assert _kinds(drift) == [
             (FindingKind.UNDER_PARTITIONED, name, severity) for name in (CHANGELOG, REPARTITION)
         ]
@@ -109,8 +109,8 @@ def test_sources_that_grew() -> None:
 
 def test_an_expansion_that_would_move_keys_is_an_error_that_names_the_way_out() -> None:
     config = {"partition.autoscaling.enabled": "true"}
-    world = World.set_up(application(config=config))
-    drift = _drift(world, application(config=config, sources={"orders-in": 6}))
+    cluster = SimulatedCluster.set_up(application(config=config))
+    drift = _drift(cluster, application(config=config, sources={"orders-in": 6}))
     assert [finding.severity for finding in drift.findings] == [Severity.ERROR] * 2
     assert all("allowUnsafeExpansion" in finding.fix for finding in drift.findings)
     assert not drift.problems
@@ -118,21 +118,21 @@ def test_an_expansion_that_would_move_keys_is_an_error_that_names_the_way_out() 
 
 def test_too_many_partitions() -> None:
     orders = application(sink=Sink("orders-out", 4))
-    world = World.set_up(orders)
-    world.change(REPARTITION, partitions=9)
-    finding = _only(_drift(world, orders))
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.change(REPARTITION, partitions=9)
+    finding = _only(_drift(cluster, orders))
     assert (finding.kind, finding.severity) == (FindingKind.OVER_PARTITIONED, Severity.ERROR)
     assert finding.what.endswith("it was set up with 4, and another client expanded it.")
-    unrecorded = _only(_drift(world, orders, recorded=False))
+    unrecorded = _only(_drift(cluster, orders, recorded=False))
     assert unrecorded.what == f"Internal topic {REPARTITION} has more partitions than expected."
 
 
 def test_settings_that_endanger_data_and_others() -> None:
     for config, severity in ((MANUAL, Severity.ERROR), ({}, Severity.WARNING)):
         orders = application(config=config)
-        world = World.set_up(orders)
-        world.configure(REPARTITION, retention_ms="1000", segment_bytes="1", flush_ms="5")
-        found = {finding.found: finding for finding in _drift(world, orders).findings}
+        cluster = SimulatedCluster.set_up(orders)
+        cluster.configure(REPARTITION, retention_ms="1000", segment_bytes="1", flush_ms="5")
+        found = {finding.found: finding for finding in _drift(cluster, orders).findings}
         assert {text: finding.severity for text, finding in found.items()} == {
             "retention.ms 1000 (1 second)": severity,
             "segment.bytes 1": Severity.INFO,
@@ -145,28 +145,28 @@ def test_settings_that_endanger_data_and_others() -> None:
 def test_replication() -> None:
     declared = [repartition(REPARTITION, 4, replication_factor=3)]
     orders = application(topics=declared, stateful=False)
-    world = World.set_up(orders)
-    world.change(REPARTITION, replication_factor=1)
-    finding = _only(_drift(world, orders))
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.change(REPARTITION, replication_factor=1)
+    finding = _only(_drift(cluster, orders))
     assert (finding.kind, finding.severity) == (FindingKind.REPLICATION_FACTOR, Severity.WARNING)
     assert (finding.expected, finding.found) == ("replication factor 3", "replication factor 1")
-    world.change(REPARTITION, replication_factor=4)
-    assert _only(_drift(world, orders)).severity is Severity.INFO
+    cluster.change(REPARTITION, replication_factor=4)
+    assert _only(_drift(cluster, orders)).severity is Severity.INFO
     default = application(stateful=False)
-    assert _drift(world, default).is_clean
+    assert _drift(cluster, default).is_clean
 
 
 def test_fewer_replicas_than_writing_needs_are_told_once() -> None:
     orders = application(topics=[repartition(REPARTITION, 4, replication_factor=3)], stateful=False)
-    world = World.set_up(orders)
-    world.change(REPARTITION, replication_factor=1)
-    world.default_min_insync_replicas = 2
-    assert "NOT_ENOUGH_REPLICAS" in _only(_drift(world, orders)).why
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.change(REPARTITION, replication_factor=1)
+    cluster.default_min_insync_replicas = 2
+    assert "NOT_ENOUGH_REPLICAS" in _only(_drift(cluster, orders)).why
 
 
 def test_orphans_of_known_applications() -> None:
     orders = application()
-    world = World.set_up(orders)
+    cluster = SimulatedCluster.set_up(orders)
     strays = [
         "orders-old-changelog",
         "orders-old-repartition",
@@ -174,51 +174,51 @@ def test_orphans_of_known_applications() -> None:
         "orders-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
     ]
     for name in strays:
-        world.create(name, 3)
-    world.create("orders-old-topic", 1)  # no internal topic is named so
-    drift = _drift(world, orders)
+        cluster.create(name, 3)
+    cluster.create("orders-old-topic", 1)  # no internal topic is named so
+    drift = _drift(cluster, orders)
     assert _kinds(drift) == [(FindingKind.ORPHANED, name, Severity.WARNING) for name in sorted(strays)]
     assert all(f"--delete --topic {finding.topic}" in finding.fix for finding in drift.findings)
 
 
 def test_a_topic_belongs_to_the_longest_id() -> None:
     orders, other = application(), application(id_="orders-eu", stateful=False)
-    world = World.set_up(orders, other)
-    world.create("orders-eu-old-changelog", 1)
-    (finding,) = _drift(world, orders, other).findings
+    cluster = SimulatedCluster.set_up(orders, other)
+    cluster.create("orders-eu-old-changelog", 1)
+    (finding,) = _drift(cluster, orders, other).findings
     assert finding.application == "orders-eu"
 
 
 def test_what_another_document_reads_is_no_orphan() -> None:
     orders = application()
-    world = World.set_up(orders)
-    world.create("orders-total-changelog", 4)
-    reader = application(id_="reader", sources={"orders-total-changelog": 4}, stages=1)
-    world.up(reader, orders)
-    assert _drift(world, orders, reader).is_clean
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.create("orders-total-changelog", 4)
+    reader = application(id_="reader", sources={"orders-total-changelog": 4}, steps=1)
+    cluster.up(reader, orders)
+    assert _drift(cluster, orders, reader).is_clean
 
 
 def test_a_topic_that_the_topology_no_longer_has() -> None:
-    world = World.set_up(application())
-    drift = _drift(world, application(stateful=False))
+    cluster = SimulatedCluster.set_up(application())
+    drift = _drift(cluster, application(stateful=False))
     assert _kinds(drift) == [(FindingKind.ORPHANED, CHANGELOG, Severity.INFO)]
 
 
 def test_nothing_is_an_orphan_while_a_source_is_missing() -> None:
     orders = application()
-    world = World.set_up(orders)
+    cluster = SimulatedCluster.set_up(orders)
     blind = attrs.evolve(application(topics=()), missing_sources=("orders-in",))
-    drift = _drift(world, blind)
+    drift = _drift(cluster, blind)
     assert not list(drift.findings)
     assert [problem.code for problem in drift.problems] == [ProblemCode.MISSING_SOURCE_TOPIC]
 
 
 def test_released_and_removed_applications_leave_no_orphans() -> None:
     orders, other = application(), application(id_="other")
-    world = World.set_up(orders, other)
+    cluster = SimulatedCluster.set_up(orders, other)
     released = application(lifecycle=Lifecycle.RELEASED)
-    assert _drift(world, released, other).is_clean
-    removed = _drift(world, other)
+    assert _drift(cluster, released, other).is_clean
+    removed = _drift(cluster, other)
     assert not list(removed.findings)
     assert [problem.code for problem in removed.problems] == [ProblemCode.APPLICATION_REMOVED]
 
@@ -231,28 +231,28 @@ def _generated(index: str) -> Sequence[InternalTopic]:
 def test_a_generated_name_that_moved_is_told_once() -> None:
     before = application(topics=_generated("0000000003"))
     after = application(topics=_generated("0000000007"))
-    world = World.set_up(before)
+    cluster = SimulatedCluster.set_up(before)
     for recorded in (True, False):
-        finding = _only(_drift(world, after, recorded=recorded))
+        finding = _only(_drift(cluster, after, recorded=recorded))
         assert finding.kind is FindingKind.RENUMBERED
         assert finding.expected == before.internal_topics[0].name
         assert finding.topic == after.internal_topics[0].name
 
 
 def test_an_application_that_got_another_id() -> None:
-    world = World.set_up(application(id_="orders", sink=Sink("out", 4)))
+    cluster = SimulatedCluster.set_up(application(id_="orders", sink=Sink("out", 4)))
     renamed = application(id_="purchases", sink=Sink("out", 4))
-    finding = _only(_drift(world, renamed, recorded=False))
+    finding = _only(_drift(cluster, renamed, recorded=False))
     assert (finding.kind, finding.application, finding.topic) == (FindingKind.RENAMED, "purchases", None)
     assert "renamedFrom: orders" in finding.fix
     declared = attrs.evolve(renamed, application=attrs.evolve(renamed.application, renamed_from="orders"))
-    assert "renamedFrom" not in _only(_drift(world, declared)).fix
+    assert "renamedFrom" not in _only(_drift(cluster, declared)).fix
 
 
 def test_an_application_with_stores_named_like_those_of_another_was_not_renamed() -> None:
     orders, twin = application(), application(id_="twin")
-    world = World.set_up(orders)
-    kinds = {finding.kind for finding in _drift(world, orders, twin, recorded=False).findings}
+    cluster = SimulatedCluster.set_up(orders)
+    kinds = {finding.kind for finding in _drift(cluster, orders, twin, recorded=False).findings}
     assert kinds == {FindingKind.MISSING}
 
 
@@ -266,20 +266,20 @@ def test_foreign_key_topics_are_compared_like_others() -> None:
         node="x",
     )
     orders = application(topics=[topic])
-    world = World.set_up(orders)
-    world.change(topic.name, partitions=2)
-    assert _only(_drift(world, orders)).kind is FindingKind.UNDER_PARTITIONED
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.change(topic.name, partitions=2)
+    assert _only(_drift(cluster, orders)).kind is FindingKind.UNDER_PARTITIONED
 
 
 def test_every_finding_says_what_why_and_how_to_fix() -> None:
     settings: Mapping[str, str] = {"retention_ms": "1", "x_y": "1"}
     orders = application(sink=Sink("orders-out", 4, replication_factor=3))
-    world = World.set_up(orders)
-    world.configure(REPARTITION, **settings)
-    world.change("orders-out", partitions=2, replication_factor=2)
-    world.create("orders-left-changelog", 1)
-    del world.topics[CHANGELOG]
-    findings = list(_drift(world, orders).findings)
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.configure(REPARTITION, **settings)
+    cluster.change("orders-out", partitions=2, replication_factor=2)
+    cluster.create("orders-left-changelog", 1)
+    del cluster.topics[CHANGELOG]
+    findings = list(_drift(cluster, orders).findings)
     assert len({finding.kind for finding in findings}) == 5
     for finding in findings:
         assert all((finding.what, finding.expected, finding.found, finding.why, finding.fix))

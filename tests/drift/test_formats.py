@@ -20,11 +20,11 @@ from infra.report.drift.markdown import drift_markdown
 from infra.report.drift.page import drift_page
 from infra.report.drift.text import drift_text
 from infra.report.drift.to_json import drift_json
-from tests.drift import scenes
+from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = datetime(2026, 11, 21, 13, 40, tzinfo=UTC)
-SCENES = {scene.__name__: scene for scene in (scenes.clean, scenes.meddled, scenes.incomplete)}
+CASES = {case.__name__: case for case in (drift_cases.clean, drift_cases.changed, drift_cases.incomplete)}
 FORMATS: dict[str, Callable[[Drift], str]] = {
     "txt": lambda drift: f"{drift_text(drift)}\n",
     "json": lambda drift: json.dumps(drift_json(drift), indent=2, ensure_ascii=False) + "\n",
@@ -36,24 +36,24 @@ SCHEMA = json.loads(files("topology_schemas").joinpath("drift.v1.schema.json").r
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("scene", SCENES)
-def test_texts(scene: str, form: str, golden: Callable[[Path, str], None]) -> None:
-    golden(GOLDEN / f"{scene}.{form}", FORMATS[form](SCENES[scene]()))
+@pytest.mark.parametrize("case", CASES)
+def test_texts(case: str, form: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"{case}.{form}", FORMATS[form](CASES[case]()))
 
 
-@pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])
-def test_json_fits_its_schema(scene: Callable[[], Drift]) -> None:
+@pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
+def test_json_fits_its_schema(case: Callable[[], Drift]) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.Draft202012Validator(SCHEMA).validate(drift_json(scene()))
+    jsonschema.Draft202012Validator(SCHEMA).validate(drift_json(case()))
 
 
 def test_the_schema_knows_every_kind() -> None:
     assert SCHEMA["$defs"]["finding"]["properties"]["kind"]["enum"] == [kind.value for kind in FindingKind]
 
 
-@pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])
-def test_junit_can_be_read_and_adds_up(scene: Callable[[], Drift]) -> None:
-    drift = scene()
+@pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
+def test_junit_can_be_read_and_adds_up(case: Callable[[], Drift]) -> None:
+    drift = case()
     root = ET.fromstring(drift_junit(drift))  # noqa: S314 - our own text
     differing = {(part.id, finding.topic) for part in drift.applications for finding in part.findings}
     assert int(root.attrib["failures"]) == len(differing) == len(root.findall(".//failure"))
@@ -81,9 +81,9 @@ class _Elements(HTMLParser):
                 self.ids.append(value or "")
 
 
-@pytest.mark.parametrize("scene", [*SCENES.values(), scenes.hostile])
-def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(scene: Callable[[], Drift]) -> None:
-    text = drift_page(scene(), AT)
+@pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
+def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(case: Callable[[], Drift]) -> None:
+    text = drift_page(case(), AT)
     page = _Elements(text)
     assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
     assert len(page.ids) == len(set(page.ids))
@@ -92,13 +92,13 @@ def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(scene:
 
 
 def test_every_drifted_topic_of_the_topology_is_marked() -> None:
-    text = drift_page(scenes.meddled(), AT)
+    text = drift_page(drift_cases.changed(), AT)
     for note in ("9 ≠ 4", "re-created", "different settings", "6 instead of 12"):
         assert f">{note}</text>" in text
 
 
 def test_hostile_names_stay_text() -> None:
-    drift = scenes.hostile()
+    drift = drift_cases.hostile()
     assert "<script" not in drift_page(drift)
     for text in (drift_text(drift), drift_markdown(drift), drift_page(drift), drift_junit(drift)):
         assert "\x1b" not in text
@@ -106,7 +106,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_hostile_names_are_no_markup_and_call_nobody_in_markdown() -> None:
-    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(drift_markdown(scenes.hostile()))
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(drift_markdown(drift_cases.hostile()))
     page = _Elements(rendered)
     assert not page.tags & {"script", "a", "img"}
     assert "@team" not in re.sub(r"<code>.*?</code>", "", rendered)
@@ -114,7 +114,7 @@ def test_hostile_names_are_no_markup_and_call_nobody_in_markdown() -> None:
 
 @pytest.mark.parametrize("drifted", [True, False])
 def test_a_page_of_a_thousand_topics_is_below_three_megabytes(*, drifted: bool) -> None:
-    drift = scenes.large(1_000, drifted=drifted)
+    drift = drift_cases.large(1_000, drifted=drifted)
     assert sum(len(part.topics) for part in drift.applications) == 1_000
     assert drift.is_clean is not drifted
     start = time.process_time()

@@ -15,7 +15,7 @@ from infra.cli.main import main
 from infra.report.drift.to_json import drift_json
 from infra.report.plan_comment import plan_comment, read_drift, read_preview
 from infra.report.plan_comment.comment import LIMIT
-from tests.drift import scenes
+from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"
 PREVIEWS = Path(__file__).parent / "previews"
@@ -48,7 +48,7 @@ def test_comments(name: str, golden: Callable[[Path, str], None]) -> None:
 
 
 def test_a_comment_with_drift_and_graphs(golden: Callable[[Path, str], None]) -> None:
-    drift = read_drift(json.dumps(drift_json(scenes.meddled())))
+    drift = read_drift(json.dumps(drift_json(drift_cases.changed())))
     steps = [
         _step("revenue-by-category", "revenue", "update", before=3),
         _step("fulfilment", "fulfilment-view-changelog"),
@@ -64,7 +64,7 @@ def test_it_begins_with_the_marker_and_the_summary() -> None:
 
 def test_no_changes() -> None:
     same = {"op": "same", "urn": "urn:pulumi:test::headwater::pulumi:pulumi:Stack::headwater-test"}
-    drift = read_drift(json.dumps(drift_json(scenes.clean())))
+    drift = read_drift(json.dumps(drift_json(drift_cases.clean())))
     text = plan_comment(read_preview(_document([same])), drift)
     assert text == (
         f"{MARKER}\n### ⚪ Kafka topics: no changes\n\nNo drift: 12 topics compared before this change.\n"
@@ -97,7 +97,7 @@ def test_large_plans_fit(applications: int, topics: int, messages: int) -> None:
     ]
     said = [("warning", f"warning[X] number {number}\n  why  it is so") for number in range(messages)]
     said += [("error", f"error[Y] number {number}\n  fix  do it") for number in range(messages)]
-    drift = read_drift(json.dumps(drift_json(scenes.large(1_000))))
+    drift = read_drift(json.dumps(drift_json(drift_cases.large(1_000))))
     text = plan_comment(read_preview(_document(steps, *said)), drift)
     assert len(text) <= LIMIT
     assert text.startswith(f"{MARKER}\n### ")
@@ -111,16 +111,16 @@ def _is_balanced(text: str) -> None:
 
 def test_a_graph_too_large_to_draw_is_left_out() -> None:
     graphs = {"shop": "flowchart LR\n" + "  a --> b\n" * 500, "till": "flowchart LR\n  a --> b\n"}
-    drift = read_drift(json.dumps({**drift_json(scenes.clean()), "applications": []}))
+    drift = read_drift(json.dumps({**drift_json(drift_cases.clean()), "applications": []}))
     drift = type(drift)(drift.findings, graphs, drift.topics)
     text = plan_comment(read_preview(_document([_step("shop", "a"), _step("till", "b")])), drift)
     assert text.count("```mermaid") == 1
 
 
 def test_hostile_texts_stay_text() -> None:
-    hostile = scenes.HOSTILE
+    hostile = drift_cases.HOSTILE
     messages = [("error", f"{hostile}\n```\n<img src=x>"), ("warning", f"\x1b[31m```` {hostile}")]
-    drift = read_drift(json.dumps(drift_json(scenes.hostile())))
+    drift = read_drift(json.dumps(drift_json(drift_cases.hostile())))
     text = plan_comment(read_preview(_document([_step(hostile, f"{hostile}-changelog")], *messages)), drift)
     rendered = MarkdownIt("gfm-like", {"linkify": False}).render(text)
     assert "<script" not in rendered
@@ -142,7 +142,7 @@ def _run(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - what clic
 def test_the_command_reads_a_file_or_standard_input(tmp_path: Path) -> None:
     file = str(PREVIEWS / "create.json")
     drift = tmp_path / "drift.json"
-    drift.write_text(json.dumps(drift_json(scenes.meddled())), encoding="utf-8")
+    drift.write_text(json.dumps(drift_json(drift_cases.changed())), encoding="utf-8")
     output = tmp_path / "comment.md"
     from_file = _run(file)
     assert (from_file.exit_code, from_file.stderr) == (ExitCode.DONE, "")

@@ -12,7 +12,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.topology import TopologyDocument
 from infra.planner import Plan
 from infra.spec import load_documents
-from tests.planner.world import World
+from tests.planner.simulated_cluster import SimulatedCluster
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas/examples"
 FILES = sorted(set(EXAMPLES.rglob("*.yaml")) - {EXAMPLES / "features/observed.yaml"})  # nothing follows there
@@ -25,23 +25,25 @@ def expandable(document: TopologyDocument) -> TopologyDocument:
     return attrs.evolve(document, application=attrs.evolve(application, config=config, setup=setup))
 
 
-def compiled(documents: Sequence[TopologyDocument], world: World) -> tuple[CompiledApplication, ...]:
-    return compile_documents(documents, world.snapshot.partitions)
+def compiled(
+    documents: Sequence[TopologyDocument], cluster: SimulatedCluster
+) -> tuple[CompiledApplication, ...]:
+    return compile_documents(documents, cluster.snapshot.partitions)
 
 
-def with_sources(documents: Sequence[TopologyDocument], partitions: int) -> World:
-    world = World()
+def with_sources(documents: Sequence[TopologyDocument], partitions: int) -> SimulatedCluster:
+    cluster = SimulatedCluster()
     sinks = {sink.topic for document in documents for sink in document.sinks}
-    missing = {name for application in compiled(documents, world) for name in application.missing_sources}
+    missing = {name for application in compiled(documents, cluster) for name in application.missing_sources}
     for name in sorted(missing - sinks):
-        world.create(name, partitions)
-    return world
+        cluster.create(name, partitions)
+    return cluster
 
 
-def grow(world: World, partitions: int) -> None:
-    recorded = {name for record in world.records.values() for name in record.topics}
-    for name in world.topics.keys() - recorded:
-        world.change(name, partitions=partitions)
+def grow(cluster: SimulatedCluster, partitions: int) -> None:
+    recorded = {name for record in cluster.records.values() for name in record.topics}
+    for name in cluster.topics.keys() - recorded:
+        cluster.change(name, partitions=partitions)
 
 
 def assert_downstream_first(plan: Plan, applications: Sequence[CompiledApplication]) -> None:
@@ -58,15 +60,15 @@ def assert_downstream_first(plan: Plan, applications: Sequence[CompiledApplicati
 @pytest.mark.parametrize("files", [*([file] for file in FILES), FILES], ids=lambda files: files[0].stem)
 def test_examples_are_set_up_and_expanded(files: Sequence[Path]) -> None:
     documents = [expandable(document) for document in load_documents(files).documents]
-    world = with_sources(documents, 4)
-    world.up(*compiled(documents, world))
-    assert not world.plan(*compiled(documents, world)).has_changes
+    cluster = with_sources(documents, 4)
+    cluster.up(*compiled(documents, cluster))
+    assert not cluster.plan(*compiled(documents, cluster)).has_changes
 
-    grow(world, 6)
-    applications = compiled(documents, world)
-    plan = world.up(*applications)
+    grow(cluster, 6)
+    applications = compiled(documents, cluster)
+    plan = cluster.up(*applications)
     assert_downstream_first(plan, applications)
-    assert not world.plan(*compiled(documents, world)).has_changes
+    assert not cluster.plan(*compiled(documents, cluster)).has_changes
     for application in applications:
         for group in application.copartition_groups:
-            assert len({world.topics[name].partitions for name in group}) == 1
+            assert len({cluster.topics[name].partitions for name in group}) == 1

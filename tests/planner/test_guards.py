@@ -6,27 +6,38 @@ import pytest
 from infra.model.problems import ProblemCode, Severity
 from infra.model.topology import Sink
 from infra.planner import PlanPolicy
-from tests.planner.world import AUTOSCALING, CLUSTER, World, application, limits, repartition
+from tests.planner.simulated_cluster import (
+    AUTOSCALING,
+    CLUSTER,
+    SimulatedCluster,
+    application,
+    limits,
+    repartition,
+)
 
 
 def test_another_cluster_is_an_error() -> None:
-    assert World().plan(application(), policy=PlanPolicy(cluster_id=CLUSTER)).is_applicable
-    (problem,) = World().plan(application(), policy=PlanPolicy(cluster_id="other")).problems
+    assert SimulatedCluster().plan(application(), policy=PlanPolicy(cluster_id=CLUSTER)).is_applicable
+    (problem,) = SimulatedCluster().plan(application(), policy=PlanPolicy(cluster_id="other")).problems
     assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
 
 
 def test_the_cluster_of_the_first_run_is_remembered() -> None:
     """Pointed at another cluster, automatic set-up would make every topic anew there."""
-    world = World.set_up(application())
-    world.records = {id_: attrs.evolve(record, cluster_id="other") for id_, record in world.records.items()}
-    (problem,) = world.plan(application()).problems
+    cluster = SimulatedCluster.set_up(application())
+    cluster.records = {
+        id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
+    }
+    (problem,) = cluster.plan(application()).problems
     assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
 
 
 def test_a_planned_move_to_another_cluster_is_declared_and_then_remembered() -> None:
-    world = World.set_up(application())
-    world.records = {id_: attrs.evolve(record, cluster_id="other") for id_, record in world.records.items()}
-    plan = world.plan(application(), policy=PlanPolicy(cluster_id=CLUSTER))
+    cluster = SimulatedCluster.set_up(application())
+    cluster.records = {
+        id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
+    }
+    plan = cluster.plan(application(), policy=PlanPolicy(cluster_id=CLUSTER))
     assert plan.is_applicable
     assert [planned.record.cluster_id for planned in plan.applications if planned.record] == [CLUSTER]
 
@@ -40,60 +51,61 @@ def test_a_planned_move_to_another_cluster_is_declared_and_then_remembered() -> 
     ],
 )
 def test_a_run_may_not_create_too_much_at_once(policy: PlanPolicy, *, refused: bool) -> None:
-    plan = World().plan(application(), policy=policy)
+    plan = SimulatedCluster().plan(application(), policy=policy)
     assert [problem.code for problem in plan.problems] == [ProblemCode.BLAST_RADIUS] * refused
 
 
 def test_a_run_may_not_expand_too_much_at_once() -> None:
-    world = World.set_up(application(config=AUTOSCALING))
+    cluster = SimulatedCluster.set_up(application(config=AUTOSCALING))
     grown = application(config=AUTOSCALING, sources={"orders-in": 10})
-    assert world.plan(grown, policy=limits(createdTopics=0, addedPartitions=12)).is_applicable
-    (problem,) = world.plan(grown, policy=limits(addedPartitions=11)).problems
+    assert cluster.plan(grown, policy=limits(createdTopics=0, addedPartitions=12)).is_applicable
+    (problem,) = cluster.plan(grown, policy=limits(addedPartitions=11)).problems
     assert problem.found == "12 new partitions"
 
 
 def test_more_replicas_than_brokers_are_an_error() -> None:
     topic = repartition("orders-a-repartition", 4, replication_factor=4)
-    (problem,) = World().plan(application(topics=[topic])).problems
+    (problem,) = SimulatedCluster().plan(application(topics=[topic])).problems
     assert (problem.code, problem.found) == (ProblemCode.REPLICATION_FACTOR, "4")
 
 
 def test_the_brokers_default_counts_where_no_factor_is_given() -> None:
     assert (
-        World(brokers=2).plan(application(stateful=False)).problems[0].code is ProblemCode.REPLICATION_FACTOR
+        SimulatedCluster(brokers=2).plan(application(stateful=False)).problems[0].code
+        is ProblemCode.REPLICATION_FACTOR
     )
-    (action,) = World().plan(application(stateful=False)).actions
+    (action,) = SimulatedCluster().plan(application(stateful=False)).actions
     assert action.replication_factor == 3
 
 
 def test_fewer_replicas_than_writing_needs_are_an_error_before_and_a_warning_after() -> None:
     topic = repartition("orders-a-repartition", 4, replication_factor=1)
-    world = World.set_up(application(topics=[topic]))
-    world.default_min_insync_replicas = 2
-    (warning,) = world.plan(application(topics=[topic])).problems
+    cluster = SimulatedCluster.set_up(application(topics=[topic]))
+    cluster.default_min_insync_replicas = 2
+    (warning,) = cluster.plan(application(topics=[topic])).problems
     assert (warning.code, warning.severity) == (ProblemCode.REPLICATION_FACTOR, Severity.WARNING)
-    (error,) = World(default_min_insync_replicas=2).plan(application(topics=[topic])).problems
+    (error,) = SimulatedCluster(default_min_insync_replicas=2).plan(application(topics=[topic])).problems
     assert (error.code, error.severity) == (ProblemCode.REPLICATION_FACTOR, Severity.ERROR)
 
 
 def test_a_topics_own_min_insync_replicas_counts() -> None:
     topic = repartition("orders-a-repartition", 4, replication_factor=2)
     topic = attrs.evolve(topic, config={**topic.config, "min.insync.replicas": "3"})
-    (problem,) = World().plan(application(topics=[topic])).problems
+    (problem,) = SimulatedCluster().plan(application(topics=[topic])).problems
     assert problem.expected == "a replication factor of at least 3 (min.insync.replicas)"
 
 
 def test_a_live_replication_factor_is_left_alone() -> None:
-    world = World.set_up(application(stateful=False))
-    world.change("orders-step1-repartition", replication_factor=2)
-    plan = world.plan(application(stateful=False))
+    cluster = SimulatedCluster.set_up(application(stateful=False))
+    cluster.change("orders-step1-repartition", replication_factor=2)
+    plan = cluster.plan(application(stateful=False))
     assert not plan.has_changes
     assert [action.replication_factor for action in plan.actions] == [2]
 
 
 def test_a_topic_has_one_owner() -> None:
     shared = Sink("shared", 4)
-    plan = World().plan(application(id_="a", sink=shared), application(id_="b", sink=shared))
+    plan = SimulatedCluster().plan(application(id_="a", sink=shared), application(id_="b", sink=shared))
     (problem,) = plan.problems
     assert (problem.code, problem.topic, problem.found) == (
         ProblemCode.CONFLICTING_PARTITIONS,

@@ -10,7 +10,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, errors
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import ActionKind
-from tests.planner.world import World, application
+from tests.planner.simulated_cluster import SimulatedCluster, application
 
 IDS = ("billing", "orders", "search")
 CONFIG_CHANGES = (
@@ -54,7 +54,7 @@ def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
             setup=draw(SETUPS),
             lifecycle=draw(LIFECYCLES),
             stateful=draw(st.booleans()),
-            stages=draw(st.sampled_from([2, 2, 2, 0, 3])),
+            steps=draw(st.sampled_from([2, 2, 2, 0, 3])),
             sink=draw(SINKS) if id_ == IDS[0] else None,
         )
         for id_ in IDS
@@ -63,106 +63,110 @@ def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[World, Documents]:
+def histories(draw: st.DrawFn) -> tuple[SimulatedCluster, Documents]:
     """What runs have left behind, what people have done to it since, and the documents of the next run."""
-    world = World()
+    cluster = SimulatedCluster()
     sources = {name: draw(st.integers(1, 4)) for name in (*IDS, "shared")}
     for _ in range(draw(st.integers(0, 2))):
-        planned = world.plan(*draw(documents(sources)))
+        planned = cluster.plan(*draw(documents(sources)))
         if planned.is_applicable:
-            world.apply(planned)
-    for name in draw(st.lists(st.sampled_from(sorted(world.topics)), unique=True)) if world.topics else ():
-        draw(st.sampled_from(DEEDS))(world, name, draw)
+            cluster.apply(planned)
+    for name in (
+        draw(st.lists(st.sampled_from(sorted(cluster.topics)), unique=True)) if cluster.topics else ()
+    ):
+        draw(st.sampled_from(DEEDS))(cluster, name, draw)
     for id_ in draw(st.lists(st.sampled_from(IDS), unique=True)):
-        world.run_group(id_, draw(st.integers(0, 2)))
+        cluster.run_group(id_, draw(st.integers(0, 2)))
     if draw(st.booleans()):
-        world.records.pop(draw(st.sampled_from(IDS)), None)
+        cluster.records.pop(draw(st.sampled_from(IDS)), None)
     if draw(st.booleans()):
         sources = {
             name: max(1, count + draw(st.sampled_from([0, 0, 2, -1]))) for name, count in sources.items()
         }
-    return world, draw(documents(sources))
+    return cluster, draw(documents(sources))
 
 
 DEEDS = (
-    lambda world, name, _: world.topics.pop(name),
-    lambda world, name, draw: world.recreate(name, is_empty=draw(st.booleans())),
-    lambda world, name, _: world.change(name, partitions=world.topics[name].partitions + 1),
-    lambda world, name, draw: world.configure(name, **draw(st.sampled_from(CONFIG_CHANGES))),
-    lambda world, name, draw: world.configure(name, **draw(st.sampled_from(CONFIG_CHANGES))),
+    lambda cluster, name, _: cluster.topics.pop(name),
+    lambda cluster, name, draw: cluster.recreate(name, is_empty=draw(st.booleans())),
+    lambda cluster, name, _: cluster.change(name, partitions=cluster.topics[name].partitions + 1),
+    lambda cluster, name, draw: cluster.configure(name, **draw(st.sampled_from(CONFIG_CHANGES))),
+    lambda cluster, name, draw: cluster.configure(name, **draw(st.sampled_from(CONFIG_CHANGES))),
 )
 
 
 @given(histories())
-def test_a_plan_converges_in_one_step(history: tuple[World, Documents]) -> None:
-    world, applications = history
-    planned = world.plan(*applications)
+def test_a_plan_converges_in_one_step(history: tuple[SimulatedCluster, Documents]) -> None:
+    cluster, applications = history
+    planned = cluster.plan(*applications)
     if planned.is_applicable:
-        world.apply(planned)
-        again = world.plan(*applications)
+        cluster.apply(planned)
+        again = cluster.plan(*applications)
         assert not errors(again.problems)
         assert not again.has_changes
 
 
 @given(histories())
-def test_counts_never_shrink(history: tuple[World, Documents]) -> None:
-    world, applications = history
-    for action in world.plan(*applications).actions:
+def test_counts_never_shrink(history: tuple[SimulatedCluster, Documents]) -> None:
+    cluster, applications = history
+    for action in cluster.plan(*applications).actions:
         assert action.live is None or action.partitions >= action.live.partitions
 
 
 @given(histories())
-def test_nothing_is_deleted_but_what_was_retired_before(history: tuple[World, Documents]) -> None:
-    world, applications = history
+def test_nothing_is_deleted_but_what_was_retired_before(history: tuple[SimulatedCluster, Documents]) -> None:
+    cluster, applications = history
     present = {compiled.application.id for compiled in applications}
-    for part in world.plan(*applications).applications:
+    for part in cluster.plan(*applications).applications:
         if any(action.kind is ActionKind.DELETE for action in part.actions):
-            assert world.records[part.application_id].retired
+            assert cluster.records[part.application_id].retired
             assert part.application_id not in present
-            assert not any(topic.is_sink for topic in world.records[part.application_id].topics.values())
+            assert not any(topic.is_sink for topic in cluster.records[part.application_id].topics.values())
 
 
 @given(histories())
-def test_what_exists_is_never_created_again(history: tuple[World, Documents]) -> None:
-    world, applications = history
-    for action in world.plan(*applications).actions:
+def test_what_exists_is_never_created_again(history: tuple[SimulatedCluster, Documents]) -> None:
+    cluster, applications = history
+    for action in cluster.plan(*applications).actions:
         is_made = action.kind in (ActionKind.CREATE, ActionKind.RECREATE)
-        assert is_made is (action.name not in world.topics and action.kind is not ActionKind.RELEASE)
+        assert is_made is (action.name not in cluster.topics and action.kind is not ActionKind.RELEASE)
 
 
 @given(histories())
 def test_an_applicable_plan_reaches_the_counts_that_the_topology_wants(
-    history: tuple[World, Documents],
+    history: tuple[SimulatedCluster, Documents],
 ) -> None:
-    world, applications = history
-    planned = world.plan(*applications)
+    cluster, applications = history
+    planned = cluster.plan(*applications)
     if planned.is_applicable:
-        world.apply(planned)
+        cluster.apply(planned)
         for compiled in applications:
             if compiled.application.lifecycle is Lifecycle.ACTIVE:
-                counts = {world.topics[topic.name].partitions for topic in compiled.internal_topics}
+                counts = {cluster.topics[topic.name].partitions for topic in compiled.internal_topics}
                 assert counts <= {topic.partitions for topic in compiled.internal_topics}
 
 
 @given(histories())
-def test_settings_of_others_survive(history: tuple[World, Documents]) -> None:
-    world, applications = history
-    for action in world.plan(*applications).actions:
+def test_settings_of_others_survive(history: tuple[SimulatedCluster, Documents]) -> None:
+    cluster, applications = history
+    for action in cluster.plan(*applications).actions:
         if action.live is not None and "min.insync.replicas" in action.live.config:
             assert action.config["min.insync.replicas"] == action.live.config["min.insync.replicas"]
 
 
 @given(histories(), st.randoms(use_true_random=False))
-def test_the_order_of_documents_does_not_matter(history: tuple[World, Documents], random: Random) -> None:
-    world, applications = history
+def test_the_order_of_documents_does_not_matter(
+    history: tuple[SimulatedCluster, Documents], random: Random
+) -> None:
+    cluster, applications = history
     shuffled = list(applications)
     random.shuffle(shuffled)
-    assert world.plan(*shuffled) == world.plan(*applications)
+    assert cluster.plan(*shuffled) == cluster.plan(*applications)
 
 
 @given(histories())
-def test_one_error_stops_everything(history: tuple[World, Documents]) -> None:
-    world, applications = history
+def test_one_error_stops_everything(history: tuple[SimulatedCluster, Documents]) -> None:
+    cluster, applications = history
     late = tuple(
         attrs.evolve(
             compiled,
@@ -172,7 +176,7 @@ def test_one_error_stops_everything(history: tuple[World, Documents]) -> None:
         )
         for compiled in applications
     )
-    planned = world.plan(*late, elapsed_ms=2)
+    planned = cluster.plan(*late, elapsed_ms=2)
     is_late = any(problem.code is ProblemCode.TIMEOUT for problem in planned.problems)
     assert is_late is any(c.application.lifecycle is Lifecycle.ACTIVE for c in applications)
     assert planned.is_applicable is not bool(errors(planned.problems))

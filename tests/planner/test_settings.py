@@ -9,7 +9,7 @@ from infra.model.cluster import LiveTopic
 from infra.model.compiled import InternalTopic
 from infra.model.nodes import ChangelogKind
 from infra.planner.settings import Settings, differences, misconfigurations
-from tests.planner.world import REPARTITION, changelog, repartition
+from tests.planner.simulated_cluster import REPARTITION, changelog, repartition
 
 REKEYED = repartition("a-repartition", 1)
 COUNTS = changelog("a-changelog", 1)

@@ -10,7 +10,14 @@ from infra.model.problems import Location, Problem, ProblemCode, Severity, error
 from infra.model.record import RecordedTopic
 from infra.model.topology import Setup, Sink
 from infra.planner import ActionKind, Plan
-from tests.planner.world import AUTOSCALING, MANUAL, World, application, changelog, repartition
+from tests.planner.simulated_cluster import (
+    AUTOSCALING,
+    MANUAL,
+    SimulatedCluster,
+    application,
+    changelog,
+    repartition,
+)
 
 AUTOMATIC: Mapping[str, str] = {}
 BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])
@@ -32,7 +39,7 @@ def kinds(plan: Plan) -> dict[str, ActionKind]:
 @BOTH
 def test_a_missing_source_topic_is_an_error(mode: Mapping[str, str]) -> None:
     compiled = attrs.evolve(application(config=mode, topics=()), missing_sources=("orders-in",))
-    plan = World().plan(compiled)
+    plan = SimulatedCluster().plan(compiled)
     assert codes(plan) == [ProblemCode.MISSING_SOURCE_TOPIC]
     assert plan.problems[0].topic == "orders-in"
 
@@ -43,12 +50,12 @@ def test_a_missing_source_topic_that_the_compiler_told_of_is_told_once(mode: Map
     compiled = attrs.evolve(
         application(config=mode, topics=()), missing_sources=("orders-in",), problems=(told,)
     )
-    assert World().plan(compiled).problems == (attrs.evolve(told, application="orders"),)
+    assert SimulatedCluster().plan(compiled).problems == (attrs.evolve(told, application="orders"),)
 
 
 @BOTH
 def test_the_first_setup_creates_all(mode: Mapping[str, str]) -> None:
-    plan = World().plan(application(config=mode))
+    plan = SimulatedCluster().plan(application(config=mode))
     assert not plan.problems
     assert kinds(plan) == {REPARTITION: ActionKind.CREATE, CHANGELOG: ActionKind.CREATE}
     (part,) = plan.applications
@@ -59,17 +66,17 @@ def test_the_first_setup_creates_all(mode: Mapping[str, str]) -> None:
 
 @BOTH
 def test_a_second_run_has_nothing_to_do(mode: Mapping[str, str]) -> None:
-    world = World.set_up(application(config=mode))
-    plan = world.plan(application(config=mode))
+    cluster = SimulatedCluster.set_up(application(config=mode))
+    plan = cluster.plan(application(config=mode))
     assert not plan.problems
     assert not plan.has_changes
 
 
-def all_exist() -> World:
-    world = World()
+def all_exist() -> SimulatedCluster:
+    cluster = SimulatedCluster()
     for topic in application().internal_topics:
-        world.create(topic.name, topic.partitions, topic.config)
-    return world
+        cluster.create(topic.name, topic.partitions, topic.config)
+    return cluster
 
 
 def test_topics_that_all_exist_are_an_error_when_set_up_manually() -> None:
@@ -84,19 +91,19 @@ def test_topics_that_all_exist_are_an_error_when_set_up_manually() -> None:
 def test_topics_that_all_exist_are_adopted_and_the_plan_says_so(
     mode: Mapping[str, str], setup: Setup
 ) -> None:
-    world = all_exist()
+    cluster = all_exist()
     compiled = application(config=mode, setup=setup)
-    plan = world.up(compiled)
+    plan = cluster.up(compiled)
     assert set(kinds(plan).values()) == {ActionKind.ADOPT}
     assert plan.applications[0].notes[-1].startswith("2 topics that Headwater did not create")
-    assert world.records["orders"].topics[CHANGELOG].topic_id == world.topics[CHANGELOG].topic_id
-    assert not world.plan(compiled).has_changes
+    assert cluster.records["orders"].topics[CHANGELOG].topic_id == cluster.topics[CHANGELOG].topic_id
+    assert not cluster.plan(compiled).has_changes
 
 
-def some_exist() -> World:
-    world = all_exist()
-    del world.topics[CHANGELOG]
-    return world
+def some_exist() -> SimulatedCluster:
+    cluster = all_exist()
+    del cluster.topics[CHANGELOG]
+    return cluster
 
 
 def test_an_incomplete_set_is_an_error_for_each_missing_topic_when_set_up_manually() -> None:
@@ -111,18 +118,18 @@ def test_an_incomplete_set_is_an_error_for_each_missing_topic_when_set_up_manual
     ids=["manual", "automatic"],
 )
 def test_an_incomplete_set_is_completed(mode: Mapping[str, str], setup: Setup) -> None:
-    world = some_exist()
-    plan = world.up(application(config=mode, setup=setup))
+    cluster = some_exist()
+    plan = cluster.up(application(config=mode, setup=setup))
     assert kinds(plan) == {REPARTITION: ActionKind.ADOPT, CHANGELOG: ActionKind.CREATE}
-    assert not world.plan(application(config=mode)).has_changes
+    assert not cluster.plan(application(config=mode)).has_changes
 
 
 @pytest.mark.parametrize("lost", [(CHANGELOG,), (CHANGELOG, REPARTITION)], ids=["some", "all"])
 def test_lost_topics_are_errors_when_set_up_manually(lost: tuple[str, ...]) -> None:
-    world = World.set_up(application(config=MANUAL))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
     for name in lost:
-        del world.topics[name]
-    plan = world.plan(application(config=MANUAL))
+        del cluster.topics[name]
+    plan = cluster.plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS] * len(lost)
     assert {problem.topic for problem in plan.problems} == set(lost)
 
@@ -131,62 +138,62 @@ def test_lost_topics_are_errors_when_set_up_manually(lost: tuple[str, ...]) -> N
     ("mode", "setup"), [(MANUAL, Setup(reinitialize=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
 )
 def test_lost_topics_are_created_anew_with_a_warning(mode: Mapping[str, str], setup: Setup) -> None:
-    world = World.set_up(application(config=mode))
-    del world.topics[CHANGELOG]
-    plan = world.up(application(config=mode, setup=setup))
+    cluster = SimulatedCluster.set_up(application(config=mode))
+    del cluster.topics[CHANGELOG]
+    plan = cluster.up(application(config=mode, setup=setup))
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISSING_INTERNAL_TOPICS]
     assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.RECREATE}
     assert "lost" in next(action.note for action in plan.actions if action.name == CHANGELOG)
-    assert not world.plan(application(config=mode)).problems
+    assert not cluster.plan(application(config=mode)).problems
 
 
 def test_reinitializing_needs_an_inactive_group() -> None:
-    world = World.set_up(application(config=MANUAL))
-    del world.topics[CHANGELOG]
-    world.run_group("orders")
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    del cluster.topics[CHANGELOG]
+    cluster.run_group("orders")
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
-    assert codes(world.plan(compiled)) == [ProblemCode.GROUP_ACTIVE]
-    world.run_group("orders", members=0)
-    assert world.plan(compiled).is_applicable
+    assert codes(cluster.plan(compiled)) == [ProblemCode.GROUP_ACTIVE]
+    cluster.run_group("orders", members=0)
+    assert cluster.plan(compiled).is_applicable
 
 
 def test_reinitialize_that_stays_on_is_warned_of() -> None:
-    world = World.set_up(application(config=MANUAL))
-    plan = world.plan(application(config=MANUAL, setup=Setup(reinitialize=True)))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    plan = cluster.plan(application(config=MANUAL, setup=Setup(reinitialize=True)))
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.CONFIG_HAS_NO_EFFECT]
 
 
 def test_a_recreated_empty_topic_is_an_error_when_set_up_manually() -> None:
-    world = World.set_up(application(config=MANUAL))
-    world.recreate(CHANGELOG, is_empty=True)
-    plan = world.plan(application(config=MANUAL))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    cluster.recreate(CHANGELOG, is_empty=True)
+    plan = cluster.plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS]
     assert "re-created" in plan.problems[0].summary
-    world.up(application(config=MANUAL, setup=Setup(reinitialize=True)))
-    assert not world.plan(application(config=MANUAL)).problems
+    cluster.up(application(config=MANUAL, setup=Setup(reinitialize=True)))
+    assert not cluster.plan(application(config=MANUAL)).problems
 
 
 def test_a_recreated_empty_topic_is_a_warning_when_set_up_automatically() -> None:
-    world = World.set_up(application())
-    world.recreate(CHANGELOG, is_empty=True)
-    plan = world.up(application())
+    cluster = SimulatedCluster.set_up(application())
+    cluster.recreate(CHANGELOG, is_empty=True)
+    plan = cluster.up(application())
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISSING_INTERNAL_TOPICS]
-    assert not world.plan(application()).problems
+    assert not cluster.plan(application()).problems
 
 
 @BOTH
 def test_a_topic_that_was_restored_is_taken_with_a_warning(mode: Mapping[str, str]) -> None:
-    world = World.set_up(application(config=mode))
-    world.recreate(CHANGELOG, is_empty=False)
-    plan = world.up(application(config=mode))
+    cluster = SimulatedCluster.set_up(application(config=mode))
+    cluster.recreate(CHANGELOG, is_empty=False)
+    plan = cluster.up(application(config=mode))
     assert "holds records" in warnings(plan)[0].summary
-    assert not world.plan(application(config=mode)).problems
+    assert not cluster.plan(application(config=mode)).problems
 
 
 @BOTH
 def test_too_few_partitions_are_an_error_without_autoscaling(mode: Mapping[str, str]) -> None:
-    world = World.set_up(application(config=mode))
-    plan = world.plan(application(config=mode, sources={"orders-in": 6}))
+    cluster = SimulatedCluster.set_up(application(config=mode))
+    plan = cluster.plan(application(config=mode, sources={"orders-in": 6}))
     assert codes(plan) == [ProblemCode.SOURCE_TOPICS_EXPANDED] * 2
     assert {(p.topic, p.expected, p.found) for p in plan.problems} == {
         (REPARTITION, "6 partitions", "4 partitions"),
@@ -197,15 +204,15 @@ def test_too_few_partitions_are_an_error_without_autoscaling(mode: Mapping[str, 
 @BOTH
 def test_too_few_partitions_are_added_with_autoscaling_downstream_first(mode: Mapping[str, str]) -> None:
     config = {**mode, **AUTOSCALING}
-    world = World.set_up(application(config=config, stages=2))
-    plan = world.up(application(config=config, stages=2, sources={"orders-in": 6}))
+    cluster = SimulatedCluster.set_up(application(config=config, steps=2))
+    plan = cluster.up(application(config=config, steps=2, sources={"orders-in": 6}))
     assert [(action.wave, action.name, action.added_partitions) for action in plan.actions] == [
         (0, "orders-counts-changelog", 2),
         (1, "orders-step2-repartition", 2),
         (2, "orders-step1-repartition", 2),
     ]
-    assert world.records["orders"].initial_processors == 4
-    assert world.records["orders"].topics[CHANGELOG].partitions == 6
+    assert cluster.records["orders"].initial_processors == 4
+    assert cluster.records["orders"].topics[CHANGELOG].partitions == 6
 
 
 @BOTH
@@ -214,45 +221,45 @@ def test_too_many_partitions_are_an_error_always(
     mode: Mapping[str, str], autoscaling: Mapping[str, str]
 ) -> None:
     config = {**mode, **autoscaling}
-    world = World.set_up(application(config=config))
+    cluster = SimulatedCluster.set_up(application(config=config))
     for name in (REPARTITION, CHANGELOG):
-        world.change(name, partitions=9)
-    plan = world.plan(application(config=config))
+        cluster.change(name, partitions=9)
+    plan = cluster.plan(application(config=config))
     assert codes(plan) == [ProblemCode.OVER_PARTITIONED] * 2
     assert not {ActionKind.RECREATE, ActionKind.DELETE, ActionKind.CREATE} & set(kinds(plan).values())
     assert all(action.partitions == 9 for action in plan.actions)
 
 
 def test_a_source_recreated_with_fewer_partitions_is_distinguished_from_a_manual_expansion() -> None:
-    world = World.set_up(application())
-    (shrunk, *_) = world.plan(application(sources={"orders-in": 2})).problems
+    cluster = SimulatedCluster.set_up(application())
+    (shrunk, *_) = cluster.plan(application(sources={"orders-in": 2})).problems
     assert "its sources now have fewer" in shrunk.summary
-    world.change(REPARTITION, partitions=5)
-    (expanded,) = world.plan(application()).problems
+    cluster.change(REPARTITION, partitions=5)
+    (expanded,) = cluster.plan(application()).problems
     assert "another client expanded it" in expanded.summary
 
 
 @BOTH
 def test_an_expansion_of_unpartitioned_state_is_an_error_until_acknowledged(mode: Mapping[str, str]) -> None:
     config = {**mode, "partition.autoscaling.enabled": "true"}
-    world = World.set_up(application(config=config))
+    cluster = SimulatedCluster.set_up(application(config=config))
     grown = {"orders-in": 6}
-    assert codes(world.plan(application(config=config, sources=grown))) == [ProblemCode.UNSAFE_EXPANSION]
+    assert codes(cluster.plan(application(config=config, sources=grown))) == [ProblemCode.UNSAFE_EXPANSION]
     acknowledged = application(config=config, sources=grown, setup=Setup(allow_unsafe_expansion=True))
-    assert world.plan(acknowledged).is_applicable
+    assert cluster.plan(acknowledged).is_applicable
 
 
 def test_an_expansion_without_state_is_safe() -> None:
     config = {"partition.autoscaling.enabled": "true"}
-    world = World.set_up(application(config=config, stateful=False))
-    plan = world.up(application(config=config, stateful=False, sources={"orders-in": 6}))
+    cluster = SimulatedCluster.set_up(application(config=config, stateful=False))
+    plan = cluster.up(application(config=config, stateful=False, sources={"orders-in": 6}))
     assert kinds(plan) == {REPARTITION: ActionKind.EXPAND}
 
 
 def test_a_config_that_loses_data_is_an_error_when_set_up_manually() -> None:
-    world = World.set_up(application(config=MANUAL))
-    world.configure(CHANGELOG, cleanup_policy="delete")
-    plan = world.plan(application(config=MANUAL))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    cluster.configure(CHANGELOG, cleanup_policy="delete")
+    plan = cluster.plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC]
     assert (plan.problems[0].expected, plan.problems[0].found) == (
         "cleanup.policy compact",
@@ -261,22 +268,22 @@ def test_a_config_that_loses_data_is_an_error_when_set_up_manually() -> None:
 
 
 def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> None:
-    world = World.set_up(application())
-    world.configure(CHANGELOG, cleanup_policy="delete", retention_bytes="1000")
-    plan = world.up(application())
+    cluster = SimulatedCluster.set_up(application())
+    cluster.configure(CHANGELOG, cleanup_policy="delete", retention_bytes="1000")
+    plan = cluster.up(application())
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISCONFIGURED_INTERNAL_TOPIC] * 2
     assert kinds(plan)[CHANGELOG] is ActionKind.RECONFIGURE
-    assert world.topics[CHANGELOG].config == {
+    assert cluster.topics[CHANGELOG].config == {
         "cleanup.policy": "compact",
         "message.timestamp.type": "CreateTime",
     }
-    assert not world.plan(application()).problems
+    assert not cluster.plan(application()).problems
 
 
 def test_a_config_that_differs_elsewhere_is_shown_when_set_up_manually() -> None:
-    world = World.set_up(application(config=MANUAL))
-    world.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
-    plan = world.plan(application(config=MANUAL))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    cluster.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
+    plan = cluster.plan(application(config=MANUAL))
     assert not plan.problems
     assert not plan.has_changes
     action = next(action for action in plan.actions if action.name == REPARTITION)
@@ -284,26 +291,26 @@ def test_a_config_that_differs_elsewhere_is_shown_when_set_up_manually() -> None
         ("min.insync.replicas", "2", None),
         ("segment.bytes", "1000000", "52428800"),
     ]
-    assert action.config == world.topics[REPARTITION].config
+    assert action.config == cluster.topics[REPARTITION].config
 
 
 def test_a_config_that_differs_elsewhere_is_reconfigured_when_set_up_automatically() -> None:
-    world = World.set_up(application())
-    world.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
-    plan = world.up(application())
+    cluster = SimulatedCluster.set_up(application())
+    cluster.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
+    plan = cluster.up(application())
     action = next(action for action in plan.actions if action.name == REPARTITION)
     assert action.kind is ActionKind.RECONFIGURE
     assert [change.key for change in action.changes] == ["segment.bytes"]
     assert [change.key for change in action.drift] == ["min.insync.replicas"]
-    assert world.topics[REPARTITION].config["min.insync.replicas"] == "2"
-    assert world.topics[REPARTITION].config["segment.bytes"] == "52428800"
+    assert cluster.topics[REPARTITION].config["min.insync.replicas"] == "2"
+    assert cluster.topics[REPARTITION].config["segment.bytes"] == "52428800"
 
 
 @BOTH
 @pytest.mark.parametrize("code", [ProblemCode.NOT_COPARTITIONED, ProblemCode.CONFLICTING_PARTITIONS])
 def test_what_the_compiler_refuses_stops_the_plan(mode: Mapping[str, str], code: ProblemCode) -> None:
     problem = Problem(code=code, summary="It does not fit.", application="orders")
-    plan = World().plan(attrs.evolve(application(config=mode), problems=(problem,)))
+    plan = SimulatedCluster().plan(attrs.evolve(application(config=mode), problems=(problem,)))
     assert codes(plan) == [code]
     assert not plan.is_applicable
 
@@ -311,16 +318,16 @@ def test_what_the_compiler_refuses_stops_the_plan(mode: Mapping[str, str], code:
 @BOTH
 def test_planning_that_takes_too_long_is_an_error(mode: Mapping[str, str]) -> None:
     compiled = application(config=mode, setup=Setup(timeout_ms=1_000))
-    assert not World().plan(compiled, elapsed_ms=1_000).problems
-    assert codes(World().plan(compiled, elapsed_ms=1_001)) == [ProblemCode.TIMEOUT]
+    assert not SimulatedCluster().plan(compiled, elapsed_ms=1_000).problems
+    assert codes(SimulatedCluster().plan(compiled, elapsed_ms=1_001)) == [ProblemCode.TIMEOUT]
 
 
 def test_all_problems_come_at_once() -> None:
-    world = World.set_up(application(config=MANUAL, stages=3))
-    world.change("orders-step1-repartition", partitions=9)
-    world.configure("orders-step2-repartition", cleanup_policy="compact")
-    del world.topics["orders-step3-repartition"]
-    plan = world.plan(application(config=MANUAL, stages=3, setup=Setup(timeout_ms=1)), elapsed_ms=2)
+    cluster = SimulatedCluster.set_up(application(config=MANUAL, steps=3))
+    cluster.change("orders-step1-repartition", partitions=9)
+    cluster.configure("orders-step2-repartition", cleanup_policy="compact")
+    del cluster.topics["orders-step3-repartition"]
+    plan = cluster.plan(application(config=MANUAL, steps=3, setup=Setup(timeout_ms=1)), elapsed_ms=2)
     assert set(codes(plan)) == {
         ProblemCode.OVER_PARTITIONED,
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
@@ -330,10 +337,10 @@ def test_all_problems_come_at_once() -> None:
 
 
 def test_problems_say_where_and_what_to_do() -> None:
-    world = World.set_up(application(config=MANUAL))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
     at = Location("orders.yaml", 9, 5, "/topology/1")
     topics = (repartition(REPARTITION, 6, at=at),)
-    (problem,) = world.plan(application(config=MANUAL, topics=topics)).problems
+    (problem,) = cluster.plan(application(config=MANUAL, topics=topics)).problems
     assert (problem.application, problem.node, problem.location) == ("orders", f"{REPARTITION}-sink", at)
     assert problem.why
     assert problem.fix
@@ -344,15 +351,15 @@ def test_a_managed_sink_is_created_expanded_and_never_shrunk(mode: Mapping[str, 
     def compiled(partitions: int, config: Mapping[str, str] | None = None) -> CompiledApplication:
         return application(config=mode, sink=Sink("orders-out", partitions, config or {}))
 
-    world = World.set_up(compiled(4, {"retention.ms": "1000"}))
-    assert world.topics["orders-out"].config == {"retention.ms": "1000"}
-    world.configure("orders-out", compression_type="zstd")
-    plan = world.up(compiled(8, {"retention.ms": "1000"}))
+    cluster = SimulatedCluster.set_up(compiled(4, {"retention.ms": "1000"}))
+    assert cluster.topics["orders-out"].config == {"retention.ms": "1000"}
+    cluster.configure("orders-out", compression_type="zstd")
+    plan = cluster.up(compiled(8, {"retention.ms": "1000"}))
     assert kinds(plan)["orders-out"] is ActionKind.EXPAND
-    assert world.topics["orders-out"].config == {"retention.ms": "1000", "compression.type": "zstd"}
-    assert codes(world.plan(compiled(6, {"retention.ms": "1000"}))) == [ProblemCode.OVER_PARTITIONED]
-    del world.topics["orders-out"]
-    assert kinds(world.up(compiled(8)))["orders-out"] is ActionKind.RECREATE
+    assert cluster.topics["orders-out"].config == {"retention.ms": "1000", "compression.type": "zstd"}
+    assert codes(cluster.plan(compiled(6, {"retention.ms": "1000"}))) == [ProblemCode.OVER_PARTITIONED]
+    del cluster.topics["orders-out"]
+    assert kinds(cluster.up(compiled(8)))["orders-out"] is ActionKind.RECREATE
 
 
 def renumbered(index: int, config: Mapping[str, str], setup: Setup | None = None) -> CompiledApplication:
@@ -361,16 +368,16 @@ def renumbered(index: int, config: Mapping[str, str], setup: Setup | None = None
 
 
 def test_renumbered_topics_are_an_error_when_set_up_manually() -> None:
-    world = World.set_up(renumbered(3, MANUAL))
-    assert codes(world.plan(renumbered(5, MANUAL))) == [ProblemCode.RENUMBERED]
-    accepted = world.up(renumbered(5, MANUAL, Setup(reinitialize=True)))
+    cluster = SimulatedCluster.set_up(renumbered(3, MANUAL))
+    assert codes(cluster.plan(renumbered(5, MANUAL))) == [ProblemCode.RENUMBERED]
+    accepted = cluster.up(renumbered(5, MANUAL, Setup(reinitialize=True)))
     assert [problem.code for problem in warnings(accepted)] == [ProblemCode.RENUMBERED]
-    assert not world.plan(renumbered(5, MANUAL)).problems
+    assert not cluster.plan(renumbered(5, MANUAL)).problems
 
 
 def test_renumbered_topics_are_a_warning_when_set_up_automatically() -> None:
-    world = World.set_up(renumbered(3, {}))
-    plan = world.up(renumbered(5, {}))
+    cluster = SimulatedCluster.set_up(renumbered(3, {}))
+    plan = cluster.up(renumbered(5, {}))
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.RENUMBERED]
     assert set(kinds(plan).values()) == {ActionKind.CREATE, ActionKind.KEEP}
-    assert not world.plan(renumbered(5, {})).problems
+    assert not cluster.plan(renumbered(5, {})).problems

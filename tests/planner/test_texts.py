@@ -12,7 +12,14 @@ from infra.model.problems import Location
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import Plan, PlanPolicy
 from infra.report import problems_text
-from tests.planner.world import MANUAL, World, application, changelog, limits, repartition
+from tests.planner.simulated_cluster import (
+    MANUAL,
+    SimulatedCluster,
+    application,
+    changelog,
+    limits,
+    repartition,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 AUTOSCALING = {"partition.autoscaling.enabled": "true"}
@@ -21,28 +28,28 @@ Scenario = Callable[[], Plan]
 
 
 def missing_source_topic() -> Plan:
-    return World().plan(attrs.evolve(application(topics=()), missing_sources=("orders-in",)))
+    return SimulatedCluster().plan(attrs.evolve(application(topics=()), missing_sources=("orders-in",)))
 
 
 def internal_topics_already_set_up() -> Plan:
-    world = World()
+    cluster = SimulatedCluster()
     for topic in application().internal_topics:
-        world.create(topic.name, topic.partitions, topic.config)
-    return world.plan(application(config=MANUAL))
+        cluster.create(topic.name, topic.partitions, topic.config)
+    return cluster.plan(application(config=MANUAL))
 
 
 def incomplete_set_up() -> Plan:
-    world = World()
-    world.create(REPARTITION, 4, application().internal_topics[0].config)
-    return world.plan(application(config=MANUAL))
+    cluster = SimulatedCluster()
+    cluster.create(REPARTITION, 4, application().internal_topics[0].config)
+    return cluster.plan(application(config=MANUAL))
 
 
 def _lost(config: dict[str, str]) -> Plan:
     compiled = application(config=config, sink=Sink("orders-out", 4))
-    world = World.set_up(compiled)
-    del world.topics[CHANGELOG]
-    del world.topics["orders-out"]
-    return world.plan(compiled)
+    cluster = SimulatedCluster.set_up(compiled)
+    del cluster.topics[CHANGELOG]
+    del cluster.topics["orders-out"]
+    return cluster.plan(compiled)
 
 
 def lost_topics_manual() -> Plan:
@@ -54,10 +61,10 @@ def lost_topics_automatic() -> Plan:
 
 
 def _replaced(config: dict[str, str]) -> Plan:
-    world = World.set_up(application(config=config))
-    world.recreate(CHANGELOG, is_empty=True)
-    world.recreate(REPARTITION, is_empty=False)
-    return world.plan(application(config=config))
+    cluster = SimulatedCluster.set_up(application(config=config))
+    cluster.recreate(CHANGELOG, is_empty=True)
+    cluster.recreate(REPARTITION, is_empty=False)
+    return cluster.plan(application(config=config))
 
 
 def replaced_topics_manual() -> Plan:
@@ -70,22 +77,22 @@ def replaced_topics_automatic() -> Plan:
 
 def source_topics_expanded() -> Plan:
     pinned = attrs.evolve(repartition("orders-pinned-repartition", 3), pinned=True)
-    world = World.set_up(application(topics=[repartition(REPARTITION, 4), pinned]))
+    cluster = SimulatedCluster.set_up(application(topics=[repartition(REPARTITION, 4), pinned]))
     topics = [repartition(REPARTITION, 6), attrs.evolve(pinned, partitions=5)]
-    return world.plan(application(topics=topics))
+    return cluster.plan(application(topics=topics))
 
 
 def over_partitioned() -> Plan:
     sink = Sink("orders-out", 4)
-    world = World.set_up(application(sources={"orders-in": 6}, sink=sink, stateful=False))
-    world.change("orders-out", partitions=5)
-    world.create(CHANGELOG, 8, application().internal_topics[1].config)
-    return world.plan(application(sink=sink))
+    cluster = SimulatedCluster.set_up(application(sources={"orders-in": 6}, sink=sink, stateful=False))
+    cluster.change("orders-out", partitions=5)
+    cluster.create(CHANGELOG, 8, application().internal_topics[1].config)
+    return cluster.plan(application(sink=sink))
 
 
 def unsafe_expansion() -> Plan:
-    world = World.set_up(application(config=AUTOSCALING))
-    return world.plan(application(config=AUTOSCALING, sources={"orders-in": 6}))
+    cluster = SimulatedCluster.set_up(application(config=AUTOSCALING))
+    return cluster.plan(application(config=AUTOSCALING, sources={"orders-in": 6}))
 
 
 def _misconfigured(config: dict[str, str]) -> Plan:
@@ -96,13 +103,13 @@ def _misconfigured(config: dict[str, str]) -> Plan:
         changelog("orders-prices-changelog", 4, ChangelogKind.VERSIONED),
     ]
     compiled = application(config=config, topics=topics)
-    world = World.set_up(compiled)
-    world.configure(REPARTITION, retention_ms="604800000", retention_bytes="1073741824")
-    world.configure(REPARTITION, message_timestamp_type="LogAppendTime")
-    world.configure(CHANGELOG, cleanup_policy="compact,delete")
-    world.configure("orders-hourly-changelog", retention_ms="3600000")
-    world.configure("orders-prices-changelog", min_compaction_lag_ms="0")
-    return world.plan(compiled)
+    cluster = SimulatedCluster.set_up(compiled)
+    cluster.configure(REPARTITION, retention_ms="604800000", retention_bytes="1073741824")
+    cluster.configure(REPARTITION, message_timestamp_type="LogAppendTime")
+    cluster.configure(CHANGELOG, cleanup_policy="compact,delete")
+    cluster.configure("orders-hourly-changelog", retention_ms="3600000")
+    cluster.configure("orders-prices-changelog", min_compaction_lag_ms="0")
+    return cluster.plan(compiled)
 
 
 def misconfigured_manual() -> Plan:
@@ -115,9 +122,9 @@ def misconfigured_automatic() -> Plan:
 
 def replication() -> Plan:
     topics = [repartition(REPARTITION, 4, replication_factor=5), changelog(CHANGELOG, 4)]
-    world = World(default_min_insync_replicas=4)
-    world.create("orders-out", 4, replication_factor=1)
-    return world.plan(application(topics=topics, sink=Sink("orders-out", 4)))
+    cluster = SimulatedCluster(default_min_insync_replicas=4)
+    cluster.create("orders-out", 4, replication_factor=1)
+    return cluster.plan(application(topics=topics, sink=Sink("orders-out", 4)))
 
 
 def _renumbered(config: dict[str, str]) -> Plan:
@@ -125,7 +132,7 @@ def _renumbered(config: dict[str, str]) -> Plan:
         name = f"orders-KSTREAM-AGGREGATE-STATE-STORE-{index:010}-changelog"
         return application(config=config, topics=[attrs.evolve(changelog(name, 4), generated=True)])
 
-    return World.set_up(compiled(3)).plan(compiled(5))
+    return SimulatedCluster.set_up(compiled(3)).plan(compiled(5))
 
 
 def renumbered_manual() -> Plan:
@@ -138,58 +145,58 @@ def renumbered_automatic() -> Plan:
 
 def group_active() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
-    world = World.set_up(compiled)
-    del world.topics[CHANGELOG]
-    world.run_group("orders")
-    return world.plan(compiled)
+    cluster = SimulatedCluster.set_up(compiled)
+    del cluster.topics[CHANGELOG]
+    cluster.run_group("orders")
+    return cluster.plan(compiled)
 
 
 def group_active_while_retired() -> Plan:
-    world = World.set_up(application())
-    world.run_group("orders")
-    return world.plan(application(lifecycle=Lifecycle.RETIRED))
+    cluster = SimulatedCluster.set_up(application())
+    cluster.run_group("orders")
+    return cluster.plan(application(lifecycle=Lifecycle.RETIRED))
 
 
 def group_of_the_streams_protocol() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     gone = application(id_="sales")
-    world = World.set_up(compiled, gone)
-    del world.topics[CHANGELOG]
-    world.run_group("orders", members=None)
-    world.run_group("sales", members=None)
-    return world.plan(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
+    cluster = SimulatedCluster.set_up(compiled, gone)
+    del cluster.topics[CHANGELOG]
+    cluster.run_group("orders", members=None)
+    cluster.run_group("sales", members=None)
+    return cluster.plan(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
 
 
 def reinitialize_stays_on() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
-    return World.set_up(compiled).plan(compiled)
+    return SimulatedCluster.set_up(compiled).plan(compiled)
 
 
 def application_removed() -> Plan:
-    return World.set_up(application()).plan()
+    return SimulatedCluster.set_up(application()).plan()
 
 
 def wrong_cluster() -> Plan:
-    return World().plan(application(), policy=PlanPolicy(cluster_id="n5uR7hA1RkyLTTuFzzzzzz"))
+    return SimulatedCluster().plan(application(), policy=PlanPolicy(cluster_id="n5uR7hA1RkyLTTuFzzzzzz"))
 
 
 def blast_radius() -> Plan:
-    return World().plan(application(), policy=limits(createdTopics=1, addedPartitions=4))
+    return SimulatedCluster().plan(application(), policy=limits(createdTopics=1, addedPartitions=4))
 
 
 def timeout() -> Plan:
-    return World().plan(application(), elapsed_ms=61_234)
+    return SimulatedCluster().plan(application(), elapsed_ms=61_234)
 
 
 def managed_twice() -> Plan:
     sink = Sink("shared-out", 4)
-    return World().plan(application(sink=sink), application(id_="sales", sink=sink))
+    return SimulatedCluster().plan(application(sink=sink), application(id_="sales", sink=sink))
 
 
 def where_it_stands() -> Plan:
     at = Location("orders.yaml", 9, 5, "/topology/1/groupBy")
-    world = World.set_up(application(config=MANUAL))
-    return world.plan(application(config=MANUAL, topics=[repartition(REPARTITION, 6, at=at)]))
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    return cluster.plan(application(config=MANUAL, topics=[repartition(REPARTITION, 6, at=at)]))
 
 
 SCENARIOS: tuple[Scenario, ...] = (

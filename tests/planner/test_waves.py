@@ -3,11 +3,11 @@
 from infra.model.compiled import CompiledApplication
 from infra.model.topology import Sink
 from infra.planner.waves import waves
-from tests.planner.world import World, application
+from tests.planner.simulated_cluster import SimulatedCluster, application
 
 
 def test_topics_are_numbered_from_the_end_of_the_stream() -> None:
-    compiled = application(stages=3)
+    compiled = application(steps=3)
     growing = [topic.name for topic in compiled.internal_topics]
     assert waves([compiled], growing) == {
         "orders-counts-changelog": 0,
@@ -18,7 +18,7 @@ def test_topics_are_numbered_from_the_end_of_the_stream() -> None:
 
 
 def test_numbers_have_no_gaps() -> None:
-    compiled = application(stages=3)
+    compiled = application(steps=3)
     assert waves([compiled], ["orders-step3-repartition", "orders-step1-repartition"]) == {
         "orders-step3-repartition": 0,
         "orders-step1-repartition": 1,
@@ -34,8 +34,8 @@ def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
         )
         return writer, application(id_="b", config=config, stateful=False, sources={"mid": partitions})
 
-    world = World.set_up(*applications(2))
-    plan = world.plan(*applications(4))
+    cluster = SimulatedCluster.set_up(*applications(2))
+    plan = cluster.plan(*applications(4))
     assert {action.name: action.wave for action in plan.actions} == {
         "b-step1-repartition": 0,
         "mid": 1,
@@ -45,8 +45,8 @@ def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
 
 def test_a_cycle_is_cut_and_what_leads_to_it_comes_last() -> None:
     cycle = [
-        application(id_="a", stateful=False, sources={"y": 1, "start": 1}, stages=0, sink=Sink("x", 1)),
-        application(id_="b", stateful=False, sources={"x": 1}, stages=0, sink=Sink("y", 1)),
+        application(id_="a", stateful=False, sources={"y": 1, "start": 1}, steps=0, sink=Sink("x", 1)),
+        application(id_="b", stateful=False, sources={"x": 1}, steps=0, sink=Sink("y", 1)),
     ]
     numbers = waves(cycle, ["start", "x", "y"])
     assert numbers["start"] > min(numbers["x"], numbers["y"])
@@ -54,6 +54,6 @@ def test_a_cycle_is_cut_and_what_leads_to_it_comes_last() -> None:
 
 
 def test_a_very_long_chain_needs_no_recursion() -> None:
-    compiled = application(stages=3_000)
+    compiled = application(steps=3_000)
     growing = [topic.name for topic in compiled.internal_topics]
     assert waves([compiled], growing)["orders-step1-repartition"] == 3_000

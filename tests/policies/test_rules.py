@@ -16,7 +16,7 @@ from infra.planner import Plan, PlanPolicy
 from infra.planner.policies import check_application, declared
 from infra.report import problems_text
 from infra.spec.policies import load_policies_text
-from tests.planner.world import World, application, changelog, repartition
+from tests.planner.simulated_cluster import SimulatedCluster, application, changelog, repartition
 
 GOLDEN = Path(__file__).parent / "golden"
 POLICY = ProblemCode.POLICY_VIOLATED
@@ -47,8 +47,8 @@ def shop() -> CompiledApplication:
     return attrs.evolve(compiled, subtopologies=(*parts, last))
 
 
-def planned(text: str, world: World | None = None) -> Plan:
-    return (world or World()).plan(shop(), policy=PlanPolicy(policies=policies(text)))
+def planned(text: str, cluster: SimulatedCluster | None = None) -> Plan:
+    return (cluster or SimulatedCluster()).plan(shop(), policy=PlanPolicy(policies=policies(text)))
 
 
 BROKEN = {
@@ -104,12 +104,12 @@ def test_what_keeps_a_policy_is_not_spoken_of(text: str) -> None:
 
 
 def test_a_topic_that_exists_is_judged_as_the_run_leaves_it() -> None:
-    world = World.set_up(shop())
-    world.change("orders-by-customer-repartition", replication_factor=1)
-    world.configure("orders-counts-changelog", min_insync_replicas="1")
-    world.configure("orders-Hourly-changelog", min_insync_replicas="2")
+    cluster = SimulatedCluster.set_up(shop())
+    cluster.change("orders-by-customer-repartition", replication_factor=1)
+    cluster.configure("orders-counts-changelog", min_insync_replicas="1")
+    cluster.configure("orders-Hourly-changelog", min_insync_replicas="2")
     text = "replicationFactor: {min: 3}\n  - minInsyncReplicas: {min: 2, kinds: [changelog]}"
-    broken = [problem for problem in planned(text, world).problems if problem.code is POLICY]
+    broken = [problem for problem in planned(text, cluster).problems if problem.code is POLICY]
     assert [(problem.topic, problem.found) for problem in broken] == [
         ("orders-by-customer-repartition", "1"),
         ("orders-counts-changelog", "1"),
@@ -118,9 +118,9 @@ def test_a_topic_that_exists_is_judged_as_the_run_leaves_it() -> None:
 
 
 def test_defaults_of_the_brokers_count_in_a_plan() -> None:
-    world = World(default_min_insync_replicas=1, topic_defaults={"retention.ms": "604800000"})
+    cluster = SimulatedCluster(default_min_insync_replicas=1, topic_defaults={"retention.ms": "604800000"})
     text = "minInsyncReplicas: {min: 2, kinds: [repartition]}"
-    assert [problem.found for problem in planned(text, world).problems] == ["1, the default of the brokers"]
+    assert [problem.found for problem in planned(text, cluster).problems] == ["1, the default of the brokers"]
 
 
 def offline(text: str, *, counts_are_known: bool = False) -> list[Problem]:
@@ -150,26 +150,26 @@ def test_what_the_document_says_is_judged_offline() -> None:
     assert len(offline('storeName: {pattern: "[a-z]+"}')) == 2
 
 
-def lost(world: World, *names: str) -> World:
+def lost(cluster: SimulatedCluster, *names: str) -> SimulatedCluster:
     for name in names:
-        del world.topics[name]
-    return world
+        del cluster.topics[name]
+    return cluster
 
 
 def test_recreated_topics_are_limited() -> None:
-    world = lost(World.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog")
-    (problem,) = errors(planned("blastRadius: {recreatedTopics: 1}", world).problems)
+    cluster = lost(SimulatedCluster.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog")
+    (problem,) = errors(planned("blastRadius: {recreatedTopics: 1}", cluster).problems)
     assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "2 topics re-created after a loss")
 
 
 def test_deletions_of_a_retired_application_are_limited() -> None:
-    world = World.set_up(shop())
+    cluster = SimulatedCluster.set_up(shop())
     retired = attrs.evolve(shop(), application=attrs.evolve(shop().application, lifecycle=Lifecycle.RETIRED))
-    world.up(retired)
+    cluster.up(retired)
     limited = PlanPolicy(policies=policies("blastRadius: {deletedTopics: 3}"))
-    (problem,) = world.plan(policy=limited).problems
+    (problem,) = cluster.plan(policy=limited).problems
     assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "4 deleted topics")
-    assert world.plan(policy=PlanPolicy(policies=policies("blastRadius: {deletedTopics: 4}"))).is_applicable
+    assert cluster.plan(policy=PlanPolicy(policies=policies("blastRadius: {deletedTopics: 4}"))).is_applicable
 
 
 @pytest.mark.timeout(20)

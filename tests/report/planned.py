@@ -7,65 +7,67 @@ import attrs
 from infra.model.problems import Location
 from infra.model.topology import Lifecycle, Sink
 from infra.planner import Plan
-from tests.planner.world import AUTOSCALING, World, application, changelog, repartition
+from tests.planner.simulated_cluster import AUTOSCALING, SimulatedCluster, application, changelog, repartition
 
 REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
 _GROWN = {"orders-in": 6}
 
 
 def first_setup() -> Plan:
-    return World().plan(application(sink=Sink("totals", None)), application(id_="audit", stateful=False))
+    return SimulatedCluster().plan(
+        application(sink=Sink("totals", None)), application(id_="audit", stateful=False)
+    )
 
 
 def nothing_to_do() -> Plan:
-    return World.set_up(application()).plan(application())
+    return SimulatedCluster.set_up(application()).plan(application())
 
 
 def expansion_in_waves() -> Plan:
     sink = Sink("totals", None)
-    world = World.set_up(application(config=AUTOSCALING, stages=2, sink=sink))
-    return world.plan(application(config=AUTOSCALING, sources=_GROWN, stages=2, sink=sink))
+    cluster = SimulatedCluster.set_up(application(config=AUTOSCALING, steps=2, sink=sink))
+    return cluster.plan(application(config=AUTOSCALING, sources=_GROWN, steps=2, sink=sink))
 
 
 def adoption() -> Plan:
-    world = World()
-    world.create(REPARTITION, 4, {**application().internal_topics[0].config, "compression.type": "zstd"})
-    world.create(CHANGELOG, 4, {"cleanup.policy": "delete"})
-    return world.plan(application())
+    cluster = SimulatedCluster()
+    cluster.create(REPARTITION, 4, {**application().internal_topics[0].config, "compression.type": "zstd"})
+    cluster.create(CHANGELOG, 4, {"cleanup.policy": "delete"})
+    return cluster.plan(application())
 
 
 def lost_topic_recreated() -> Plan:
-    world = World.set_up(application())
-    del world.topics[CHANGELOG]
-    return world.plan(application())
+    cluster = SimulatedCluster.set_up(application())
+    del cluster.topics[CHANGELOG]
+    return cluster.plan(application())
 
 
 def topic_no_longer_declared() -> Plan:
-    return World.set_up(application()).plan(application(stateful=False))
+    return SimulatedCluster.set_up(application()).plan(application(stateful=False))
 
 
 def lifecycles() -> Plan:
-    world = World.set_up(*(application(id_=id_) for id_ in ("kept", "loyalty", "audit")))
-    world.up(
+    cluster = SimulatedCluster.set_up(*(application(id_=id_) for id_ in ("kept", "loyalty", "audit")))
+    cluster.up(
         application(id_="kept"),
         application(id_="loyalty"),
         application(id_="audit", lifecycle=Lifecycle.RETIRED),
     )
-    return world.plan(application(id_="kept"), application(id_="loyalty", lifecycle=Lifecycle.RELEASED))
+    return cluster.plan(application(id_="kept"), application(id_="loyalty", lifecycle=Lifecycle.RELEASED))
 
 
 def reconfigured_setting() -> Plan:
-    world = World.set_up(application())
-    world.configure(CHANGELOG, cleanup_policy="compact,delete", retention_ms="3600000")
-    return world.plan(application())
+    cluster = SimulatedCluster.set_up(application())
+    cluster.configure(CHANGELOG, cleanup_policy="compact,delete", retention_ms="3600000")
+    return cluster.plan(application())
 
 
 def refused() -> Plan:
     at = Location("orders.yaml", 12, 5, "/topology/2/groupBy")
     topics = [repartition(REPARTITION, 4, at=at), changelog(CHANGELOG, 4)]
-    world = World.set_up(application(topics=topics))
-    world.change(REPARTITION, partitions=8)
-    return world.plan(application(topics=topics))
+    cluster = SimulatedCluster.set_up(application(topics=topics))
+    cluster.change(REPARTITION, partitions=8)
+    return cluster.plan(application(topics=topics))
 
 
 def renumbered() -> Plan:
@@ -76,7 +78,7 @@ def renumbered() -> Plan:
     new = attrs.evolve(
         changelog("orders-KSTREAM-AGGREGATE-STATE-STORE-0000000004-changelog", 4), generated=True
     )
-    return World.set_up(application(topics=[old])).plan(application(topics=[new]))
+    return SimulatedCluster.set_up(application(topics=[old])).plan(application(topics=[new]))
 
 
 PLANS: Mapping[str, Callable[[], Plan]] = {

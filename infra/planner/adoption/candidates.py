@@ -31,12 +31,12 @@ def candidates(groups: Mapping[str, GroupFacts], named: Collection[str]) -> Mapp
 def why_not(group: GroupFacts) -> str:
     """Return why a group does not belong to Kafka Streams, or is skipped."""
     if group.id.startswith(_MANAGED_ELSEWHERE):
-        return f"group {group.id} is ksqlDB's, which manages its topics itself"
+        return f"group {group.id} belongs to ksqlDB, which manages its own topics"
     if group.type is GroupType.CONSUMER:
-        return f"group {group.id} is one of the consumer protocol, which Kafka Streams does not use"
+        return f"group {group.id} uses the consumer protocol, which Kafka Streams does not use"
     if group.protocol_type not in _READING:
-        return f"group {group.id} is one of {group.protocol_type}"
-    return f"group {group.id} uses the assignor {group.assignor}, which Kafka Streams does not"
+        return f"group {group.id} has the protocol type {group.protocol_type}"
+    return f"group {group.id} uses the assignor {group.assignor}, which Kafka Streams does not use"
 
 
 def internal_to(id_: str, topics: Iterable[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ import attrs
 from infra.model.cluster import LiveTopic
 from infra.model.survey import GroupFacts, Survey
 from infra.planner.adoption.candidates import Certainty, candidates, internal_to, is_internal_to, why_not
-from infra.planner.adoption.findings import FoundApplication, PassedOver, Recognized
+from infra.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
 from infra.planner.drift.orphans import looks_internal
 from infra.planner.phrases import listed
 
@@ -29,39 +29,39 @@ _NUMBERED = re.compile(r"-(?:(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+|STATE-STO
 _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
 
 
-def recognize(survey: Survey, named: Collection[str] = (), vouched: Collection[str] = ()) -> Recognized:
+def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection[str] = ()) -> Recognized:
     """Return the applications. `named` are ids of applications whose group no longer exists.
 
-    Only topics that Kafka Streams certainly created are taken: those that the application's own group reads,
-    those with the settings of Kafka Streams or a generated name, and those that the user `vouched` for.
+    An application gets only the topics that Kafka Streams certainly created: those that its own group reads,
+    those with the settings of Kafka Streams or a generated name, and those that the user `confirmed`.
     """
     known = candidates(survey.groups, named)
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
-    doubts: defaultdict[str, list[str]] = defaultdict(list)
-    passed_over = []
+    ambiguities: defaultdict[str, list[str]] = defaultdict(list)
+    skipped = []
     for topic in _internal_looking(survey):
         ids = _possible(topic.name, known)
         owner = _owner(topic.name, ids, known, survey.groups)
-        is_certain = topic.name in vouched or _is_made_by_streams(topic, survey.groups.get(owner or ""))
+        is_certain = topic.name in confirmed or _is_created_by_streams(topic, survey.groups.get(owner or ""))
         if owner is None or not is_certain:
-            passed_over.append(PassedOver(topic.name, _reason(topic.name, owner, known, survey.groups)))
+            skipped.append(_skipped(topic.name, owner, known, survey.groups))
             continue
         owners[owner].append(topic)
         others = [id_ for id_ in ids if id_ != owner]
         if others and not _reads(survey.groups.get(owner), topic.name):
-            doubts[owner].append(f"{topic.name} could also belong to {listed(others)}.")
+            ambiguities[owner].append(f"{topic.name} could also belong to {listed(others)}.")
     applications = tuple(
         attrs.evolve(
             _application(id_, topics, survey),
-            shorter=tuple(sorted(other for other in owners if id_.startswith(f"{other}-"))),
-            doubts=tuple(doubts[id_]),
+            prefix_ids=tuple(sorted(other for other in owners if id_.startswith(f"{other}-"))),
+            ambiguities=tuple(ambiguities[id_]),
         )
         for id_, topics in sorted(owners.items())
     )
     stateless = sorted(
         id_ for id_, certainty in known.items() if certainty is Certainty.CERTAIN and id_ not in owners
     )
-    return Recognized(applications, tuple(passed_over), tuple(stateless))
+    return Recognized(applications, tuple(skipped), tuple(stateless))
 
 
 def _internal_looking(survey: Survey) -> Iterator[LiveTopic]:
@@ -89,7 +89,7 @@ def _hyphens(text: str) -> Iterator[int]:
     return (index for index, character in enumerate(text) if character == "-" and index)
 
 
-def _is_made_by_streams(topic: LiveTopic, group: GroupFacts | None) -> bool:
+def _is_created_by_streams(topic: LiveTopic, group: GroupFacts | None) -> bool:
     is_generated = _NUMBERED.search(topic.name) is not None
     return is_generated or topic.config.keys() >= _SIGNATURE or _reads(group, topic.name)
 
@@ -98,15 +98,18 @@ def _reads(group: GroupFacts | None, topic: str) -> bool:
     return group is not None and topic in group.read
 
 
-def _reason(topic: str, owner: str | None, known: Collection[str], groups: Mapping[str, GroupFacts]) -> str:
+def _skipped(
+    topic: str, owner: str | None, known: Collection[str], groups: Mapping[str, GroupFacts]
+) -> SkippedTopic:
     if owner is not None:
-        return f"it lacks settings that Kafka Streams gives since 2.5, so it need not be one of {owner}"
+        text = f"it does not have the settings of Kafka Streams (since 2.5), so it may not belong to {owner}"
+        return SkippedTopic(topic, SkipReason.OTHER_SETTINGS, text)
     others = [topic[:end] for end in _hyphens(topic) if topic[:end] in groups and topic[:end] not in known]
     if others:
-        return why_not(groups[max(others, key=len)])
+        return SkippedTopic(topic, SkipReason.OTHER_GROUP, why_not(groups[max(others, key=len)]))
     generated = _GENERATED.fullmatch(topic)
-    hint = f"; by its name it is one of {generated['id']}" if generated else ""
-    return f"no group has the id of its application{hint}"
+    hint = f"; according to its name, it belongs to {generated['id']}" if generated else ""
+    return SkippedTopic(topic, SkipReason.NO_GROUP, f"no group has the id of its application{hint}")
 
 
 def _application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundApplication:
@@ -117,5 +120,5 @@ def _application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundAppl
         group=group,
         topics=tuple(topics),
         sources={name: survey.topics[name].partitions for name in sorted(read & survey.topics.keys())},
-        vanished=tuple(sorted(read - survey.topics.keys())),
+        missing_sources=tuple(sorted(read - survey.topics.keys())),
     )

@@ -50,7 +50,7 @@ class Run:
             return
 
 
-class Streams:
+class StreamsProcess:
     """Starts the JVM when first asked; `close` ends it."""
 
     def __init__(self) -> None:

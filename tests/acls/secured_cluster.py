@@ -35,7 +35,7 @@ _KINDS = {"TransactionalId": ResourceKind.TRANSACTIONAL_ID}
 
 
 @attrs.frozen
-class Secured:
+class SecuredCluster:
     """The cluster as its administrator sees it."""
 
     broker: Broker

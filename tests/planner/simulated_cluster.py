@@ -1,4 +1,4 @@
-"""A small world to plan in: applications compiled from source counts, and a cluster that plans are applied
+"""A small cluster to plan in: applications compiled from source counts, and a cluster that plans are applied
 to.
 """
 
@@ -92,31 +92,31 @@ def application(
     lifecycle: Lifecycle = Lifecycle.ACTIVE,
     renamed_from: str | None = None,
     stateful: bool = True,
-    stages: int = 1,
+    steps: int = 1,
     sink: Sink | None = None,
     topics: Sequence[InternalTopic] | None = None,
 ) -> CompiledApplication:
-    """Compile `source(s) → repartition → … → repartition → changelog (→ sink)`, `stages` repartitions long.
+    """Compile `source(s) → repartition → … → repartition → changelog (→ sink)`, `steps` repartitions long.
 
     All counts are the sources' maximum. `topics` replaces the internal topics that follow from this.
     """
     sources = {"orders-in": 4} if sources is None else sources
     width = max(sources.values(), default=1)
-    hops = [f"{id_}-step{number}-repartition" for number in range(1, stages + 1)]
+    hops = [f"{id_}-step{number}-repartition" for number in range(1, steps + 1)]
     changelogs = [f"{id_}-counts-changelog"] if stateful else []
     internal = [repartition(name, width, number) for number, name in enumerate(hops, start=1)]
-    internal += [changelog(name, width, subtopology=stages) for name in changelogs]
+    internal += [changelog(name, width, subtopology=steps) for name in changelogs]
     reads = [tuple(sorted(sources)), *((name,) for name in hops)]
     parts = [
         SubTopology(
             id=number,
             nodes=(),
             sources=read,
-            sinks=(hops[number],) if number < stages else ((sink.topic,) if sink else ()),
+            sinks=(hops[number],) if number < steps else ((sink.topic,) if sink else ()),
             repartition_topics=() if number == 0 else read,
-            changelog_topics=tuple(changelogs) if number == stages else (),
+            changelog_topics=tuple(changelogs) if number == steps else (),
             source_changelogs=(),
-            stores=("counts",) if stateful and number == stages else (),
+            stores=("counts",) if stateful and number == steps else (),
             tasks=width,
         )
         for number, read in enumerate(reads)
@@ -139,7 +139,7 @@ def application(
 
 
 @attrs.define
-class World:
+class SimulatedCluster:
     """A cluster and the recorded setups, as runs leave them behind. Ids tell each topic ever made from the
     others.
     """
@@ -153,11 +153,11 @@ class World:
     made: int = 0
 
     @classmethod
-    def set_up(cls, *applications: CompiledApplication) -> "World":
-        """Return a world in which these applications were set up by us."""
-        world = cls()
-        world.up(*applications)
-        return world
+    def set_up(cls, *applications: CompiledApplication) -> "SimulatedCluster":
+        """Return a cluster in which these applications were set up by us."""
+        cluster = cls()
+        cluster.up(*applications)
+        return cluster
 
     @property
     def snapshot(self) -> ClusterSnapshot:
