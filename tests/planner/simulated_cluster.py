@@ -1,6 +1,4 @@
-"""A small cluster to plan in: applications compiled from source counts, and a cluster that plans are applied
-to.
-"""
+"""Compiled applications for tests, and a simulated cluster that plans are applied to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,9 +39,9 @@ CHANGELOGS = {
 }
 
 
-def limits(**most: int) -> PlanPolicy:
-    """What a run may do at once, by the names of `Effect`."""
-    rule = BlastRadius({Effect(name): limit for name, limit in most.items()})
+def limits(**maximums: int) -> PlanPolicy:
+    """Return a policy that limits the changes of a run. The keywords are values of `Effect`."""
+    rule = BlastRadius({Effect(name): limit for name, limit in maximums.items()})
     return PlanPolicy(policies=(Policy(rule=rule, key="blastRadius", at=Location("policies.yaml", 3)),))
 
 
@@ -96,28 +94,29 @@ def application(
     sink: Sink | None = None,
     topics: Sequence[InternalTopic] | None = None,
 ) -> CompiledApplication:
-    """Compile `source(s) → repartition → … → repartition → changelog (→ sink)`, `steps` repartitions long.
+    """Return the compiled `source(s) → repartition → … → repartition → changelog (→ sink)`.
 
-    All counts are the sources' maximum. `topics` replaces the internal topics that follow from this.
+    It has `steps` repartition topics. All partition counts are the maximum of the sources. `topics` replaces
+    the internal topics.
     """
     sources = {"orders-in": 4} if sources is None else sources
-    width = max(sources.values(), default=1)
-    hops = [f"{id_}-step{number}-repartition" for number in range(1, steps + 1)]
+    partitions = max(sources.values(), default=1)
+    repartitions = [f"{id_}-step{number}-repartition" for number in range(1, steps + 1)]
     changelogs = [f"{id_}-counts-changelog"] if stateful else []
-    internal = [repartition(name, width, number) for number, name in enumerate(hops, start=1)]
-    internal += [changelog(name, width, subtopology=steps) for name in changelogs]
-    reads = [tuple(sorted(sources)), *((name,) for name in hops)]
+    internal = [repartition(name, partitions, number) for number, name in enumerate(repartitions, start=1)]
+    internal += [changelog(name, partitions, subtopology=steps) for name in changelogs]
+    reads = [tuple(sorted(sources)), *((name,) for name in repartitions)]
     parts = [
         SubTopology(
             id=number,
             nodes=(),
             sources=read,
-            sinks=(hops[number],) if number < steps else ((sink.topic,) if sink else ()),
+            sinks=(repartitions[number],) if number < steps else ((sink.topic,) if sink else ()),
             repartition_topics=() if number == 0 else read,
             changelog_topics=tuple(changelogs) if number == steps else (),
             source_changelogs=(),
             stores=("counts",) if stateful and number == steps else (),
-            tasks=width,
+            tasks=partitions,
         )
         for number, read in enumerate(reads)
     ]
@@ -133,16 +132,14 @@ def application(
         subtopologies=tuple(parts),
         internal_topics=tuple(internal if topics is None else topics),
         external_sources=tuple(sorted(sources)),
-        copartition_groups=((hops[0], *sorted(sources)),) if hops else (),
-        sinks=(attrs.evolve(sink, partitions=sink.partitions or width),) if sink else (),
+        copartition_groups=((repartitions[0], *sorted(sources)),) if repartitions else (),
+        sinks=(attrs.evolve(sink, partitions=sink.partitions or partitions),) if sink else (),
     )
 
 
 @attrs.define
 class SimulatedCluster:
-    """A cluster and the recorded setups, as runs leave them behind. Ids tell each topic ever made from the
-    others.
-    """
+    """A cluster and the setup records of a stack. Each created topic gets its own id."""
 
     topics: dict[str, LiveTopic] = attrs.field(factory=dict)
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
@@ -150,11 +147,11 @@ class SimulatedCluster:
     brokers: int = 3
     default_min_insync_replicas: int = 1
     topic_defaults: dict[str, str] = attrs.field(factory=dict)
-    made: int = 0
+    created_topics: int = 0
 
     @classmethod
     def set_up(cls, *applications: CompiledApplication) -> "SimulatedCluster":
-        """Return a cluster in which these applications were set up by us."""
+        """Return a cluster on which a run has set up these applications."""
         cluster = cls()
         cluster.up(*applications)
         return cluster
@@ -178,7 +175,7 @@ class SimulatedCluster:
         return plan(applications, self.snapshot, self.records, policy, elapsed_ms)
 
     def up(self, *applications: CompiledApplication) -> Plan:
-        """Plan and apply, as a run does; a plan with errors is applied by nobody."""
+        """Plan and apply, as `pulumi up` does; fail if the plan has errors."""
         planned = self.plan(*applications)
         assert planned.is_applicable, planned.problems
         self.apply(planned)
@@ -194,9 +191,9 @@ class SimulatedCluster:
             elif action.kind is not ActionKind.RELEASE:
                 self.change(action.name, partitions=action.partitions, config=action.config)
         for application in planned.applications:
-            self._remember(application.application_id, application.record)
+            self._store_record(application.application_id, application.record)
 
-    def _remember(self, application_id: str, record: SetupRecord | None) -> None:
+    def _store_record(self, application_id: str, record: SetupRecord | None) -> None:
         self.records.pop(application_id, None)
         if record is not None:
             self.records[application_id] = attrs.evolve(
@@ -216,9 +213,9 @@ class SimulatedCluster:
         *,
         is_empty: bool | None = None,
     ) -> None:
-        self.made += 1
+        self.created_topics += 1
         self.topics[name] = LiveTopic(
-            name, f"id-{self.made}", partitions, replication_factor, dict(config or {}), is_empty
+            name, f"id-{self.created_topics}", partitions, replication_factor, dict(config or {}), is_empty
         )
 
     def recreate(self, name: str, *, is_empty: bool) -> None:
@@ -229,7 +226,7 @@ class SimulatedCluster:
         self.topics[name] = attrs.evolve(self.topics[name], **fields)
 
     def configure(self, name: str, **config: str) -> None:
-        """Set settings on a topic; dots are written as underscores."""
+        """Set configs of a topic. In the keywords, underscores stand for dots."""
         changed = {key.replace("_", "."): value for key, value in config.items()}
         self.change(name, config={**self.topics[name].config, **changed})
 

@@ -1,4 +1,4 @@
-"""Limits of a run: the right cluster, not too much at once, replicas that fit, one owner a topic."""
+"""Limits of a run: the cluster id, the number of changes, replication factors, one application per topic."""
 
 import attrs
 import pytest
@@ -22,8 +22,8 @@ def test_another_cluster_is_an_error() -> None:
     assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
 
 
-def test_the_cluster_of_the_first_run_is_remembered() -> None:
-    """Pointed at another cluster, automatic set-up would make every topic anew there."""
+def test_a_cluster_other_than_that_of_the_first_run_is_an_error() -> None:
+    """Otherwise, automatic set-up would create every topic again on the other cluster."""
     cluster = SimulatedCluster.set_up(application())
     cluster.records = {
         id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
@@ -32,7 +32,7 @@ def test_the_cluster_of_the_first_run_is_remembered() -> None:
     assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
 
 
-def test_a_planned_move_to_another_cluster_is_declared_and_then_remembered() -> None:
+def test_a_declared_move_to_another_cluster_is_recorded() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.records = {
         id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
@@ -50,16 +50,18 @@ def test_a_planned_move_to_another_cluster_is_declared_and_then_remembered() -> 
         (limits(addedPartitions=7), True),
     ],
 )
-def test_a_run_may_not_create_too_much_at_once(policy: PlanPolicy, *, refused: bool) -> None:
+def test_a_run_creates_at_most_the_allowed_topics_and_partitions(
+    policy: PlanPolicy, *, refused: bool
+) -> None:
     plan = SimulatedCluster().plan(application(), policy=policy)
     assert [problem.code for problem in plan.problems] == [ProblemCode.BLAST_RADIUS] * refused
 
 
-def test_a_run_may_not_expand_too_much_at_once() -> None:
+def test_a_run_adds_at_most_the_allowed_partitions() -> None:
     cluster = SimulatedCluster.set_up(application(config=AUTOSCALING))
-    grown = application(config=AUTOSCALING, sources={"orders-in": 10})
-    assert cluster.plan(grown, policy=limits(createdTopics=0, addedPartitions=12)).is_applicable
-    (problem,) = cluster.plan(grown, policy=limits(addedPartitions=11)).problems
+    expanded = application(config=AUTOSCALING, sources={"orders-in": 10})
+    assert cluster.plan(expanded, policy=limits(createdTopics=0, addedPartitions=12)).is_applicable
+    (problem,) = cluster.plan(expanded, policy=limits(addedPartitions=11)).problems
     assert problem.found == "12 new partitions"
 
 
@@ -69,7 +71,7 @@ def test_more_replicas_than_brokers_are_an_error() -> None:
     assert (problem.code, problem.found) == (ProblemCode.REPLICATION_FACTOR, "4")
 
 
-def test_the_brokers_default_counts_where_no_factor_is_given() -> None:
+def test_the_default_of_the_brokers_is_used_without_a_replication_factor() -> None:
     assert (
         SimulatedCluster(brokers=2).plan(application(stateful=False)).problems[0].code
         is ProblemCode.REPLICATION_FACTOR
@@ -78,7 +80,7 @@ def test_the_brokers_default_counts_where_no_factor_is_given() -> None:
     assert action.replication_factor == 3
 
 
-def test_fewer_replicas_than_writing_needs_are_an_error_before_and_a_warning_after() -> None:
+def test_fewer_replicas_than_min_insync_replicas_are_an_error_before_and_a_warning_after_creation() -> None:
     topic = repartition("orders-a-repartition", 4, replication_factor=1)
     cluster = SimulatedCluster.set_up(application(topics=[topic]))
     cluster.default_min_insync_replicas = 2
@@ -88,14 +90,14 @@ def test_fewer_replicas_than_writing_needs_are_an_error_before_and_a_warning_aft
     assert (error.code, error.severity) == (ProblemCode.REPLICATION_FACTOR, Severity.ERROR)
 
 
-def test_a_topics_own_min_insync_replicas_counts() -> None:
+def test_the_min_insync_replicas_of_the_topic_are_used() -> None:
     topic = repartition("orders-a-repartition", 4, replication_factor=2)
     topic = attrs.evolve(topic, config={**topic.config, "min.insync.replicas": "3"})
     (problem,) = SimulatedCluster().plan(application(topics=[topic])).problems
     assert problem.expected == "a replication factor of at least 3 (min.insync.replicas)"
 
 
-def test_a_live_replication_factor_is_left_alone() -> None:
+def test_the_replication_factor_of_an_existing_topic_is_not_changed() -> None:
     cluster = SimulatedCluster.set_up(application(stateful=False))
     cluster.change("orders-step1-repartition", replication_factor=2)
     plan = cluster.plan(application(stateful=False))
@@ -103,7 +105,7 @@ def test_a_live_replication_factor_is_left_alone() -> None:
     assert [action.replication_factor for action in plan.actions] == [2]
 
 
-def test_a_topic_has_one_owner() -> None:
+def test_a_topic_of_two_applications_is_an_error() -> None:
     shared = Sink("shared", 4)
     plan = SimulatedCluster().plan(application(id_="a", sink=shared), application(id_="b", sink=shared))
     (problem,) = plan.problems

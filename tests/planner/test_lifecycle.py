@@ -1,4 +1,4 @@
-"""The ends of applications, and the starts that were interrupted."""
+"""Released, retired and renamed applications, and runs that were interrupted."""
 
 import attrs
 
@@ -30,7 +30,7 @@ def test_an_application_without_a_document_is_an_error() -> None:
     assert not list(plan.actions)
 
 
-def test_a_released_application_is_forgotten_and_its_topics_stay() -> None:
+def test_releasing_removes_the_record_and_keeps_the_topics() -> None:
     cluster = SimulatedCluster.set_up(application())
     plan = cluster.up(RELEASED)
     assert kinds(plan) == {REPARTITION: ActionKind.RELEASE, CHANGELOG: ActionKind.RELEASE}
@@ -40,7 +40,7 @@ def test_a_released_application_is_forgotten_and_its_topics_stay() -> None:
     assert not cluster.plan().problems
 
 
-def test_a_released_application_may_run_and_lack_its_sources() -> None:
+def test_a_released_application_may_be_running_without_its_sources() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.run_group("orders")
     assert cluster.plan(attrs.evolve(RELEASED, missing_sources=("orders-in",))).is_applicable
@@ -73,14 +73,14 @@ def test_retiring_needs_an_inactive_group_in_both_steps() -> None:
     assert codes(cluster.plan()) == [ProblemCode.GROUP_ACTIVE]
 
 
-def test_a_retired_application_may_come_back() -> None:
+def test_a_retired_application_can_become_active_again() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     cluster.up(RETIRED)
     cluster.up(application(config=MANUAL))
     assert codes(cluster.plan()) == [ProblemCode.APPLICATION_REMOVED]
 
 
-def test_retired_topics_that_are_gone_already_are_forgotten() -> None:
+def test_retired_topics_that_no_longer_exist_are_released() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.up(RETIRED)
     del cluster.topics[CHANGELOG]
@@ -88,7 +88,7 @@ def test_retired_topics_that_are_gone_already_are_forgotten() -> None:
     assert not cluster.topics
 
 
-def test_a_renamed_application_lets_go_of_its_old_topics_and_keeps_its_processors() -> None:
+def test_renaming_releases_the_old_topics_and_keeps_the_initial_processors() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.records["orders"] = attrs.evolve(cluster.records["orders"], initial_processors=3)
     renamed = application(id_="sales", renamed_from="orders")
@@ -110,7 +110,7 @@ def test_the_initial_processors_never_change() -> None:
     assert cluster.records["orders"].initial_processors == 4
 
 
-def test_a_topic_that_the_topology_lost_stays_and_comes_back() -> None:
+def test_a_topic_that_the_topology_no_longer_has_is_kept_and_can_be_used_again() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     plan = cluster.up(application(config=MANUAL, stateful=False))
     assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.KEEP}
@@ -118,7 +118,7 @@ def test_a_topic_that_the_topology_lost_stays_and_comes_back() -> None:
     assert not cluster.plan(application(config=MANUAL)).problems
 
 
-def test_a_topic_that_the_topology_lost_is_forgotten_once_it_is_deleted() -> None:
+def test_a_topic_that_the_topology_no_longer_has_is_released_after_its_deletion() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     cluster.up(application(config=MANUAL, stateful=False))
     del cluster.topics[CHANGELOG]
@@ -127,18 +127,18 @@ def test_a_topic_that_the_topology_lost_is_forgotten_once_it_is_deleted() -> Non
     assert kinds(cluster.plan(application(config=MANUAL)))[CHANGELOG] is ActionKind.CREATE
 
 
-def test_a_topology_that_grew_gets_its_new_topics_in_manual_mode_too() -> None:
+def test_new_topics_of_a_changed_topology_are_created_in_manual_mode() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL, stateful=False))
     assert kinds(cluster.up(application(config=MANUAL)))[CHANGELOG] is ActionKind.CREATE
 
 
-def test_a_new_topic_of_a_grown_topology_that_exists_must_be_adopted() -> None:
+def test_a_new_topic_that_already_exists_must_be_adopted() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL, stateful=False))
     cluster.create(CHANGELOG, 4, {"cleanup.policy": "compact"})
     assert codes(cluster.plan(application(config=MANUAL))) == [ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP]
 
 
-def test_an_interrupted_first_run_is_finished_by_the_next() -> None:
+def test_the_next_run_completes_an_interrupted_first_run() -> None:
     cluster = SimulatedCluster()
     compiled = application(config=MANUAL)
     cluster.create(REPARTITION, 4, compiled.internal_topics[0].config)
@@ -151,11 +151,11 @@ def test_an_interrupted_first_run_is_finished_by_the_next() -> None:
     assert not cluster.plan(compiled).has_changes
 
 
-def test_topics_of_an_interrupted_later_run_are_no_loss() -> None:
+def test_topics_of_an_interrupted_later_run_are_not_reported_as_lost() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL, stateful=False))
     record = cluster.records["orders"]
-    begun = {**record.topics, CHANGELOG: RecordedTopic(CHANGELOG, "", 4)}
-    cluster.records["orders"] = attrs.evolve(record, topics=begun)
+    recorded = {**record.topics, CHANGELOG: RecordedTopic(CHANGELOG, "", 4)}
+    cluster.records["orders"] = attrs.evolve(record, topics=recorded)
     plan = cluster.up(application(config=MANUAL))
     assert not plan.problems
     assert kinds(plan)[CHANGELOG] is ActionKind.CREATE

@@ -1,4 +1,4 @@
-"""The operators' guide explains every problem, and nothing else."""
+"""docs/problems.md explains each problem code, and nothing else."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_the_table_lists_every_code_once() -> None:
 
 
 @pytest.mark.parametrize("code", ProblemCode, ids=str)
-def test_a_section_says_what_why_and_what_to_do(code: ProblemCode) -> None:
+def test_a_section_explains_meaning_reason_and_fix(code: ProblemCode) -> None:
     text = SECTIONS[code]
     meaning = text.split("**Why it matters**:")[0]
     assert len(meaning.split()) > 5

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever happened to the cluster between two runs."""
+"""Properties of every plan, after any change of the cluster between two runs."""
 
 from random import Random
 
@@ -45,7 +45,7 @@ Documents = tuple[CompiledApplication, ...]
 
 @st.composite
 def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
-    """Up to three applications in any mode with any switches. Nine times in ten a document is there."""
+    """Up to three applications with any config and any `setup`. Nine of ten applications have a document."""
     return tuple(
         application(
             id_=id_,
@@ -64,7 +64,7 @@ def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[SimulatedCluster, Documents]:
-    """What runs have left behind, what people have done to it since, and the documents of the next run."""
+    """A cluster after some runs and some changes by other clients, and the documents of the next run."""
     cluster = SimulatedCluster()
     sources = {name: draw(st.integers(1, 4)) for name in (*IDS, "shared")}
     for _ in range(draw(st.integers(0, 2))):
@@ -74,7 +74,7 @@ def histories(draw: st.DrawFn) -> tuple[SimulatedCluster, Documents]:
     for name in (
         draw(st.lists(st.sampled_from(sorted(cluster.topics)), unique=True)) if cluster.topics else ()
     ):
-        draw(st.sampled_from(DEEDS))(cluster, name, draw)
+        draw(st.sampled_from(OTHER_CHANGES))(cluster, name, draw)
     for id_ in draw(st.lists(st.sampled_from(IDS), unique=True)):
         cluster.run_group(id_, draw(st.integers(0, 2)))
     if draw(st.booleans()):
@@ -86,7 +86,7 @@ def histories(draw: st.DrawFn) -> tuple[SimulatedCluster, Documents]:
     return cluster, draw(documents(sources))
 
 
-DEEDS = (
+OTHER_CHANGES = (
     lambda cluster, name, _: cluster.topics.pop(name),
     lambda cluster, name, draw: cluster.recreate(name, is_empty=draw(st.booleans())),
     lambda cluster, name, _: cluster.change(name, partitions=cluster.topics[name].partitions + 1),
@@ -114,7 +114,7 @@ def test_counts_never_shrink(history: tuple[SimulatedCluster, Documents]) -> Non
 
 
 @given(histories())
-def test_nothing_is_deleted_but_what_was_retired_before(history: tuple[SimulatedCluster, Documents]) -> None:
+def test_only_topics_of_retired_applications_are_deleted(history: tuple[SimulatedCluster, Documents]) -> None:
     cluster, applications = history
     present = {compiled.application.id for compiled in applications}
     for part in cluster.plan(*applications).applications:
@@ -125,15 +125,15 @@ def test_nothing_is_deleted_but_what_was_retired_before(history: tuple[Simulated
 
 
 @given(histories())
-def test_what_exists_is_never_created_again(history: tuple[SimulatedCluster, Documents]) -> None:
+def test_existing_topics_are_never_created_again(history: tuple[SimulatedCluster, Documents]) -> None:
     cluster, applications = history
     for action in cluster.plan(*applications).actions:
-        is_made = action.kind in (ActionKind.CREATE, ActionKind.RECREATE)
-        assert is_made is (action.name not in cluster.topics and action.kind is not ActionKind.RELEASE)
+        is_created = action.kind in (ActionKind.CREATE, ActionKind.RECREATE)
+        assert is_created is (action.name not in cluster.topics and action.kind is not ActionKind.RELEASE)
 
 
 @given(histories())
-def test_an_applicable_plan_reaches_the_counts_that_the_topology_wants(
+def test_an_applicable_plan_reaches_the_counts_that_the_topology_requires(
     history: tuple[SimulatedCluster, Documents],
 ) -> None:
     cluster, applications = history
@@ -147,7 +147,7 @@ def test_an_applicable_plan_reaches_the_counts_that_the_topology_wants(
 
 
 @given(histories())
-def test_settings_of_others_survive(history: tuple[SimulatedCluster, Documents]) -> None:
+def test_configs_of_other_clients_are_kept(history: tuple[SimulatedCluster, Documents]) -> None:
     cluster, applications = history
     for action in cluster.plan(*applications).actions:
         if action.live is not None and "min.insync.replicas" in action.live.config:
@@ -165,7 +165,7 @@ def test_the_order_of_documents_does_not_matter(
 
 
 @given(histories())
-def test_one_error_stops_everything(history: tuple[SimulatedCluster, Documents]) -> None:
+def test_one_error_makes_the_plan_inapplicable(history: tuple[SimulatedCluster, Documents]) -> None:
     cluster, applications = history
     late = tuple(
         attrs.evolve(

@@ -1,4 +1,4 @@
-"""Which settings lose data, by kind of topic."""
+"""Which configs lose data, for each kind of topic."""
 
 from collections.abc import Mapping
 
@@ -70,20 +70,20 @@ OWN_SIZE = overridden(REKEYED, retention_bytes="1000")
 def test_settings_that_lose_data(
     topic: InternalTopic, live: Mapping[str, str | None], wrong: list[str]
 ) -> None:
-    """`live` is what differs from the topic's own settings; None = not set on the topic."""
+    """`live` are the configs that differ from those of the internal topic. None = not set on the topic."""
     config = {key: value for key, value in {**topic.config, **live}.items() if value is not None}
     settings = Settings(LiveTopic(topic.name, "id", 1, 1, config), defaults={})
     assert [fault.change.key for fault in misconfigurations(topic, settings)] == wrong
 
 
-@pytest.mark.parametrize("junk", ["7d", "", "1.5", "٣", "9" * 30])
-def test_a_wanted_setting_that_is_no_number_is_for_the_broker_to_refuse(junk: str) -> None:
-    topic = overridden(VERSIONS, retention_ms=junk, retention_bytes=junk, min_compaction_lag_ms=junk)
+@pytest.mark.parametrize("invalid", ["7d", "", "1.5", "٣", "9" * 30])
+def test_declared_configs_that_are_not_numbers_are_not_compared(invalid: str) -> None:
+    topic = overridden(VERSIONS, retention_ms=invalid, retention_bytes=invalid, min_compaction_lag_ms=invalid)
     live = LiveTopic(topic.name, "id", 1, 1, {**VERSIONS.config, "cleanup.policy": "compact,delete"})
     assert [fault.change.key for fault in misconfigurations(topic, Settings(live, {}))] == ["cleanup.policy"]
 
 
-def test_a_broker_default_may_hold_what_is_wanted() -> None:
+def test_a_broker_default_equal_to_the_declared_config_is_no_difference() -> None:
     config = {key: value for key, value in REPARTITION.items() if key != "segment.bytes"}
     live = LiveTopic("a-repartition", "id", 1, 1, config)
     assert not differences(REPARTITION, Settings(live, {"segment.bytes": "52428800"}))
@@ -91,7 +91,7 @@ def test_a_broker_default_may_hold_what_is_wanted() -> None:
     assert (change.key, change.live, change.declared) == ("segment.bytes", None, "52428800")
 
 
-def test_a_broker_default_that_loses_data_is_named() -> None:
+def test_a_broker_default_that_loses_data_is_reported_as_default() -> None:
     live = LiveTopic("a-changelog", "id", 1, 1, {})
     (fault,) = misconfigurations(COUNTS, Settings(live, {"cleanup.policy": "delete"}))
     assert fault.found == "delete, the broker's default"

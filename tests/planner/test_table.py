@@ -1,4 +1,4 @@
-"""Every row of the table of situations: what `manual` and `automatic` set-up do with it."""
+"""What `manual` and `automatic` set-up do in each situation."""
 
 from collections.abc import Mapping
 
@@ -45,16 +45,16 @@ def test_a_missing_source_topic_is_an_error(mode: Mapping[str, str]) -> None:
 
 
 @BOTH
-def test_a_missing_source_topic_that_the_compiler_told_of_is_told_once(mode: Mapping[str, str]) -> None:
-    told = Problem(code=ProblemCode.MISSING_SOURCE_TOPIC, summary="It is missing.", topic="orders-in")
+def test_a_missing_source_topic_that_the_compiler_reported_is_reported_once(mode: Mapping[str, str]) -> None:
+    reported = Problem(code=ProblemCode.MISSING_SOURCE_TOPIC, summary="It is missing.", topic="orders-in")
     compiled = attrs.evolve(
-        application(config=mode, topics=()), missing_sources=("orders-in",), problems=(told,)
+        application(config=mode, topics=()), missing_sources=("orders-in",), problems=(reported,)
     )
-    assert SimulatedCluster().plan(compiled).problems == (attrs.evolve(told, application="orders"),)
+    assert SimulatedCluster().plan(compiled).problems == (attrs.evolve(reported, application="orders"),)
 
 
 @BOTH
-def test_the_first_setup_creates_all(mode: Mapping[str, str]) -> None:
+def test_the_first_setup_creates_all_topics(mode: Mapping[str, str]) -> None:
     plan = SimulatedCluster().plan(application(config=mode))
     assert not plan.problems
     assert kinds(plan) == {REPARTITION: ActionKind.CREATE, CHANGELOG: ActionKind.CREATE}
@@ -65,22 +65,22 @@ def test_the_first_setup_creates_all(mode: Mapping[str, str]) -> None:
 
 
 @BOTH
-def test_a_second_run_has_nothing_to_do(mode: Mapping[str, str]) -> None:
+def test_a_second_run_has_no_changes(mode: Mapping[str, str]) -> None:
     cluster = SimulatedCluster.set_up(application(config=mode))
     plan = cluster.plan(application(config=mode))
     assert not plan.problems
     assert not plan.has_changes
 
 
-def all_exist() -> SimulatedCluster:
+def cluster_with_all_topics() -> SimulatedCluster:
     cluster = SimulatedCluster()
     for topic in application().internal_topics:
         cluster.create(topic.name, topic.partitions, topic.config)
     return cluster
 
 
-def test_topics_that_all_exist_are_an_error_when_set_up_manually() -> None:
-    plan = all_exist().plan(application(config=MANUAL))
+def test_existing_topics_are_an_error_when_set_up_manually() -> None:
+    plan = cluster_with_all_topics().plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP]
     assert "setup.adopt" in plan.problems[0].fix
 
@@ -88,10 +88,8 @@ def test_topics_that_all_exist_are_an_error_when_set_up_manually() -> None:
 @pytest.mark.parametrize(
     ("mode", "setup"), [(MANUAL, Setup(adopt=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
 )
-def test_topics_that_all_exist_are_adopted_and_the_plan_says_so(
-    mode: Mapping[str, str], setup: Setup
-) -> None:
-    cluster = all_exist()
+def test_existing_topics_are_adopted_with_a_note_in_the_plan(mode: Mapping[str, str], setup: Setup) -> None:
+    cluster = cluster_with_all_topics()
     compiled = application(config=mode, setup=setup)
     plan = cluster.up(compiled)
     assert set(kinds(plan).values()) == {ActionKind.ADOPT}
@@ -100,14 +98,14 @@ def test_topics_that_all_exist_are_adopted_and_the_plan_says_so(
     assert not cluster.plan(compiled).has_changes
 
 
-def some_exist() -> SimulatedCluster:
-    cluster = all_exist()
+def cluster_without_changelog() -> SimulatedCluster:
+    cluster = cluster_with_all_topics()
     del cluster.topics[CHANGELOG]
     return cluster
 
 
-def test_an_incomplete_set_is_an_error_for_each_missing_topic_when_set_up_manually() -> None:
-    plan = some_exist().plan(application(config=MANUAL))
+def test_an_incomplete_setup_is_an_error_for_each_missing_topic_when_set_up_manually() -> None:
+    plan = cluster_without_changelog().plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS]
     assert plan.problems[0].topic == CHANGELOG
 
@@ -117,8 +115,8 @@ def test_an_incomplete_set_is_an_error_for_each_missing_topic_when_set_up_manual
     [(MANUAL, Setup(if_incomplete=True)), (AUTOMATIC, Setup())],
     ids=["manual", "automatic"],
 )
-def test_an_incomplete_set_is_completed(mode: Mapping[str, str], setup: Setup) -> None:
-    cluster = some_exist()
+def test_an_incomplete_setup_is_completed(mode: Mapping[str, str], setup: Setup) -> None:
+    cluster = cluster_without_changelog()
     plan = cluster.up(application(config=mode, setup=setup))
     assert kinds(plan) == {REPARTITION: ActionKind.ADOPT, CHANGELOG: ActionKind.CREATE}
     assert not cluster.plan(application(config=mode)).has_changes
@@ -137,7 +135,7 @@ def test_lost_topics_are_errors_when_set_up_manually(lost: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("mode", "setup"), [(MANUAL, Setup(reinitialize=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
 )
-def test_lost_topics_are_created_anew_with_a_warning(mode: Mapping[str, str], setup: Setup) -> None:
+def test_lost_topics_are_re_created_with_a_warning(mode: Mapping[str, str], setup: Setup) -> None:
     cluster = SimulatedCluster.set_up(application(config=mode))
     del cluster.topics[CHANGELOG]
     plan = cluster.up(application(config=mode, setup=setup))
@@ -157,13 +155,13 @@ def test_reinitializing_needs_an_inactive_group() -> None:
     assert cluster.plan(compiled).is_applicable
 
 
-def test_reinitialize_that_stays_on_is_warned_of() -> None:
+def test_an_unnecessary_reinitialize_is_a_warning() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     plan = cluster.plan(application(config=MANUAL, setup=Setup(reinitialize=True)))
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.CONFIG_HAS_NO_EFFECT]
 
 
-def test_a_recreated_empty_topic_is_an_error_when_set_up_manually() -> None:
+def test_a_re_created_empty_topic_is_an_error_when_set_up_manually() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     cluster.recreate(CHANGELOG, is_empty=True)
     plan = cluster.plan(application(config=MANUAL))
@@ -173,7 +171,7 @@ def test_a_recreated_empty_topic_is_an_error_when_set_up_manually() -> None:
     assert not cluster.plan(application(config=MANUAL)).problems
 
 
-def test_a_recreated_empty_topic_is_a_warning_when_set_up_automatically() -> None:
+def test_a_re_created_empty_topic_is_a_warning_when_set_up_automatically() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.recreate(CHANGELOG, is_empty=True)
     plan = cluster.up(application())
@@ -182,7 +180,7 @@ def test_a_recreated_empty_topic_is_a_warning_when_set_up_automatically() -> Non
 
 
 @BOTH
-def test_a_topic_that_was_restored_is_taken_with_a_warning(mode: Mapping[str, str]) -> None:
+def test_a_re_created_topic_with_records_is_accepted_with_a_warning(mode: Mapping[str, str]) -> None:
     cluster = SimulatedCluster.set_up(application(config=mode))
     cluster.recreate(CHANGELOG, is_empty=False)
     plan = cluster.up(application(config=mode))
@@ -217,7 +215,7 @@ def test_too_few_partitions_are_added_with_autoscaling_downstream_first(mode: Ma
 
 @BOTH
 @pytest.mark.parametrize("autoscaling", [{}, AUTOSCALING], ids=["off", "on"])
-def test_too_many_partitions_are_an_error_always(
+def test_too_many_partitions_are_always_an_error(
     mode: Mapping[str, str], autoscaling: Mapping[str, str]
 ) -> None:
     config = {**mode, **autoscaling}
@@ -230,10 +228,10 @@ def test_too_many_partitions_are_an_error_always(
     assert all(action.partitions == 9 for action in plan.actions)
 
 
-def test_a_source_recreated_with_fewer_partitions_is_distinguished_from_a_manual_expansion() -> None:
+def test_re_created_sources_with_fewer_partitions_and_a_manual_expansion_are_distinguished() -> None:
     cluster = SimulatedCluster.set_up(application())
-    (shrunk, *_) = cluster.plan(application(sources={"orders-in": 2})).problems
-    assert "its sources now have fewer" in shrunk.summary
+    (with_fewer_sources, *_) = cluster.plan(application(sources={"orders-in": 2})).problems
+    assert "its sources now have fewer" in with_fewer_sources.summary
     cluster.change(REPARTITION, partitions=5)
     (expanded,) = cluster.plan(application()).problems
     assert "another client expanded it" in expanded.summary
@@ -243,13 +241,13 @@ def test_a_source_recreated_with_fewer_partitions_is_distinguished_from_a_manual
 def test_an_expansion_of_unpartitioned_state_is_an_error_until_acknowledged(mode: Mapping[str, str]) -> None:
     config = {**mode, "partition.autoscaling.enabled": "true"}
     cluster = SimulatedCluster.set_up(application(config=config))
-    grown = {"orders-in": 6}
-    assert codes(cluster.plan(application(config=config, sources=grown))) == [ProblemCode.UNSAFE_EXPANSION]
-    acknowledged = application(config=config, sources=grown, setup=Setup(allow_unsafe_expansion=True))
+    expanded = {"orders-in": 6}
+    assert codes(cluster.plan(application(config=config, sources=expanded))) == [ProblemCode.UNSAFE_EXPANSION]
+    acknowledged = application(config=config, sources=expanded, setup=Setup(allow_unsafe_expansion=True))
     assert cluster.plan(acknowledged).is_applicable
 
 
-def test_an_expansion_without_state_is_safe() -> None:
+def test_an_expansion_without_state_is_allowed() -> None:
     config = {"partition.autoscaling.enabled": "true"}
     cluster = SimulatedCluster.set_up(application(config=config, stateful=False))
     plan = cluster.up(application(config=config, stateful=False, sources={"orders-in": 6}))
@@ -267,7 +265,7 @@ def test_a_config_that_loses_data_is_an_error_when_set_up_manually() -> None:
     )
 
 
-def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> None:
+def test_a_config_that_loses_data_is_reconfigured_when_set_up_automatically() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.configure(CHANGELOG, cleanup_policy="delete", retention_bytes="1000")
     plan = cluster.up(application())
@@ -280,7 +278,7 @@ def test_a_config_that_loses_data_is_put_right_when_set_up_automatically() -> No
     assert not cluster.plan(application()).problems
 
 
-def test_a_config_that_differs_elsewhere_is_shown_when_set_up_manually() -> None:
+def test_other_config_differences_are_shown_when_set_up_manually() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     cluster.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
     plan = cluster.plan(application(config=MANUAL))
@@ -294,7 +292,7 @@ def test_a_config_that_differs_elsewhere_is_shown_when_set_up_manually() -> None
     assert action.config == cluster.topics[REPARTITION].config
 
 
-def test_a_config_that_differs_elsewhere_is_reconfigured_when_set_up_automatically() -> None:
+def test_other_declared_configs_are_reconfigured_when_set_up_automatically() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.configure(REPARTITION, segment_bytes="1000000", min_insync_replicas="2")
     plan = cluster.up(application())
@@ -308,7 +306,9 @@ def test_a_config_that_differs_elsewhere_is_reconfigured_when_set_up_automatical
 
 @BOTH
 @pytest.mark.parametrize("code", [ProblemCode.NOT_COPARTITIONED, ProblemCode.CONFLICTING_PARTITIONS])
-def test_what_the_compiler_refuses_stops_the_plan(mode: Mapping[str, str], code: ProblemCode) -> None:
+def test_an_error_of_the_compiler_makes_the_plan_inapplicable(
+    mode: Mapping[str, str], code: ProblemCode
+) -> None:
     problem = Problem(code=code, summary="It does not fit.", application="orders")
     plan = SimulatedCluster().plan(attrs.evolve(application(config=mode), problems=(problem,)))
     assert codes(plan) == [code]
@@ -322,7 +322,7 @@ def test_planning_that_takes_too_long_is_an_error(mode: Mapping[str, str]) -> No
     assert codes(SimulatedCluster().plan(compiled, elapsed_ms=1_001)) == [ProblemCode.TIMEOUT]
 
 
-def test_all_problems_come_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL, steps=3))
     cluster.change("orders-step1-repartition", partitions=9)
     cluster.configure("orders-step2-repartition", cleanup_policy="compact")
@@ -336,7 +336,7 @@ def test_all_problems_come_at_once() -> None:
     }
 
 
-def test_problems_say_where_and_what_to_do() -> None:
+def test_problems_have_a_location_a_reason_and_a_fix() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     at = Location("orders.yaml", 9, 5, "/topology/1")
     topics = (repartition(REPARTITION, 6, at=at),)

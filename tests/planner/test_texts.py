@@ -1,4 +1,4 @@
-"""What an operator gets to read in each situation that is refused or warned of, whole."""
+"""The complete texts of errors and warnings."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,14 +31,14 @@ def missing_source_topic() -> Plan:
     return SimulatedCluster().plan(attrs.evolve(application(topics=()), missing_sources=("orders-in",)))
 
 
-def internal_topics_already_set_up() -> Plan:
+def existing_internal_topics() -> Plan:
     cluster = SimulatedCluster()
     for topic in application().internal_topics:
         cluster.create(topic.name, topic.partitions, topic.config)
     return cluster.plan(application(config=MANUAL))
 
 
-def incomplete_set_up() -> Plan:
+def incomplete_setup() -> Plan:
     cluster = SimulatedCluster()
     cluster.create(REPARTITION, 4, application().internal_topics[0].config)
     return cluster.plan(application(config=MANUAL))
@@ -159,15 +159,15 @@ def group_active_while_retired() -> Plan:
 
 def group_of_the_streams_protocol() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
-    gone = application(id_="sales")
-    cluster = SimulatedCluster.set_up(compiled, gone)
+    retired = application(id_="sales")
+    cluster = SimulatedCluster.set_up(compiled, retired)
     del cluster.topics[CHANGELOG]
     cluster.run_group("orders", members=None)
     cluster.run_group("sales", members=None)
     return cluster.plan(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
 
 
-def reinitialize_stays_on() -> Plan:
+def unnecessary_reinitialize() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     return SimulatedCluster.set_up(compiled).plan(compiled)
 
@@ -188,12 +188,12 @@ def timeout() -> Plan:
     return SimulatedCluster().plan(application(), elapsed_ms=61_234)
 
 
-def managed_twice() -> Plan:
+def sink_of_two_applications() -> Plan:
     sink = Sink("shared-out", 4)
     return SimulatedCluster().plan(application(sink=sink), application(id_="sales", sink=sink))
 
 
-def where_it_stands() -> Plan:
+def error_with_location() -> Plan:
     at = Location("orders.yaml", 9, 5, "/topology/1/groupBy")
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     return cluster.plan(application(config=MANUAL, topics=[repartition(REPARTITION, 6, at=at)]))
@@ -201,8 +201,8 @@ def where_it_stands() -> Plan:
 
 SCENARIOS: tuple[Scenario, ...] = (
     missing_source_topic,
-    internal_topics_already_set_up,
-    incomplete_set_up,
+    existing_internal_topics,
+    incomplete_setup,
     lost_topics_manual,
     lost_topics_automatic,
     replaced_topics_manual,
@@ -218,13 +218,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     group_active,
     group_active_while_retired,
     group_of_the_streams_protocol,
-    reinitialize_stays_on,
+    unnecessary_reinitialize,
     application_removed,
     wrong_cluster,
     blast_radius,
     timeout,
-    managed_twice,
-    where_it_stands,
+    sink_of_two_applications,
+    error_with_location,
 )
 
 
@@ -240,5 +240,5 @@ def test_texts(scenario: Scenario, golden: Callable[[Path, str], None]) -> None:
         assert problem.found
 
 
-def test_each_text_has_its_scenario() -> None:
+def test_each_text_has_a_scenario() -> None:
     assert {file.stem for file in GOLDEN.iterdir()} == {scenario.__name__ for scenario in SCENARIOS}

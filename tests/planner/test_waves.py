@@ -1,4 +1,4 @@
-"""Downstream first, within and across applications."""
+"""Expansion waves: downstream topics first, within and across applications."""
 
 from infra.model.compiled import CompiledApplication
 from infra.model.topology import Sink
@@ -6,10 +6,10 @@ from infra.planner.waves import waves
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 
-def test_topics_are_numbered_from_the_end_of_the_stream() -> None:
+def test_waves_are_numbered_from_the_end_of_the_topology() -> None:
     compiled = application(steps=3)
-    growing = [topic.name for topic in compiled.internal_topics]
-    assert waves([compiled], growing) == {
+    expanded = [topic.name for topic in compiled.internal_topics]
+    assert waves([compiled], expanded) == {
         "orders-counts-changelog": 0,
         "orders-step3-repartition": 1,
         "orders-step2-repartition": 2,
@@ -17,7 +17,7 @@ def test_topics_are_numbered_from_the_end_of_the_stream() -> None:
     }
 
 
-def test_numbers_have_no_gaps() -> None:
+def test_wave_numbers_have_no_gaps() -> None:
     compiled = application(steps=3)
     assert waves([compiled], ["orders-step3-repartition", "orders-step1-repartition"]) == {
         "orders-step3-repartition": 0,
@@ -25,7 +25,7 @@ def test_numbers_have_no_gaps() -> None:
     }
 
 
-def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
+def test_the_reader_of_a_sink_is_expanded_before_its_writer() -> None:
     config = {"partition.autoscaling.enabled": "true"}
 
     def applications(partitions: int) -> tuple[CompiledApplication, CompiledApplication]:
@@ -43,7 +43,7 @@ def test_an_application_that_reads_a_sink_comes_before_its_writer() -> None:
     }
 
 
-def test_a_cycle_is_cut_and_what_leads_to_it_comes_last() -> None:
+def test_a_cycle_is_ignored_and_topics_upstream_of_it_come_last() -> None:
     cycle = [
         application(id_="a", stateful=False, sources={"y": 1, "start": 1}, steps=0, sink=Sink("x", 1)),
         application(id_="b", stateful=False, sources={"x": 1}, steps=0, sink=Sink("y", 1)),
@@ -53,7 +53,7 @@ def test_a_cycle_is_cut_and_what_leads_to_it_comes_last() -> None:
     assert numbers == waves(reversed(cycle), ["y", "x", "start"])
 
 
-def test_a_very_long_chain_needs_no_recursion() -> None:
+def test_a_very_long_topology_does_not_exceed_the_recursion_limit() -> None:
     compiled = application(steps=3_000)
-    growing = [topic.name for topic in compiled.internal_topics]
-    assert waves([compiled], growing)["orders-step1-repartition"] == 3_000
+    expanded = [topic.name for topic in compiled.internal_topics]
+    assert waves([compiled], expanded)["orders-step1-repartition"] == 3_000
