@@ -1,4 +1,4 @@
-"""Drifts to render: the examples of the repository on a cluster that somebody changed with."""
+"""Examples of drift for reports: the example documents, and a cluster that other clients changed."""
 
 from pathlib import Path
 
@@ -23,21 +23,21 @@ SOURCES = {
 
 
 def examples(sources: dict[str, int]) -> tuple[CompiledApplication, ...]:
-    """Compile the examples, whose files are named without the folders that they lie in."""
+    """Return some of the example applications. Their locations have file names without folders."""
     compiled = compile_documents(load_documents([EXAMPLES]).documents, sources)
-    wanted = ("fulfilment", "order-enrichment", "revenue-by-category")
-    return tuple(_placed(each) for each in compiled if each.application.id in wanted)
+    ids = ("fulfilment", "order-enrichment", "revenue-by-category")
+    return tuple(_with_file_names(each) for each in compiled if each.application.id in ids)
 
 
-def _placed(compiled: CompiledApplication) -> CompiledApplication:
-    def place(at: Location) -> Location:
+def _with_file_names(compiled: CompiledApplication) -> CompiledApplication:
+    def without_folder(at: Location) -> Location:
         return attrs.evolve(at, file=Path(at.file).name)
 
     return attrs.evolve(
         compiled,
-        application=attrs.evolve(compiled.application, at=place(compiled.application.at)),
+        application=attrs.evolve(compiled.application, at=without_folder(compiled.application.at)),
         internal_topics=tuple(
-            attrs.evolve(topic, at=place(topic.at) if topic.at else None)
+            attrs.evolve(topic, at=without_folder(topic.at) if topic.at else None)
             for topic in compiled.internal_topics
         ),
     )
@@ -50,7 +50,7 @@ def clean() -> Drift:
 
 
 def changed() -> Drift:
-    """One of everything: lost, re-created, too few, too many, other settings, left over."""
+    """Each kind of drift: lost, re-created, too few and too many partitions, other configs, orphaned."""
     cluster = SimulatedCluster.set_up(*examples(SOURCES))
     for name, partitions in SOURCES.items():
         if name not in cluster.topics:
@@ -66,7 +66,7 @@ def changed() -> Drift:
 
 
 def incomplete() -> Drift:
-    """A record without a document: the plan has an error that is no drift."""
+    """A setup record without a document: the plan has an error that is not drift."""
     compiled = examples(SOURCES)
     cluster = SimulatedCluster.set_up(*compiled)
     del cluster.topics[compiled[0].internal_topics[0].name]
@@ -74,7 +74,7 @@ def incomplete() -> Drift:
 
 
 def hostile() -> Drift:
-    """Names that no cluster allows and every format must survive."""
+    """Names that no cluster allows. Each format must escape them."""
     topics = [repartition(f"{HOSTILE}-by-repartition", 4), changelog(f"{HOSTILE}-counts-changelog", 4)]
     compiled = application(id_=HOSTILE, sources={"]]>&\x1b[31m\x00": 4}, topics=topics)
     cluster = SimulatedCluster.set_up(compiled)
@@ -85,7 +85,7 @@ def hostile() -> Drift:
 
 
 def large(topics: int, *, drifted: bool = True) -> Drift:
-    """Applications of 20 topics each; `drifted`: every topic differs, in a way that is told one by one."""
+    """Applications with 20 topics each. `drifted`: each topic has a finding of its own."""
     compiled = [application(id_=f"shop-{number:03}", steps=19) for number in range(topics // 20)]
     cluster = SimulatedCluster.set_up(*compiled)
     for name in list(cluster.topics) if drifted else ():

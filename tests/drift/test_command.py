@@ -1,4 +1,4 @@
-"""`headwater drift` on a real cluster, without Pulumi: what it finds, in which form, with which exit code."""
+"""`headwater drift` on a real cluster, without Pulumi: findings, formats and exit codes."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ topology:
 
 @attrs.frozen
 class Shop:
-    """An application that runs, and the folder with its document."""
+    """An application that is set up on the cluster, and the folder with its document."""
 
     id: str
     source: str
@@ -50,7 +50,7 @@ class Shop:
         return headwater("drift", str(self.folder / "app.yaml"), *server, *arguments)
 
     def kinds(self, *arguments: str) -> list[tuple[str, str]]:
-        """Return kind and topic of what is found; the exit code must fit it."""
+        """Return kind and topic of each finding. Assert that the exit code matches."""
         done = self.drift("--format", "json", *arguments)
         document = json.loads(done.stdout)
         jsonschema.validate(document, SCHEMA)
@@ -60,7 +60,7 @@ class Shop:
         return [(finding["kind"], finding["topic"]) for finding in findings]
 
     def state(self) -> Path:
-        """Write what `pulumi stack export` prints of a stack that has set up the application."""
+        """Write the output of `pulumi stack export` for a stack that has set up the application."""
         topics = {
             name: {"id": self.cluster.topic_id(name), "partitions": 3, "sink": False}
             for name in (self.repartition, self.changelog)
@@ -75,7 +75,7 @@ class Shop:
         return file
 
 
-def headwater(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - what click's runner takes
+def headwater(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - passed to click's runner
     return CliRunner().invoke(main, arguments, prog_name="headwater", **options)
 
 
@@ -96,7 +96,7 @@ def shop(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Sh
 
 
 @pytest.mark.broker
-def test_a_cluster_as_declared(shop: Shop) -> None:
+def test_no_drift_is_found_on_an_unchanged_cluster(shop: Shop) -> None:
     assert shop.kinds() == []
     for form in FORMATS:
         done = shop.drift("--format", form)
@@ -106,7 +106,7 @@ def test_a_cluster_as_declared(shop: Shop) -> None:
 
 
 @pytest.mark.broker
-def test_what_somebody_did_to_the_topics(shop: Shop) -> None:
+def test_changes_of_other_clients_are_found(shop: Shop) -> None:
     shop.cluster.expand(shop.repartition, 5)
     shop.cluster.set_config(shop.changelog, cleanup_policy="delete", flush_ms="1000")
     shop.cluster.create(f"{shop.id}-forgotten-changelog", 1)
@@ -123,14 +123,14 @@ def test_what_somebody_did_to_the_topics(shop: Shop) -> None:
 
 
 @pytest.mark.broker
-def test_a_source_that_grew_and_a_topic_that_went(shop: Shop) -> None:
+def test_an_expanded_source_and_a_deleted_topic_are_found(shop: Shop) -> None:
     shop.cluster.expand(shop.source, 4)
     shop.cluster.delete(shop.changelog)
     assert shop.kinds() == [("missing", shop.changelog), ("under-partitioned", shop.repartition)]
 
 
 @pytest.mark.broker
-def test_the_recorded_setup_tells_a_lost_topic_and_one_created_anew(shop: Shop) -> None:
+def test_the_state_of_the_stack_shows_lost_and_re_created_topics(shop: Shop) -> None:
     state = str(shop.state())
     assert shop.kinds("--stack-state", state) == []
     shop.cluster.delete(shop.changelog)
@@ -150,7 +150,7 @@ def test_the_recorded_setup_tells_a_lost_topic_and_one_created_anew(shop: Shop) 
 
 
 @pytest.mark.broker
-def test_plan_errors_that_are_no_drift_end_with_their_own_code(shop: Shop) -> None:
+def test_plan_errors_that_are_not_drift_have_their_own_exit_code(shop: Shop) -> None:
     shop.cluster.delete(shop.source)
     done = shop.drift()
     assert done.exit_code == ExitCode.REFUSED
@@ -159,14 +159,14 @@ def test_plan_errors_that_are_no_drift_end_with_their_own_code(shop: Shop) -> No
 
 
 @pytest.mark.broker
-def test_the_report_goes_into_a_file(shop: Shop) -> None:
+def test_the_report_is_written_to_a_file(shop: Shop) -> None:
     file = shop.folder / "drift.html"
     done = shop.drift("--format", "html", "--output", str(file))
     assert (done.exit_code, done.stdout) == (ExitCode.DONE, "")
     assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id="a", source="b"))
     done = headwater("drift", str(tmp_path / "app.yaml"), "--bootstrap-server", "127.0.0.1:1")
     assert done.exit_code == ExitCode.PROBLEMS
@@ -174,7 +174,7 @@ def test_a_cluster_that_cannot_be_reached(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"deployment": {"resources": [{}]}}', '{"deployment": 1}'])
-def test_a_state_that_is_none(text: str, tmp_path: Path) -> None:
+def test_an_invalid_stack_state_is_a_problem(text: str, tmp_path: Path) -> None:
     (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id="a", source="b"))
     (tmp_path / "state.json").write_text(text)
     done = headwater(
@@ -185,14 +185,14 @@ def test_a_state_that_is_none(text: str, tmp_path: Path) -> None:
     assert "is not an exported stack state" in done.stderr
 
 
-def test_two_names_for_the_record_are_one_too_many(tmp_path: Path) -> None:
+def test_stack_and_stack_state_cannot_be_combined(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text("{}")
     state = str(tmp_path / "state.json")
     assert headwater("drift", "x.yaml", "--stack", "a", "--stack-state", state).exit_code == ExitCode.USAGE
 
 
 @pytest.mark.broker
-def test_secrets_show_in_no_format(
+def test_no_format_shows_secrets(
     own_broker: Callable[..., Broker], unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     with own_broker(Settings(sasl_users=(SaslUser("reader", PASSWORD),))) as broker:

@@ -1,4 +1,4 @@
-"""Each kind of difference is found, once, where it is, and nothing else is."""
+"""Each kind of drift is found once, at its location, and nothing else is."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ def _only(drift: Drift) -> Finding:
     return finding
 
 
-def test_a_cluster_as_declared_is_clean() -> None:
+def test_an_unchanged_cluster_has_no_drift() -> None:
     orders, other = application(sink=Sink("orders-out", 4)), application(id_="other", config=MANUAL)
     cluster = SimulatedCluster.set_up(orders, other)
     cluster.create("someone-elses-changelog", 2)
@@ -48,7 +48,7 @@ def test_a_cluster_as_declared_is_clean() -> None:
         ]
 
 
-def test_broker_defaults_are_no_drift() -> None:
+def test_broker_defaults_are_not_drift() -> None:
     orders = application()
     cluster = SimulatedCluster.set_up(orders)
     cluster.change(CHANGELOG, config={"cleanup.policy": "compact"})
@@ -56,7 +56,7 @@ def test_broker_defaults_are_no_drift() -> None:
     assert _drift(cluster, orders).is_clean
 
 
-def test_a_lost_topic() -> None:
+def test_a_lost_topic_is_missing() -> None:
     for config, severity in ((MANUAL, Severity.ERROR), ({}, Severity.WARNING)):
         orders = application(config=config)
         cluster = SimulatedCluster.set_up(orders)
@@ -67,7 +67,7 @@ def test_a_lost_topic() -> None:
         assert finding.found == "none"
 
 
-def test_a_topic_that_never_was_there() -> None:
+def test_topics_that_never_existed_are_missing() -> None:
     orders = application(sink=Sink("orders-out", 4))
     drift = _drift(SimulatedCluster(), orders, recorded=False)
     assert _kinds(drift) == [
@@ -76,7 +76,7 @@ def test_a_topic_that_never_was_there() -> None:
     assert not drift.problems
 
 
-def test_an_incomplete_set_without_a_record() -> None:
+def test_a_topic_of_an_incomplete_setup_without_a_record_is_missing() -> None:
     orders = application(config=MANUAL)
     cluster = SimulatedCluster.set_up(orders)
     del cluster.topics[CHANGELOG]
@@ -84,7 +84,7 @@ def test_an_incomplete_set_without_a_record() -> None:
     assert (finding.kind, finding.severity) == (FindingKind.MISSING, Severity.ERROR)
 
 
-def test_a_topic_that_was_created_anew() -> None:
+def test_a_re_created_topic_is_found() -> None:
     orders = application()
     cluster = SimulatedCluster.set_up(orders)
     cluster.recreate(CHANGELOG, is_empty=True)
@@ -93,11 +93,11 @@ def test_a_topic_that_was_created_anew() -> None:
     assert _drift(cluster, orders, recorded=False).is_clean
 
 
-def test_sources_that_grew() -> None:
-    grown = {"orders-in": 6}
+def test_topics_with_fewer_partitions_than_the_sources_are_found() -> None:
+    expanded = {"orders-in": 6}
     for config, severity in (({}, Severity.ERROR), (AUTOSCALING, Severity.WARNING)):
         cluster = SimulatedCluster.set_up(application(config=config))
-        drift = _drift(cluster, application(config=config, sources=grown))
+        drift = _drift(cluster, application(config=config, sources=expanded))
         assert _kinds(drift) == [
             (FindingKind.UNDER_PARTITIONED, name, severity) for name in (CHANGELOG, REPARTITION)
         ]
@@ -107,7 +107,7 @@ def test_sources_that_grew() -> None:
         assert not drift.problems
 
 
-def test_an_expansion_that_would_move_keys_is_an_error_that_names_the_way_out() -> None:
+def test_an_unsafe_expansion_is_an_error_with_a_fix() -> None:
     config = {"partition.autoscaling.enabled": "true"}
     cluster = SimulatedCluster.set_up(application(config=config))
     drift = _drift(cluster, application(config=config, sources={"orders-in": 6}))
@@ -116,7 +116,7 @@ def test_an_expansion_that_would_move_keys_is_an_error_that_names_the_way_out() 
     assert not drift.problems
 
 
-def test_too_many_partitions() -> None:
+def test_a_topic_with_too_many_partitions_is_found() -> None:
     orders = application(sink=Sink("orders-out", 4))
     cluster = SimulatedCluster.set_up(orders)
     cluster.change(REPARTITION, partitions=9)
@@ -127,7 +127,7 @@ def test_too_many_partitions() -> None:
     assert unrecorded.what == f"Internal topic {REPARTITION} has more partitions than expected."
 
 
-def test_settings_that_endanger_data_and_others() -> None:
+def test_config_differences_are_found_with_their_severity() -> None:
     for config, severity in ((MANUAL, Severity.ERROR), ({}, Severity.WARNING)):
         orders = application(config=config)
         cluster = SimulatedCluster.set_up(orders)
@@ -142,7 +142,7 @@ def test_settings_that_endanger_data_and_others() -> None:
         assert found["flush.ms 5"].expected == "flush.ms not set"
 
 
-def test_replication() -> None:
+def test_a_different_replication_factor_is_found() -> None:
     declared = [repartition(REPARTITION, 4, replication_factor=3)]
     orders = application(topics=declared, stateful=False)
     cluster = SimulatedCluster.set_up(orders)
@@ -156,7 +156,7 @@ def test_replication() -> None:
     assert _drift(cluster, default).is_clean
 
 
-def test_fewer_replicas_than_writing_needs_are_told_once() -> None:
+def test_fewer_replicas_than_min_insync_replicas_are_one_finding() -> None:
     orders = application(topics=[repartition(REPARTITION, 4, replication_factor=3)], stateful=False)
     cluster = SimulatedCluster.set_up(orders)
     cluster.change(REPARTITION, replication_factor=1)
@@ -164,24 +164,24 @@ def test_fewer_replicas_than_writing_needs_are_told_once() -> None:
     assert "NOT_ENOUGH_REPLICAS" in _only(_drift(cluster, orders)).why
 
 
-def test_orphans_of_known_applications() -> None:
+def test_unknown_topics_of_known_applications_are_orphaned() -> None:
     orders = application()
     cluster = SimulatedCluster.set_up(orders)
-    strays = [
+    orphans = [
         "orders-old-changelog",
         "orders-old-repartition",
         "orders-by-product-subscription-registration-topic",
         "orders-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
     ]
-    for name in strays:
+    for name in orphans:
         cluster.create(name, 3)
-    cluster.create("orders-old-topic", 1)  # no internal topic is named so
+    cluster.create("orders-old-topic", 1)  # not the name of an internal topic
     drift = _drift(cluster, orders)
-    assert _kinds(drift) == [(FindingKind.ORPHANED, name, Severity.WARNING) for name in sorted(strays)]
+    assert _kinds(drift) == [(FindingKind.ORPHANED, name, Severity.WARNING) for name in sorted(orphans)]
     assert all(f"--delete --topic {finding.topic}" in finding.fix for finding in drift.findings)
 
 
-def test_a_topic_belongs_to_the_longest_id() -> None:
+def test_an_orphan_belongs_to_the_longest_matching_id() -> None:
     orders, other = application(), application(id_="orders-eu", stateful=False)
     cluster = SimulatedCluster.set_up(orders, other)
     cluster.create("orders-eu-old-changelog", 1)
@@ -189,7 +189,7 @@ def test_a_topic_belongs_to_the_longest_id() -> None:
     assert finding.application == "orders-eu"
 
 
-def test_what_another_document_reads_is_no_orphan() -> None:
+def test_a_source_of_another_document_is_not_an_orphan() -> None:
     orders = application()
     cluster = SimulatedCluster.set_up(orders)
     cluster.create("orders-total-changelog", 4)
@@ -198,22 +198,22 @@ def test_what_another_document_reads_is_no_orphan() -> None:
     assert _drift(cluster, orders, reader).is_clean
 
 
-def test_a_topic_that_the_topology_no_longer_has() -> None:
+def test_a_recorded_topic_that_the_topology_no_longer_has_is_an_orphan() -> None:
     cluster = SimulatedCluster.set_up(application())
     drift = _drift(cluster, application(stateful=False))
     assert _kinds(drift) == [(FindingKind.ORPHANED, CHANGELOG, Severity.INFO)]
 
 
-def test_nothing_is_an_orphan_while_a_source_is_missing() -> None:
+def test_no_orphans_are_reported_while_a_source_is_missing() -> None:
     orders = application()
     cluster = SimulatedCluster.set_up(orders)
-    blind = attrs.evolve(application(topics=()), missing_sources=("orders-in",))
-    drift = _drift(cluster, blind)
+    incomplete = attrs.evolve(application(topics=()), missing_sources=("orders-in",))
+    drift = _drift(cluster, incomplete)
     assert not list(drift.findings)
     assert [problem.code for problem in drift.problems] == [ProblemCode.MISSING_SOURCE_TOPIC]
 
 
-def test_released_and_removed_applications_leave_no_orphans() -> None:
+def test_topics_of_released_and_removed_applications_are_not_orphans() -> None:
     orders, other = application(), application(id_="other")
     cluster = SimulatedCluster.set_up(orders, other)
     released = application(lifecycle=Lifecycle.RELEASED)
@@ -228,7 +228,7 @@ def _generated(index: str) -> Sequence[InternalTopic]:
     return [attrs.evolve(changelog(name, 4), generated=True)]
 
 
-def test_a_generated_name_that_moved_is_told_once() -> None:
+def test_a_renumbered_topic_is_one_finding() -> None:
     before = application(topics=_generated("0000000003"))
     after = application(topics=_generated("0000000007"))
     cluster = SimulatedCluster.set_up(before)
@@ -239,7 +239,7 @@ def test_a_generated_name_that_moved_is_told_once() -> None:
         assert finding.topic == after.internal_topics[0].name
 
 
-def test_an_application_that_got_another_id() -> None:
+def test_a_renamed_application_is_one_finding() -> None:
     cluster = SimulatedCluster.set_up(application(id_="orders", sink=Sink("out", 4)))
     renamed = application(id_="purchases", sink=Sink("out", 4))
     finding = _only(_drift(cluster, renamed, recorded=False))
@@ -249,14 +249,14 @@ def test_an_application_that_got_another_id() -> None:
     assert "renamedFrom" not in _only(_drift(cluster, declared)).fix
 
 
-def test_an_application_with_stores_named_like_those_of_another_was_not_renamed() -> None:
+def test_an_application_with_the_store_names_of_an_existing_one_is_not_renamed() -> None:
     orders, twin = application(), application(id_="twin")
     cluster = SimulatedCluster.set_up(orders)
     kinds = {finding.kind for finding in _drift(cluster, orders, twin, recorded=False).findings}
     assert kinds == {FindingKind.MISSING}
 
 
-def test_foreign_key_topics_are_compared_like_others() -> None:
+def test_foreign_key_topics_are_compared() -> None:
     topic = InternalTopic(
         name="orders-x-subscription-registration-topic",
         kind=TopicKind.FK_SUBSCRIPTION,
@@ -271,7 +271,7 @@ def test_foreign_key_topics_are_compared_like_others() -> None:
     assert _only(_drift(cluster, orders)).kind is FindingKind.UNDER_PARTITIONED
 
 
-def test_every_finding_says_what_why_and_how_to_fix() -> None:
+def test_each_finding_has_a_summary_a_reason_a_fix_and_a_location() -> None:
     settings: Mapping[str, str] = {"retention_ms": "1", "x_y": "1"}
     orders = application(sink=Sink("orders-out", 4, replication_factor=3))
     cluster = SimulatedCluster.set_up(orders)

@@ -1,4 +1,4 @@
-"""What people and programs get to read: whole texts, valid documents, nothing that acts."""
+"""The formats of a drift report: complete texts, valid documents, no active content."""
 
 import json
 import re
@@ -37,24 +37,24 @@ SCHEMA = json.loads(files("topology_schemas").joinpath("drift.v1.schema.json").r
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("case", CASES)
-def test_texts(case: str, form: str, golden: Callable[[Path, str], None]) -> None:
+def test_each_format_of_each_case(case: str, form: str, golden: Callable[[Path, str], None]) -> None:
     golden(GOLDEN / f"{case}.{form}", FORMATS[form](CASES[case]()))
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
-def test_json_fits_its_schema(case: Callable[[], Drift]) -> None:
+def test_json_is_valid_for_its_schema(case: Callable[[], Drift]) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.Draft202012Validator(SCHEMA).validate(drift_json(case()))
 
 
-def test_the_schema_knows_every_kind() -> None:
+def test_the_schema_has_each_kind_of_finding() -> None:
     assert SCHEMA["$defs"]["finding"]["properties"]["kind"]["enum"] == [kind.value for kind in FindingKind]
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
-def test_junit_can_be_read_and_adds_up(case: Callable[[], Drift]) -> None:
+def test_junit_is_valid_xml_with_correct_counts(case: Callable[[], Drift]) -> None:
     drift = case()
-    root = ET.fromstring(drift_junit(drift))  # noqa: S314 - our own text
+    root = ET.fromstring(drift_junit(drift))  # noqa: S314 - text that Headwater wrote
     differing = {(part.id, finding.topic) for part in drift.applications for finding in part.findings}
     assert int(root.attrib["failures"]) == len(differing) == len(root.findall(".//failure"))
     assert int(root.attrib["errors"]) == len(drift.problems) == len(root.findall(".//error"))
@@ -62,7 +62,7 @@ def test_junit_can_be_read_and_adds_up(case: Callable[[], Drift]) -> None:
 
 
 class _Elements(HTMLParser):
-    """Collects what a browser would see as elements and attributes."""
+    """The tags, links and ids in an HTML text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
-def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(case: Callable[[], Drift]) -> None:
+def test_the_page_has_no_scripts_no_external_content_and_no_broken_links(case: Callable[[], Drift]) -> None:
     text = drift_page(case(), AT)
     page = _Elements(text)
     assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
@@ -91,13 +91,13 @@ def test_the_page_loads_nothing_runs_nothing_and_its_links_lead_somewhere(case: 
     assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
 
 
-def test_every_drifted_topic_of_the_topology_is_marked() -> None:
+def test_the_graph_labels_each_drifted_topic() -> None:
     text = drift_page(drift_cases.changed(), AT)
     for note in ("9 ≠ 4", "re-created", "different settings", "6 instead of 12"):
         assert f">{note}</text>" in text
 
 
-def test_hostile_names_stay_text() -> None:
+def test_hostile_names_are_escaped() -> None:
     drift = drift_cases.hostile()
     assert "<script" not in drift_page(drift)
     for text in (drift_text(drift), drift_markdown(drift), drift_page(drift), drift_junit(drift)):
@@ -105,7 +105,7 @@ def test_hostile_names_stay_text() -> None:
         assert "\x07" not in text
 
 
-def test_hostile_names_are_no_markup_and_call_nobody_in_markdown() -> None:
+def test_hostile_names_are_neither_markup_nor_mentions_in_markdown() -> None:
     rendered = MarkdownIt("gfm-like", {"linkify": False}).render(drift_markdown(drift_cases.hostile()))
     page = _Elements(rendered)
     assert not page.tags & {"script", "a", "img"}
@@ -113,7 +113,7 @@ def test_hostile_names_are_no_markup_and_call_nobody_in_markdown() -> None:
 
 
 @pytest.mark.parametrize("drifted", [True, False])
-def test_a_page_of_a_thousand_topics_is_below_three_megabytes(*, drifted: bool) -> None:
+def test_a_page_of_a_thousand_topics_is_smaller_than_three_megabytes(*, drifted: bool) -> None:
     drift = drift_cases.large(1_000, drifted=drifted)
     assert sum(len(part.topics) for part in drift.applications) == 1_000
     assert drift.is_clean is not drifted

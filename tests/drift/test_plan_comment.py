@@ -1,4 +1,4 @@
-"""The comment on a pull request, from previews that the real Pulumi printed (`previews/`)."""
+"""The comment on a pull request, from recorded output of Pulumi (`previews/`)."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"
 PREVIEWS = Path(__file__).parent / "previews"
-MARKER = "<!-- headwater plan-comment headwater/test -->"
+COMMENT_ID = "<!-- headwater plan-comment headwater/test -->"
 _COMPONENT = "urn:pulumi:test::headwater::headwater:kafka:InternalTopics"
 
 
@@ -43,7 +43,7 @@ def _document(steps: Sequence[Mapping[str, Any]], *messages: tuple[str, str]) ->
 
 
 @pytest.mark.parametrize("name", ["create", "expand", "adopt", "refused"])
-def test_comments(name: str, golden: Callable[[Path, str], None]) -> None:
+def test_a_comment_for_each_preview(name: str, golden: Callable[[Path, str], None]) -> None:
     golden(GOLDEN / f"comment-{name}.md", plan_comment(read_preview(_preview(name))))
 
 
@@ -56,28 +56,28 @@ def test_a_comment_with_drift_and_graphs(golden: Callable[[Path, str], None]) ->
     golden(GOLDEN / "comment-drift.md", plan_comment(read_preview(_document(steps)), drift))
 
 
-def test_it_begins_with_the_marker_and_the_summary() -> None:
+def test_a_comment_begins_with_its_id_and_a_summary() -> None:
     lines = plan_comment(read_preview(_preview("adopt"))).splitlines()
-    assert lines[:2] == [MARKER, "### 🟢 Kafka topics: 2 to adopt, 3 to expand (8 partitions more)"]
-    assert plan_comment(read_preview(_preview("refused"))).splitlines()[0] == MARKER
+    assert lines[:2] == [COMMENT_ID, "### 🟢 Kafka topics: 2 to adopt, 3 to expand (8 partitions more)"]
+    assert plan_comment(read_preview(_preview("refused"))).splitlines()[0] == COMMENT_ID
 
 
-def test_no_changes() -> None:
+def test_a_comment_without_changes() -> None:
     same = {"op": "same", "urn": "urn:pulumi:test::headwater::pulumi:pulumi:Stack::headwater-test"}
     drift = read_drift(json.dumps(drift_json(drift_cases.clean())))
     text = plan_comment(read_preview(_document([same])), drift)
     assert text == (
-        f"{MARKER}\n### ⚪ Kafka topics: no changes\n\nNo drift: 12 topics compared before this change.\n"
+        f"{COMMENT_ID}\n### ⚪ Kafka topics: no changes\n\nNo drift: 12 topics compared before this change.\n"
     )
 
 
-def test_what_pulumi_does_not_see_is_in_the_summary() -> None:
+def test_the_summary_counts_re_created_and_reconfigured_topics_of_the_plan() -> None:
     plan = "Plan for 1 application: 1 to recreate, 2 to reconfigure, 0 unchanged.\n\nshop\n  recreate  a\n"
     text = plan_comment(read_preview(_document([_step("shop", "a")], ("info", plan))))
     assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to reconfigure" in text.splitlines()[1]
 
 
-def test_without_the_plan_in_words_there_is_a_table() -> None:
+def test_without_the_text_of_the_plan_the_comment_has_a_table() -> None:
     steps = [
         _step("shop", "a"),
         _step("shop", "b", "update", before=2),
@@ -89,27 +89,29 @@ def test_without_the_plan_in_words_there_is_a_table() -> None:
 
 @pytest.mark.parametrize("messages", [0, 3_000])
 @pytest.mark.parametrize(("applications", "topics"), [(1, 10_000), (100, 100), (3_000, 2), (5, 200)])
-def test_large_plans_fit(applications: int, topics: int, messages: int) -> None:
+def test_comments_on_large_plans_are_within_the_size_limit(
+    applications: int, topics: int, messages: int
+) -> None:
     steps = [
         _step(f"application-{number}", f"application-{number}-store-{topic}-changelog")
         for number in range(applications)
         for topic in range(topics)
     ]
-    said = [("warning", f"warning[X] number {number}\n  why  it is so") for number in range(messages)]
-    said += [("error", f"error[Y] number {number}\n  fix  do it") for number in range(messages)]
+    diagnostics = [("warning", f"warning[X] number {number}\n  why  it is so") for number in range(messages)]
+    diagnostics += [("error", f"error[Y] number {number}\n  fix  do it") for number in range(messages)]
     drift = read_drift(json.dumps(drift_json(drift_cases.large(1_000))))
-    text = plan_comment(read_preview(_document(steps, *said)), drift)
+    text = plan_comment(read_preview(_document(steps, *diagnostics)), drift)
     assert len(text) <= LIMIT
-    assert text.startswith(f"{MARKER}\n### ")
-    _is_balanced(text)
+    assert text.startswith(f"{COMMENT_ID}\n### ")
+    _assert_balanced(text)
 
 
-def _is_balanced(text: str) -> None:
+def _assert_balanced(text: str) -> None:
     assert text.count("<details>") == text.count("</details>")
     assert len(re.findall(r"^```", text, re.MULTILINE)) % 2 == 0
 
 
-def test_a_graph_too_large_to_draw_is_left_out() -> None:
+def test_a_graph_that_is_too_large_is_omitted() -> None:
     graphs = {"shop": "flowchart LR\n" + "  a --> b\n" * 500, "till": "flowchart LR\n  a --> b\n"}
     drift = read_drift(json.dumps({**drift_json(drift_cases.clean()), "applications": []}))
     drift = type(drift)(drift.findings, graphs, drift.topics)
@@ -117,7 +119,7 @@ def test_a_graph_too_large_to_draw_is_left_out() -> None:
     assert text.count("```mermaid") == 1
 
 
-def test_hostile_texts_stay_text() -> None:
+def test_hostile_texts_are_escaped() -> None:
     hostile = drift_cases.HOSTILE
     messages = [("error", f"{hostile}\n```\n<img src=x>"), ("warning", f"\x1b[31m```` {hostile}")]
     drift = read_drift(json.dumps(drift_json(drift_cases.hostile())))
@@ -126,16 +128,16 @@ def test_hostile_texts_stay_text() -> None:
     assert "<script" not in rendered
     assert "<img" not in rendered
     assert "@team" not in re.sub(r"<(code|pre)\b.*?</\1>", "", rendered, flags=re.DOTALL)
-    _is_balanced(re.sub(r"^(`{4,}).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL))
+    _assert_balanced(re.sub(r"^(`{4,}).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL))
 
 
-def test_a_hostile_name_of_a_stack_does_not_end_the_marker() -> None:
+def test_a_hostile_stack_name_does_not_end_the_html_comment() -> None:
     step = {"op": "same", "urn": "urn:pulumi:a-->b::p--::pulumi:pulumi:Stack::x"}
     first = plan_comment(read_preview(_document([step]))).splitlines()[0]
     assert first == "<!-- headwater plan-comment p_-/a_-_b -->"
 
 
-def _run(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - what click's runner takes
+def _run(*arguments: str, **options: Any) -> Result:  # noqa: ANN401 - passed to click's runner
     return CliRunner().invoke(main, ["plan-comment", *arguments], prog_name="headwater", **options)
 
 
@@ -155,14 +157,14 @@ def test_the_command_reads_a_file_or_standard_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "nothing", "{}", "{", '{"steps": 3}', '{"steps": [{}]}', '{"steps": [1]}']
 )
-def test_what_is_no_preview_is_told(text: str) -> None:
+def test_invalid_previews_are_problems(text: str) -> None:
     done = _run(input=text)
     assert done.exit_code == ExitCode.PROBLEMS
     assert "is not the output of `pulumi preview --json`" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "applications": 1}'])
-def test_what_is_no_drift_is_told(text: str, tmp_path: Path) -> None:
+def test_invalid_drift_reports_are_problems(text: str, tmp_path: Path) -> None:
     file = tmp_path / "drift.json"
     file.write_text(text)
     done = _run(str(PREVIEWS / "create.json"), "--drift", str(file))

@@ -1,4 +1,4 @@
-"""`headwater drift` and `plan-comment` beside the real Pulumi."""
+"""`headwater drift` and `plan-comment` with a real Pulumi stack."""
 
 import json
 from collections.abc import Callable
@@ -38,7 +38,9 @@ def _kinds(deployment: Deployment, *arguments: str) -> list[tuple[str, str]]:
     return [(finding["kind"], finding["topic"]) for finding in findings]
 
 
-def test_the_stack_tells_what_was_lost(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_of_the_stack_shows_a_re_created_topic(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in deployment.stack._environment().items():
         monkeypatch.setenv(name, value)
     deployment.set_up()
@@ -55,25 +57,27 @@ def test_the_stack_tells_what_was_lost(deployment: Deployment, monkeypatch: pyte
     assert _kinds(deployment, "--stack-state", str(state)) == [("re-created", deployment.changelog)]
 
 
-def test_the_switches_of_the_stack_count(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setup_settings_of_the_stack_are_used(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in deployment.stack._environment().items():
         monkeypatch.setenv(name, value)
     deployment.declare()
     stack = ("--stack", STACK, "--project", str(deployment.stack.folder))
-    assert _kinds(deployment, *stack)  # missing, or named otherwise in the cluster
-    switches = {deployment.id: {"lifecycle": "released"}, "elsewhere": {"adopt": True}}
-    deployment.stack.configure({"setup": switches})
+    assert _kinds(deployment, *stack)  # the topics are missing
+    setup = {deployment.id: {"lifecycle": "released"}, "elsewhere": {"adopt": True}}
+    deployment.stack.configure({"setup": setup})
     folder = str(deployment.stack.folder / "documents")
     arguments = ("drift", folder, "--bootstrap-server", deployment.cluster.bootstrap_servers, *stack)
     released = _headwater(*arguments, "--format", "json")
     assert (released.exit_code, released.stderr) == (ExitCode.DONE, "")
     assert json.loads(released.stdout)["applications"] == []
     deployment.stack.configure({"setup": {deployment.id: {"lifecycle": "releasd"}}, "saslPassword": "plain"})
-    mistaken = _headwater(*arguments)
-    assert mistaken.exit_code == ExitCode.REFUSED
-    assert "releasd" in mistaken.stdout
-    assert "saslPassword is a secret" in mistaken.stderr
-    assert "releasd" not in mistaken.stderr
+    invalid = _headwater(*arguments)
+    assert invalid.exit_code == ExitCode.REFUSED
+    assert "releasd" in invalid.stdout
+    assert "saslPassword is a secret" in invalid.stderr
+    assert "releasd" not in invalid.stderr
 
 
 def test_a_real_preview_becomes_a_comment(deployment: Deployment) -> None:

@@ -1,4 +1,4 @@
-"""Each mistake, and the whole text that its writer gets to read."""
+"""The complete texts of the problems in invalid policy files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ FILES = sorted(FOLDER.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     file: Path, monkeypatch: pytest.MonkeyPatch, golden: Callable[[Path, str], None]
 ) -> None:
     monkeypatch.chdir(FOLDER)
@@ -25,7 +25,7 @@ def test_mistakes_are_told(
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_problem_says_where_why_and_what_to_do(file: Path) -> None:
+def test_each_problem_has_a_location_a_reason_and_a_fix(file: Path) -> None:
     for problem in load_policies([file]).problems:
         assert problem.location is not None
         assert problem.location.line > 0 or file.stem == "empty"
@@ -33,10 +33,10 @@ def test_every_problem_says_where_why_and_what_to_do(file: Path) -> None:
         assert problem.fix.endswith((".", "?"))
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_problems(tmp_path: Path) -> None:
     (tmp_path / "large.yaml").write_bytes(b"#" * (5 * 1024 * 1024 + 1))
     (tmp_path / "binary.yaml").write_bytes(b"policies: \xff")
-    for name in ("nowhere.yaml", "large.yaml", "binary.yaml", "."):
+    for name in ("missing.yaml", "large.yaml", "binary.yaml", "."):
         (problem,) = load_policies([tmp_path / name]).problems
         assert problem.why == (
             "It was not read: a file of this size could use up the memory of this machine."

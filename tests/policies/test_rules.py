@@ -1,4 +1,4 @@
-"""Each rule: what keeps it, what breaks it, and the whole text that tells so."""
+"""Each rule: what complies with it, what violates it, and the complete text of the problem."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def policies(text: str) -> tuple[Policy, ...]:
 
 
 def shop() -> CompiledApplication:
-    """orders(4) → by-customer → counts and hourly, a generated store and a managed sink."""
+    """Return orders(4) → by-customer → counts and hourly, with a generated store and a managed sink."""
     topics: Sequence[InternalTopic] = (
         attrs.evolve(repartition("orders-by-customer-repartition", 4), node="by-customer-repartition-sink"),
         attrs.evolve(changelog("orders-counts-changelog", 4), node="counts"),
@@ -51,7 +51,7 @@ def planned(text: str, cluster: SimulatedCluster | None = None) -> Plan:
     return (cluster or SimulatedCluster()).plan(shop(), policy=PlanPolicy(policies=policies(text)))
 
 
-BROKEN = {
+VIOLATED = {
     "application-id": 'applicationId: {pattern: "shop-[a-z]+", message: Quotas are set by this prefix.}',
     "store-name": 'storeName: {pattern: "[a-z]+"}',
     "repartition-name": 'repartitionName: {pattern: "to-.*", severity: warning}',
@@ -63,12 +63,12 @@ BROKEN = {
     "min-insync-replicas": "minInsyncReplicas: {min: 3}",
     "retention-long": "retention: {max: 12h}",
     "retention-short": "retention: {min: 2d, kinds: [changelog, managed]}",
-    "config-lacking": "topicConfig: {require: {compression.type: lz4, segment.ms: null}, kinds: [managed]}",
+    "config-missing": "topicConfig: {require: {compression.type: lz4, segment.ms: null}, kinds: [managed]}",
     "config-forbidden": "topicConfig: {forbid: [min.insync.replicas, segment.bytes, cleanup.policy]}",
     "named-resources": "namedResources:",
     "blast-radius": "blastRadius: {createdTopics: 4, addedPartitions: 19}",
 }
-KEPT = (
+SATISFIED = (
     'applicationId: {pattern: "[a-z]+(-[a-z]+)*"}',
     'applicationId: {pattern: "shop-[a-z]+", applications: "shop.*"}',
     'storeName: {pattern: "counts|Hourly|Lookups"}',
@@ -88,36 +88,36 @@ KEPT = (
 )
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_what_breaks_a_policy_is_told(name: str, golden: Callable[[Path, str], None]) -> None:
-    plan = planned(BROKEN[name])
+@pytest.mark.parametrize("name", VIOLATED)
+def test_violations_are_reported(name: str, golden: Callable[[Path, str], None]) -> None:
+    plan = planned(VIOLATED[name])
     assert plan.problems
-    severity = Severity.WARNING if "severity: warning" in BROKEN[name] else Severity.ERROR
+    severity = Severity.WARNING if "severity: warning" in VIOLATED[name] else Severity.ERROR
     assert {problem.severity for problem in plan.problems} == {severity}
     assert plan.is_applicable is (severity is Severity.WARNING)
     golden(GOLDEN / f"{name}.txt", problems_text(plan.problems) + "\n")
 
 
-@pytest.mark.parametrize("text", KEPT)
-def test_what_keeps_a_policy_is_not_spoken_of(text: str) -> None:
+@pytest.mark.parametrize("text", SATISFIED)
+def test_policies_that_are_satisfied_yield_no_problems(text: str) -> None:
     assert planned(text).problems == ()
 
 
-def test_a_topic_that_exists_is_judged_as_the_run_leaves_it() -> None:
+def test_an_existing_topic_is_checked_as_it_is_after_the_run() -> None:
     cluster = SimulatedCluster.set_up(shop())
     cluster.change("orders-by-customer-repartition", replication_factor=1)
     cluster.configure("orders-counts-changelog", min_insync_replicas="1")
     cluster.configure("orders-Hourly-changelog", min_insync_replicas="2")
     text = "replicationFactor: {min: 3}\n  - minInsyncReplicas: {min: 2, kinds: [changelog]}"
-    broken = [problem for problem in planned(text, cluster).problems if problem.code is POLICY]
-    assert [(problem.topic, problem.found) for problem in broken] == [
+    violations = [problem for problem in planned(text, cluster).problems if problem.code is POLICY]
+    assert [(problem.topic, problem.found) for problem in violations] == [
         ("orders-by-customer-repartition", "1"),
         ("orders-counts-changelog", "1"),
         ("orders-KSTREAM-REDUCE-STATE-STORE-0000000007-changelog", "1, the default of the brokers"),
     ]
 
 
-def test_defaults_of_the_brokers_count_in_a_plan() -> None:
+def test_defaults_of_the_brokers_are_used_in_a_plan() -> None:
     cluster = SimulatedCluster(default_min_insync_replicas=1, topic_defaults={"retention.ms": "604800000"})
     text = "minInsyncReplicas: {min: 2, kinds: [repartition]}"
     assert [problem.found for problem in planned(text, cluster).problems] == ["1, the default of the brokers"]
@@ -138,11 +138,11 @@ def offline(text: str, *, counts_are_known: bool = False) -> list[Problem]:
         "blastRadius: {createdTopics: 0}",
     ],
 )
-def test_what_only_a_cluster_tells_is_not_judged_without_one(text: str) -> None:
+def test_rules_that_need_a_cluster_are_not_checked_offline(text: str) -> None:
     assert offline(text) == []
 
 
-def test_what_the_document_says_is_judged_offline() -> None:
+def test_declared_values_are_checked_offline() -> None:
     assert [problem.found for problem in offline("topicPartitions: {max: 3}", counts_are_known=True)] == [
         "4"
     ] * 5
@@ -150,14 +150,16 @@ def test_what_the_document_says_is_judged_offline() -> None:
     assert len(offline('storeName: {pattern: "[a-z]+"}')) == 2
 
 
-def lost(cluster: SimulatedCluster, *names: str) -> SimulatedCluster:
+def delete_topics(cluster: SimulatedCluster, *names: str) -> SimulatedCluster:
     for name in names:
         del cluster.topics[name]
     return cluster
 
 
-def test_recreated_topics_are_limited() -> None:
-    cluster = lost(SimulatedCluster.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog")
+def test_re_created_topics_are_limited() -> None:
+    cluster = delete_topics(
+        SimulatedCluster.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog"
+    )
     (problem,) = errors(planned("blastRadius: {recreatedTopics: 1}", cluster).problems)
     assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "2 topics re-created after a loss")
 
@@ -174,13 +176,13 @@ def test_deletions_of_a_retired_application_are_limited() -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}", "([a-z]+)*[0-9]"])
-def test_no_pattern_takes_longer_than_its_names_are_long(pattern: str) -> None:
+def test_patterns_with_nested_repetitions_are_matched_in_linear_time(pattern: str) -> None:
     compiled = application(id_="a" * 200, topics=[])
     text = f'applicationId: {{pattern: "{pattern}", applications: "{pattern}|.*"}}'
     assert len(list(check_application(declared(compiled), policies(text)))) <= 1
 
 
-def test_a_pattern_that_takes_too_much_memory_is_kept_by_nobody_and_spares_nobody(
+def test_a_pattern_that_needs_too_much_memory_matches_no_name_and_exempts_no_application(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pattern = "(.*b.{60})*(.*c.{50})*"
@@ -188,20 +190,20 @@ def test_a_pattern_that_takes_too_much_memory_is_kept_by_nobody_and_spares_nobod
         f"applicationId: {{pattern: x, applications: '{pattern}'}}"
     )
     monkeypatch.setattr(regular_languages, "_MOST_EXPRESSIONS", 20)
-    broken = check_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
-    assert len(list(broken)) == 2
+    violations = check_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
+    assert len(list(violations)) == 2
 
 
-def test_many_topics_take_little_time() -> None:
+def test_five_thousand_topics_are_checked() -> None:
     topics = [changelog(f"orders-s{number}-changelog", 4) for number in range(5_000)]
     compiled = application(topics=topics)
     text = 'storeName: {pattern: "orders-s[0-9]+|counts"}\n  - topicPartitions: {max: 4}'
     assert list(check_application(declared(compiled), policies(text))) == []
 
 
-def test_sub_topologies_are_not_needed() -> None:
-    """An application that was only observed has none."""
+def test_an_application_without_sub_topologies_is_checked() -> None:
+    """An observed application has no sub-topologies."""
     parts: tuple[SubTopology, ...] = ()
     observed = attrs.evolve(shop(), subtopologies=parts, is_observed=True)
-    broken = check_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
-    assert [problem.node for problem in broken] == ["Hourly"]
+    violations = check_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
+    assert [problem.node for problem in violations] == ["Hourly"]

@@ -1,4 +1,4 @@
-"""The published schema of policies: sound, explained throughout, and wholly understood by the code."""
+"""The published schema of policies: valid, documented, and supported completely by the code."""
 
 import re
 from pathlib import Path
@@ -29,45 +29,45 @@ def resolved(part: Schema) -> Schema:
 EXPLAINED = [(path, resolved(part)) for path, part in PARTS if not is_condition(path)]
 
 
-def test_it_is_a_schema() -> None:
+def test_the_schema_is_valid() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_everything_is_explained_by_words_and_examples() -> None:
+def test_each_part_has_a_description_and_examples() -> None:
     assert [path for path, part in EXPLAINED if not part.get("description", "").endswith(".")] == []
     assert [path for path, part in EXPLAINED if not part.get("examples")] == []
     assert [name for name, part in SCHEMA["$defs"].items() if not part.get("title")] == []
 
 
-def test_every_example_and_default_is_valid() -> None:
+def test_each_example_and_default_is_valid() -> None:
     for path, part in EXPLAINED:
         validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
         for example in [*part["examples"], *([part["default"]] if "default" in part else [])]:
             assert validator.is_valid(example), (path, example)
 
 
-def test_no_mapping_is_open_by_accident() -> None:
+def test_each_mapping_declares_additional_properties() -> None:
     for path, part in EXPLAINED:
         types = part.get("type", ())
         if "object" in ([types] if isinstance(types, str) else types):
             assert "additionalProperties" in part, path
 
 
-def test_only_keywords_are_used_that_can_be_told_about() -> None:
+def test_each_keyword_has_a_problem_text() -> None:
     used = {keyword for _, part in PARTS for keyword in part}
     assert used <= {"$ref", *schema_problems._MISTAKES} | _APPLYING | _EXPLAINING
 
 
-def test_durations_are_those_of_documents() -> None:
+def test_durations_have_the_schema_of_documents() -> None:
     assert SCHEMA["$defs"]["duration"] == document_schema()["$defs"]["duration"]
 
 
-def test_every_rule_is_understood() -> None:
+def test_the_code_has_each_rule() -> None:
     assert set(_RULES) == set(SCHEMA["$defs"]["policy"]["properties"])
 
 
 @pytest.mark.parametrize("rule", _RULES)
-def test_an_example_of_each_rule_means_something(rule: str) -> None:
+def test_the_examples_of_each_rule_are_read(rule: str) -> None:
     for example in SCHEMA["$defs"][rule]["examples"]:
         loaded = load_policies_text(yaml.safe_dump({"policies": [{rule: example}]}), "policies.yaml")
         assert loaded.problems == ()
@@ -79,12 +79,12 @@ def snippets() -> list[str]:
 
 
 @pytest.mark.parametrize("snippet", snippets())
-def test_what_the_guide_shows_is_valid(snippet: str) -> None:
+def test_the_snippets_of_the_guide_are_valid(snippet: str) -> None:
     loaded = load_policies_text(snippet, "policies.yaml")
     assert loaded.problems == ()
 
 
-def test_the_guide_explains_every_rule_and_every_option() -> None:
+def test_the_guide_explains_each_rule_and_each_option() -> None:
     text = GUIDE.read_text()
     rules: dict[str, Any] = SCHEMA["$defs"]["policy"]["properties"]
     for rule in rules:
@@ -93,7 +93,7 @@ def test_the_guide_explains_every_rule_and_every_option() -> None:
             assert f"`{option}`" in text, option
 
 
-def test_the_examples_of_the_guide_find_the_schema() -> None:
+def test_the_schema_paths_in_the_guide_exist() -> None:
     for snippet in snippets():
         found = re.search(r"\$schema=(\S+)", snippet)
         assert found is None or (ROOT / "docs" / found[1]).is_file()
