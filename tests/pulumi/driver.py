@@ -113,7 +113,11 @@ class Stack:
                 "--non-interactive",
                 "--color",
                 "never",
-                *(() if arguments[0] in ("stack", "config", "cancel", "login") else ("--stack", STACK)),
+                *(
+                    ()
+                    if arguments[0] == "login" or arguments[:2] == ("stack", "init")
+                    else ("--stack", STACK)
+                ),
             ],
             cwd=self.folder,
             env=self._environment(),
