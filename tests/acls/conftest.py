@@ -1,4 +1,4 @@
-"""One secured broker, and one JVM for real Kafka Streams applications, for all tests here."""
+"""One secured cluster, and one JVM for real Kafka Streams applications, for all tests of ACLs."""
 
 from collections.abc import Callable, Iterator
 
@@ -27,7 +27,7 @@ def secured_cluster(own_broker: Callable[..., Broker]) -> Iterator[SecuredCluste
 
 
 @pytest.fixture(scope="session")
-def streams() -> Iterator[StreamsProcess]:
-    streams = StreamsProcess()
-    yield streams
-    streams.close()
+def streams_process() -> Iterator[StreamsProcess]:
+    streams_process = StreamsProcess()
+    yield streams_process
+    streams_process.close()

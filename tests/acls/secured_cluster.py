@@ -1,4 +1,4 @@
-"""A cluster that lets users do only what they were granted, and what it says when it does not."""
+"""A cluster with an authorizer, its ACLs and the denials in its log."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names without a type
     AclBindingFilter,
     AclPermissionType,
     AdminClient,
@@ -36,7 +36,7 @@ _KINDS = {"TransactionalId": ResourceKind.TRANSACTIONAL_ID}
 
 @attrs.frozen
 class SecuredCluster:
-    """The cluster as its administrator sees it."""
+    """A broker with an authorizer, and an admin client of a superuser."""
 
     broker: Broker
     _admin: AdminClient = attrs.field(init=False)
@@ -67,8 +67,8 @@ class SecuredCluster:
         found = self._admin.list_topics(timeout=_SECONDS).topics
         return {name: len(topic.partitions) for name, topic in found.items()}
 
-    def forget_group(self, id_: str) -> None:
-        """Delete a group if there is one: groups of different protocols cannot have one id."""
+    def delete_group(self, id_: str) -> None:
+        """Delete a group if it exists: a group id cannot be used with another protocol."""
         with suppress(KafkaException):
             self._admin.delete_consumer_groups([id_])[id_].result()
 
@@ -77,16 +77,16 @@ class SecuredCluster:
         return frozenset(acl for binding in bindings if (acl := acl_of(binding)) is not None)
 
     def set_acls(self, principal: str, rights: Iterable[Right]) -> None:
-        """Leave a principal with these rights and no other."""
-        wanted = {Acl(principal, "*", right) for right in rights}
+        """Grant these rights to a principal, and revoke all others."""
+        expected = {Acl(principal, "*", right) for right in rights}
         live = self.acls(principal)
-        if new := wanted - live:
+        if new := expected - live:
             for future in self._admin.create_acls([acl_binding(acl) for acl in new]).values():
                 future.result()
-        if old := live - wanted:
-            for future in self._admin.delete_acls([_exactly(acl) for acl in old]).values():
+        if old := live - expected:
+            for future in self._admin.delete_acls([_exact_filter(acl) for acl in old]).values():
                 future.result()
-        assert until(lambda: self.acls(principal) == wanted, _SECONDS)
+        assert until(lambda: self.acls(principal) == expected, _SECONDS)
 
     def produce(self, topic: str, count: int = 20) -> None:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
@@ -94,15 +94,16 @@ class SecuredCluster:
             producer.produce(topic, key=f"key-{number % 7}".encode(), value=f"value-{number}".encode())
         assert producer.flush(_SECONDS) == 0
 
-    def begins(self, topic: str) -> int:
-        """Return how many offsets lie before the first records, those of all partitions together."""
+    def earliest_offsets(self, topic: str) -> int:
+        """Return the sum of the earliest offsets of all partitions."""
         return self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def ends(self, topic: str) -> int:
+    def latest_offsets(self, topic: str) -> int:
+        """Return the sum of the latest offsets of all partitions."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def denials(self, start: int) -> set[Right]:
-        """Return what the authorizer has denied since the log was `start` bytes long."""
+        """Return the rights that the authorizer denied, according to the log from byte `start`."""
         text = self.broker.log.read_bytes()[start:].decode(errors="replace")
         return {
             Right(
@@ -120,11 +121,11 @@ class SecuredCluster:
 
     def _offsets(self, topic: str, spec: OffsetSpec) -> int:
         partitions = [TopicPartition(topic, number) for number in range(self.topics()[topic])]
-        asked = self._admin.list_offsets(dict.fromkeys(partitions, spec))
-        return sum(future.result().offset for future in asked.values())
+        requested = self._admin.list_offsets(dict.fromkeys(partitions, spec))
+        return sum(future.result().offset for future in requested.values())
 
 
-def _exactly(acl: Acl) -> AclBindingFilter:
+def _exact_filter(acl: Acl) -> AclBindingFilter:
     binding = acl_binding(acl)
     return AclBindingFilter(
         binding.restype,

@@ -1,4 +1,4 @@
-"""Real Kafka Streams applications that run one after the other in one JVM (`headwater.oracle.Runs`)."""
+"""Runs of real Kafka Streams applications, one after the other, in one JVM (`headwater.oracle.Runs`)."""
 
 import json
 import os
@@ -21,24 +21,24 @@ _PAUSE_SECONDS = 0.05
 
 @attrs.define
 class Run:
-    """One run: the `failures` that Kafka Streams told so far, each with its causes."""
+    """One run. `failures` are the exceptions that Kafka Streams has reported so far, with their causes."""
 
     _lines: "queue.Queue[str | None]"
     failures: list[str] = attrs.field(factory=list)
     has_ended: bool = False
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition; raises `AssertionError` with what was told when it takes too long."""
+        """Wait for a condition. Raise `AssertionError` with the failures after a timeout."""
         deadline = time.monotonic() + _SECONDS
         while True:
-            self.listen()
+            self.read_lines()
             if condition():
                 return
-            assert time.monotonic() < deadline, f"nothing came of it; told so far: {self.failures}"
+            assert time.monotonic() < deadline, f"timed out; failures so far: {self.failures}"
             time.sleep(_PAUSE_SECONDS)
 
-    def listen(self, seconds: float = 0.0) -> None:
-        """Take what has been told, waiting for the first of it."""
+    def read_lines(self, seconds: float = 0.0) -> None:
+        """Read the lines that have been printed. Wait at most `seconds` for the first one."""
         try:
             while True:
                 line = self._lines.get(timeout=seconds) if seconds else self._lines.get_nowait()
@@ -51,7 +51,7 @@ class Run:
 
 
 class StreamsProcess:
-    """Starts the JVM when first asked; `close` ends it."""
+    """A JVM that starts with the first run. `close` stops it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -61,15 +61,15 @@ class StreamsProcess:
     def running(
         self, document: Mapping[str, Any], properties: Mapping[str, str], **request: str
     ) -> Iterator[Run]:
-        """Run the document's topology from scratch for as long as the context lasts."""
-        self._say(json.dumps({"document": document, "properties": properties, **request}))
+        """Run the document's topology without local state, until the context ends."""
+        self._send(json.dumps({"document": document, "properties": properties, **request}))
         run = Run(self._lines)
         try:
             yield run
         finally:
-            self._say("")
+            self._send("")
             while not run.has_ended:
-                run.listen(_SECONDS)
+                run.read_lines(_SECONDS)
 
     def close(self) -> None:
         if self._process is not None:
@@ -79,7 +79,7 @@ class StreamsProcess:
                 if pipe is not None:
                     pipe.close()
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         process = self._process or self._start()
         assert process.stdin is not None
         process.stdin.write(line + "\n")
@@ -95,10 +95,10 @@ class StreamsProcess:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        threading.Thread(target=self._pump, args=(self._process,), daemon=True).start()
+        threading.Thread(target=self._read_output, args=(self._process,), daemon=True).start()
         return self._process
 
-    def _pump(self, process: "subprocess.Popen[str]") -> None:
+    def _read_output(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
         try:
             for line in process.stdout:

@@ -1,4 +1,4 @@
-"""What a run does about ACLs while documents, cluster and records change."""
+"""The ACLs that a run grants, adopts, restores and revokes."""
 
 from collections.abc import Mapping
 
@@ -28,7 +28,7 @@ SOURCE = Acl("User:orders", "*", Right(ResourceKind.TOPIC, "orders-in", Operatio
 
 @attrs.define
 class SimulatedSecuredCluster(SimulatedCluster):
-    """A cluster with an authorizer, or without."""
+    """A simulated cluster with ACLs, with or without an authorizer."""
 
     allowed: set[Acl] = attrs.field(factory=set)
     has_authorizer: bool = True
@@ -65,19 +65,19 @@ def kinds(planned: Plan, id_: str = "orders") -> dict[Acl, AclActionKind]:
     }
 
 
-def all_of(planned: Plan) -> set[AclActionKind]:
+def acl_kinds(planned: Plan) -> set[AclActionKind]:
     return {action.kind for part in planned.applications for action in part.acls}
 
 
-def test_applying_a_plan_leaves_nothing_to_do() -> None:
+def test_a_second_run_has_no_acl_changes() -> None:
     cluster = SimulatedSecuredCluster()
-    assert all_of(cluster.up(declaring())) == {GRANT}
+    assert acl_kinds(cluster.up(declaring())) == {GRANT}
     again = cluster.plan(declaring())
-    assert all_of(again) == {KEEP}
+    assert acl_kinds(again) == {KEEP}
     assert not again.has_changes
 
 
-def test_an_acl_that_exists_is_adopted_and_one_that_vanished_restored() -> None:
+def test_existing_acls_are_adopted_and_deleted_acls_are_restored() -> None:
     cluster = SimulatedSecuredCluster(allowed={GROUP})
     first = kinds(cluster.up(declaring()))
     assert first.pop(GROUP) is AclActionKind.ADOPT
@@ -90,7 +90,7 @@ def test_an_acl_that_exists_is_adopted_and_one_that_vanished_restored() -> None:
     assert set(later.values()) == {KEEP}
 
 
-def test_what_is_no_longer_needed_is_revoked() -> None:
+def test_acls_that_are_no_longer_needed_are_revoked() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring(steps=2))
     planned = cluster.up(declaring(steps=1))
@@ -98,12 +98,12 @@ def test_what_is_no_longer_needed_is_revoked() -> None:
         "orders-step2-repartition"
     }
     planned = cluster.up(application())
-    assert all_of(planned) == {REVOKE}
+    assert acl_kinds(planned) == {REVOKE}
     assert not cluster.allowed
     assert not cluster.plan(application()).has_changes
 
 
-def test_a_principal_that_is_dropped_loses_everything() -> None:
+def test_all_acls_of_a_removed_principal_are_revoked() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring("User:orders", "User:old"))
     planned = kinds(cluster.plan(declaring("User:orders")))
@@ -111,8 +111,8 @@ def test_a_principal_that_is_dropped_loses_everything() -> None:
     assert {acl.principal for acl, kind in planned.items() if kind is KEEP} == {"User:orders"}
 
 
-def test_an_acl_that_two_applications_need_outlives_the_first_that_goes() -> None:
-    """Both read `orders-in` by one user."""
+def test_an_acl_of_two_applications_is_kept_when_one_no_longer_needs_it() -> None:
+    """Both applications read `orders-in` as the same user."""
     cluster = SimulatedSecuredCluster()
     first, second = declaring(id_="orders"), declaring(id_="stock")
     planned = cluster.up(first, second)
@@ -125,33 +125,33 @@ def test_an_acl_that_two_applications_need_outlives_the_first_that_goes() -> Non
     assert kinds(cluster.plan(first, second), "stock")[SOURCE] is KEEP
 
 
-def test_releasing_leaves_rights_and_retiring_takes_them_in_the_second_step() -> None:
+def test_releasing_keeps_acls_and_retiring_revokes_them_in_the_second_step() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring())
     released = attrs.evolve(cluster, records=dict(cluster.records)).plan(
         declaring(lifecycle=Lifecycle.RELEASED)
     )
-    assert all_of(released) == {AclActionKind.RELEASE}
-    assert all_of(cluster.up(declaring(lifecycle=Lifecycle.RETIRED))) == {KEEP}
-    assert all_of(cluster.up()) == {REVOKE}
+    assert acl_kinds(released) == {AclActionKind.RELEASE}
+    assert acl_kinds(cluster.up(declaring(lifecycle=Lifecycle.RETIRED))) == {KEEP}
+    assert acl_kinds(cluster.up()) == {REVOKE}
     assert not cluster.allowed
 
 
-def test_without_an_authorizer_everything_is_left_as_it_is() -> None:
+def test_without_an_authorizer_acls_are_not_changed() -> None:
     cluster = SimulatedSecuredCluster(has_authorizer=False)
     planned = cluster.plan(declaring())
-    assert all_of(planned) == set()
+    assert acl_kinds(planned) == set()
     [problem] = [problem for problem in planned.problems if problem.code is ProblemCode.NO_AUTHORIZER]
     assert problem.severity is Severity.WARNING
     assert planned.is_applicable
     cluster.has_authorizer = True
     cluster.up(declaring())
     cluster.has_authorizer = False
-    assert all_of(cluster.plan(declaring(steps=2))) == {KEEP}
+    assert acl_kinds(cluster.plan(declaring(steps=2))) == {KEEP}
     assert not [p for p in cluster.plan(application()).problems if p.code is ProblemCode.NO_AUTHORIZER]
 
 
-def test_revoking_from_an_application_that_runs_is_told() -> None:
+def test_revoking_acls_of_a_running_application_is_a_warning() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring(steps=2))
     cluster.run_group("orders")
@@ -162,7 +162,7 @@ def test_revoking_from_an_application_that_runs_is_told() -> None:
     assert not cluster.plan(declaring(steps=1)).problems
 
 
-def test_lacking_acls_are_drift() -> None:
+def test_missing_acls_are_drift() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring())
     assert find_drift([declaring()], cluster.snapshot, cluster.records).is_clean
@@ -175,7 +175,7 @@ def test_lacking_acls_are_drift() -> None:
     assert [f.found for f in find_drift([declaring()], cluster.snapshot).findings] == ["none"]
 
 
-def test_the_plan_says_each_change() -> None:
+def test_the_text_of_a_plan_lists_each_acl_change() -> None:
     cluster = SimulatedSecuredCluster()
     text = plan_text(cluster.up(declaring(steps=2)))
     assert "10 ACLs to grant" in text
@@ -187,7 +187,7 @@ def test_the_plan_says_each_change() -> None:
     assert "  keep         6 ACLs" in lines
 
 
-def test_every_format_tells_of_lacking_acls() -> None:
+def test_each_format_of_a_drift_report_lists_missing_acls() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring())
     cluster.allowed.clear()
@@ -200,7 +200,7 @@ def test_every_format_tells_of_lacking_acls() -> None:
 
 
 def state(held: Mapping[str, Acl]) -> StackState:
-    """A stack's state: application id → its ACL."""
+    """Return the state of a stack with one ACL for each application id."""
     return StackState.of(
         {
             f"urn:pulumi:dev::shop::{COMPONENT_TYPE}${ACL_TYPE}::{acl_name(id_, acl)}": {
@@ -225,14 +225,14 @@ def registered(planned: Plan, id_: str, held: StackState) -> dict[str, AclResour
 
 
 @pytest.mark.parametrize("principal", ["User:orders", "User:CN=a::b/c,OU=x", "User:ü"])
-def test_the_state_gives_back_what_was_registered(principal: str) -> None:
+def test_registered_acls_are_read_from_the_state(principal: str) -> None:
     acl = attrs.evolve(SOURCE, principal=principal)
     held = state({"orders": acl})
     assert set(held.acls) == {acl}
     assert held.records["orders"].acls == {acl}
 
 
-def test_registration_follows_the_plan() -> None:
+def test_acls_are_registered_as_planned() -> None:
     cluster = SimulatedSecuredCluster(allowed={GROUP})
     planned = cluster.plan(declaring())
     found = registered(planned, "orders", StackState())
@@ -247,7 +247,7 @@ def test_registration_follows_the_plan() -> None:
     assert all(acl.retain and not acl.guarded for acl in released.values())
 
 
-def test_an_acl_that_another_application_takes_over_is_moved_not_made_anew() -> None:
+def test_an_acl_that_another_application_needs_is_moved_and_not_re_created() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring(id_="orders"), declaring(id_="stock"))
     planned = cluster.plan(application(id_="orders"), declaring(id_="stock"))
@@ -257,7 +257,7 @@ def test_an_acl_that_another_application_takes_over_is_moved_not_made_anew() -> 
     assert moved.import_id == ""
 
 
-def test_a_lost_acl_is_a_repair() -> None:
+def test_a_deleted_acl_is_registered_as_a_repair() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring())
     cluster.allowed.discard(SOURCE)

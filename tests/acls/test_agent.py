@@ -1,4 +1,4 @@
-"""The agent with exactly the rights that are named for it."""
+"""The agent with exactly the rights that `headwater acls` lists for it."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 _SECONDS = 40
 
 
-def test_it_expands_and_is_denied_nothing(
+def test_the_agent_expands_topics_with_the_listed_rights(
     secured_cluster: SecuredCluster, unique: Callable[[str], str]
 ) -> None:
     id_, source = unique("stock"), unique("movements")

@@ -1,4 +1,4 @@
-"""`headwater acls` as a person runs it."""
+"""`headwater acls` on the command line."""
 
 import json
 import shlex
@@ -19,27 +19,27 @@ __all__ = ["headwater"]
 Golden = Callable[[Path, str], None]
 _GOLDEN = Path(__file__).parent / "golden"
 _EXAMPLE = EXAMPLES / "features" / "acls.yaml"
-_STORY = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
+_DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
 _KINDS = {"--topic": ResourceKind.TOPIC, "--group": ResourceKind.GROUP}
 _KINDS |= {"--transactional-id": ResourceKind.TRANSACTIONAL_ID}
 
 
 @pytest.mark.parametrize("form", ["text", "json", "commands"])
-def test_the_formats(headwater: Headwater, golden: Golden, form: str) -> None:
+def test_each_format(headwater: Headwater, golden: Golden, form: str) -> None:
     done = headwater("acls", _EXAMPLE, "--format", form)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     golden(_GOLDEN / f"acls.{form}", done.stdout)
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_what_headwater_needs(headwater: Headwater, golden: Golden, purpose: Purpose) -> None:
-    done = headwater("acls", *_STORY, "--self", "--for", purpose.value, "--principal", "User:headwater")
+def test_the_rights_of_headwater(headwater: Headwater, golden: Golden, purpose: Purpose) -> None:
+    done = headwater("acls", *_DOCUMENTS, "--self", "--for", purpose.value, "--principal", "User:headwater")
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     golden(_GOLDEN / f"headwater-{purpose}.text", done.stdout)
 
 
 def granted(script: str) -> Iterator[Acl]:
-    """What the commands of a script grant, by the options of `kafka-acls.sh`."""
+    """Yield the ACLs that the commands of a script grant, according to the options of `kafka-acls.sh`."""
     for line in script.splitlines():
         command, *words = shlex.split(line, comments=True) or [""]
         if command == "kafka-acls.sh":
@@ -72,28 +72,28 @@ def test_the_commands_grant_what_the_plan_grants(headwater: Headwater) -> None:
     needs = application_needs(compiled, declared)
     assert set(granted(done.stdout)) == set(acls_of(needs, declared.principals, declared.hosts))
     done = headwater(
-        "acls", *_STORY, "--self", "--for", "retire", "--principal", "User:hw", "--format=commands"
+        "acls", *_DOCUMENTS, "--self", "--for", "retire", "--principal", "User:hw", "--format=commands"
     )
-    needs = headwater_needs(Purpose.RETIRE, compile_documents(load_documents(_STORY).documents, {}))
+    needs = headwater_needs(Purpose.RETIRE, compile_documents(load_documents(_DOCUMENTS).documents, {}))
     assert set(granted(done.stdout)) == set(acls_of(needs, ["User:hw"], ["*"]))
 
 
-def test_a_principal_on_the_command_line_goes_first(headwater: Headwater) -> None:
+def test_the_principal_option_replaces_the_declared_principals(headwater: Headwater) -> None:
     done = headwater("acls", _EXAMPLE, "--principal", "User:me", "--format", "json")
     [grants] = json.loads(done.stdout)["grants"]
     assert grants["principals"] == ["User:me"]
     assert grants["hosts"] == ["10.1.2.3", "10.1.2.4"]
 
 
-def test_commands_need_somebody_to_grant_to(headwater: Headwater) -> None:
-    done = headwater("acls", *_STORY, "--format", "commands")
+def test_the_format_commands_requires_a_principal(headwater: Headwater) -> None:
+    done = headwater("acls", *_DOCUMENTS, "--format", "commands")
     assert done.returncode == ExitCode.USAGE
     assert "fulfilment, order-enrichment, revenue-by-category: use --principal" in done.stderr
     assert headwater("acls").returncode == ExitCode.USAGE
     assert headwater("acls", "--self").returncode == ExitCode.DONE
 
 
-def test_what_cannot_be_known_is_said(headwater: Headwater, tmp_path: Path) -> None:
+def test_incomplete_and_invalid_declarations_are_reported(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "app.yaml").write_text(
         "application: {id: app}\ntopology: [{stream: {topic: a}}, {to: {extractor: x}}]\n"
     )

@@ -20,12 +20,12 @@ def headline(ops: Sequence[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ops", "said"),
+    ("ops", "expected"),
     [
         (["same", "same"], "⚪ Kafka topics: no changes"),
         (["create", "import", "same"], "🟢 Kafka topics: 2 ACLs to grant"),
         (["create", "delete", "delete"], "🟢 Kafka topics: 1 ACL to grant, 2 ACLs to revoke"),
     ],
 )
-def test_the_headline_counts_grants_and_revocations(ops: Sequence[str], said: str) -> None:
-    assert headline(ops) == f"### {said}"
+def test_the_headline_counts_grants_and_revocations(ops: Sequence[str], expected: str) -> None:
+    assert headline(ops) == f"### {expected}"

@@ -1,4 +1,4 @@
-"""Headwater with exactly the rights that it names; without any one of them it says which one lacks."""
+"""Headwater with exactly the rights that it lists, and its problems without each single one of them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -54,8 +54,11 @@ def needs(purpose: Purpose) -> tuple[Right, ...]:
 
 
 @pytest.fixture(scope="module")
-def grown(secured_cluster: SecuredCluster) -> SecuredCluster:
-    """The source has grown, one internal topic has not, the other lacks settings, the sink is not there."""
+def cluster(secured_cluster: SecuredCluster) -> SecuredCluster:
+    """A cluster that needs each kind of change.
+
+    The source has more partitions than one internal topic, the other has no configs, and the sink is missing.
+    """
     secured_cluster.create({"movements": 4, REPARTITION: 2, CHANGELOG: 4})
     return secured_cluster
 
@@ -72,7 +75,7 @@ def run(
     folder: Path,
     records: Mapping[str, SetupRecord] | None = None,
 ) -> Outcome:
-    """Do what an `up` does before its first registration, as Headwater's user with these rights."""
+    """Run `pulumi up` as Headwater's user with these rights, until the first registration."""
     secured_cluster.set_acls(PRINCIPAL, rights)
     connection = secured_cluster.connection(HEADWATER)
     settings = stack_settings(
@@ -99,64 +102,66 @@ def documents(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_rights_are_enough_for_a_run_that_does_everything(grown: SecuredCluster, documents: Path) -> None:
-    log = grown.log_length
-    outcome = run(grown, needs(Purpose.UP), documents)
+def test_the_listed_rights_are_sufficient_for_a_run_with_each_kind_of_change(
+    cluster: SecuredCluster, documents: Path
+) -> None:
+    log = cluster.log_length
+    outcome = run(cluster, needs(Purpose.UP), documents)
     assert outcome.problems == ()
     assert outcome.planned.plan is not None
     actions = {action.name: action for action in outcome.planned.plan.actions}
     assert actions["stock-levels"].live is None
     assert actions[REPARTITION].added_partitions == 2
     assert actions[CHANGELOG].changes
-    assert grown.denials(log) == set()
+    assert cluster.denials(log) == set()
 
 
-def weakened(rights: Iterable[Right], lacking: Right) -> list[Right]:
-    """Without a right, but with the one that came along with it."""
-    others = [right for right in rights if right != lacking]
-    implied = lacking.operation.implied
-    return others if implied is None else [*others, attrs.evolve(lacking, operation=implied)]
+def without_right(rights: Iterable[Right], missing: Right) -> list[Right]:
+    """Return the rights without one, but with the right that this one implies."""
+    others = [right for right in rights if right != missing]
+    implied = missing.operation.implied
+    return others if implied is None else [*others, attrs.evolve(missing, operation=implied)]
 
 
-def code_for(lacking: Right) -> ProblemCode:
-    """The brokers' defaults are asked for, not needed, where documents say the number of replicas."""
-    is_of_brokers = lacking.kind is ResourceKind.CLUSTER and lacking.operation is Operation.DESCRIBE_CONFIGS
+def code_for(missing: Right) -> ProblemCode:
+    """Return the expected code. Without the defaults of the brokers, replication factors are not known."""
+    is_of_brokers = missing.kind is ResourceKind.CLUSTER and missing.operation is Operation.DESCRIBE_CONFIGS
     return ProblemCode.REPLICATION_FACTOR if is_of_brokers else ProblemCode.NOT_AUTHORIZED
 
 
-def names_it(problem: Problem, lacking: Right) -> bool:
-    """Whether the problem tells to grant just this."""
-    if lacking.kind is ResourceKind.CLUSTER:
-        return f"{lacking.operation} on the cluster" in problem.fix
-    word = lacking.kind.lower()
-    prefix = f"Grant the user {lacking.operation} on {word} {lacking.name}"
+def names_right(problem: Problem, missing: Right) -> bool:
+    """Return whether the fix is to grant exactly this right."""
+    if missing.kind is ResourceKind.CLUSTER:
+        return f"{missing.operation} on the cluster" in problem.fix
+    word = missing.kind.lower()
+    prefix = f"Grant the user {missing.operation} on {word} {missing.name}"
     return problem.fix.startswith(prefix)
 
 
-@pytest.mark.parametrize("lacking", needs(Purpose.UP), ids=lambda right: right.text.replace(" ", "-"))
-def test_a_run_that_lacks_one_is_refused_before_it_begins(
-    grown: SecuredCluster, documents: Path, lacking: Right
+@pytest.mark.parametrize("missing", needs(Purpose.UP), ids=lambda right: right.text.replace(" ", "-"))
+def test_a_run_without_one_of_the_rights_is_refused_before_it_changes_anything(
+    cluster: SecuredCluster, documents: Path, missing: Right
 ) -> None:
-    problems = run(grown, weakened(needs(Purpose.UP), lacking), documents).problems
+    problems = run(cluster, without_right(needs(Purpose.UP), missing), documents).problems
     assert problems
-    assert all(names_it(problem, lacking) for problem in problems), problems
-    assert {problem.code for problem in problems} == {code_for(lacking)}
+    assert all(names_right(problem, missing) for problem in problems), problems
+    assert {problem.code for problem in problems} == {code_for(missing)}
 
 
-@pytest.mark.parametrize("lacking", needs(Purpose.PLAN), ids=lambda right: right.text.replace(" ", "-"))
-def test_a_plan_that_may_not_see_everything_is_refused(
-    grown: SecuredCluster, documents: Path, lacking: Right
+@pytest.mark.parametrize("missing", needs(Purpose.PLAN), ids=lambda right: right.text.replace(" ", "-"))
+def test_a_plan_without_one_of_the_rights_is_refused(
+    cluster: SecuredCluster, documents: Path, missing: Right
 ) -> None:
-    problems = run(grown, weakened(needs(Purpose.PLAN), lacking), documents).problems
-    assert {problem.code for problem in problems} == {code_for(lacking)}
-    assert all(names_it(problem, lacking) for problem in problems), problems
+    problems = run(cluster, without_right(needs(Purpose.PLAN), missing), documents).problems
+    assert {problem.code for problem in problems} == {code_for(missing)}
+    assert all(names_right(problem, missing) for problem in problems), problems
 
 
 @pytest.mark.parametrize("command", ["plan", "drift"])
-def test_the_commands_read_with_the_rights_to_read(
-    grown: SecuredCluster, documents: Path, headwater: Headwater, command: str
+def test_plan_and_drift_need_only_the_rights_to_read(
+    cluster: SecuredCluster, documents: Path, headwater: Headwater, command: str
 ) -> None:
-    connection = grown.connection(HEADWATER)
+    connection = cluster.connection(HEADWATER)
     (documents / "client.properties").write_text(
         f"bootstrap.servers={','.join(connection.bootstrap_servers)}\n"
         f"security.protocol={connection.protocol}\nsasl.mechanism={connection.mechanism}\n"
@@ -164,27 +169,27 @@ def test_the_commands_read_with_the_rights_to_read(
         f'username="{HEADWATER.name}" password="{HEADWATER.password}";\n'
     )
     arguments = (command, documents / "stock.yaml", "--command-config", documents / "client.properties")
-    grown.set_acls(PRINCIPAL, needs(Purpose.PLAN))
-    log = grown.log_length
+    cluster.set_acls(PRINCIPAL, needs(Purpose.PLAN))
+    log = cluster.log_length
     done = headwater(*arguments)
     assert "User:stock Read Topic movements" in done.stdout, done.stderr
     assert done.returncode == {"plan": ExitCode.DONE, "drift": ExitCode.DRIFT}[command], done.stderr
-    assert grown.denials(log) == set()
-    lacking = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)
-    configs = attrs.evolve(lacking, operation=Operation.DESCRIBE_CONFIGS)
-    for each in (lacking, configs):
-        grown.set_acls(PRINCIPAL, [right for right in needs(Purpose.PLAN) if right != each])
+    assert cluster.denials(log) == set()
+    missing = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)
+    configs = attrs.evolve(missing, operation=Operation.DESCRIBE_CONFIGS)
+    for each in (missing, configs):
+        cluster.set_acls(PRINCIPAL, [right for right in needs(Purpose.PLAN) if right != each])
         refused = headwater(*arguments)
         assert refused.returncode == ExitCode.PROBLEMS
         assert f"Grant the user {each.operation} on topic {ID}-" in " ".join(refused.stderr.split())
 
 
-def test_deleting_needs_its_own_right(grown: SecuredCluster, tmp_path: Path) -> None:
+def test_deleting_topics_needs_an_additional_right(cluster: SecuredCluster, tmp_path: Path) -> None:
     topics = {name: RecordedTopic(name, "", 4) for name in (CHANGELOG, REPARTITION)}
     retired = {ID: SetupRecord(ID, topics, 4, retired=True)}
     needed = [right for right in needs(Purpose.RETIRE) if right.kind is not ResourceKind.CLUSTER]
-    assert run(grown, needed, tmp_path, retired).problems == ()
-    lacking = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DELETE)
-    problems = run(grown, needs(Purpose.UP), tmp_path, retired).problems
+    assert run(cluster, needed, tmp_path, retired).problems == ()
+    missing = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DELETE)
+    problems = run(cluster, needs(Purpose.UP), tmp_path, retired).problems
     assert {problem.topic for problem in problems} == {CHANGELOG, REPARTITION}
-    assert all(names_it(problem, lacking) for problem in problems)
+    assert all(names_right(problem, missing) for problem in problems)

@@ -1,4 +1,4 @@
-"""Real Kafka Streams with the planned rights: with all of them it runs, without any one it does not."""
+"""Real Kafka Streams runs with the planned rights, and fails without any one of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +46,7 @@ def document(config: Mapping[str, str], acls: Mapping[str, str] | None = None) -
 
 
 def rights(declared: Mapping[str, Any]) -> tuple[Right, ...]:
-    """What is planned for the application."""
+    """Return the rights that are planned for the application."""
     loaded = load_text(yaml.safe_dump(dict(declared)), "orders.yaml")
     compiled = compile_document(loaded.documents[0], TOPICS)
     assert not compiled.missing_sources
@@ -54,11 +54,11 @@ def rights(declared: Mapping[str, Any]) -> tuple[Right, ...]:
 
 
 @attrs.frozen
-class Trial:
-    """The application on the secured broker; there is something to restore, and nothing local."""
+class SecuredApplication:
+    """The application on the secured cluster. It has a changelog to restore, and no local state."""
 
     secured_cluster: SecuredCluster
-    streams: StreamsProcess
+    streams_process: StreamsProcess
 
     def running(self, declared: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a context manager of a Run
         properties = {
@@ -70,93 +70,99 @@ class Trial:
             "auto.offset.reset": "earliest",
             "commit.interval.ms": "100",
             "repartition.purge.interval.ms": "100",
-            # So that the next run need not wait until this one's session is over.
+            # Otherwise, the next run waits for the session timeout of this one.
             "main.consumer.internal.leave.group.on.close": "true",
         }
         if "group.protocol" not in declared["application"]["config"]:
-            return self.streams.running(declared, properties)
-        # The broker of 4.1, where the protocol is early access, has it switched off.
+            return self.streams_process.running(declared, properties)
+        # In Kafka 4.1 the streams protocol is early access, and the broker disables it by default.
         at = self.secured_cluster.broker.bootstrap_servers
-        return self.streams.running(declared, properties, streamsProtocolAt=at)
+        return self.streams_process.running(declared, properties, streamsProtocolAt=at)
 
 
 @pytest.fixture(scope="module")
-def trial(secured_cluster: SecuredCluster, streams: StreamsProcess) -> Trial:
+def application(secured_cluster: SecuredCluster, streams_process: StreamsProcess) -> SecuredApplication:
     secured_cluster.create(TOPICS)
     secured_cluster.produce("regions")
-    return Trial(secured_cluster, streams)
+    return SecuredApplication(secured_cluster, streams_process)
 
 
-def works(trial: Trial, declared: Mapping[str, Any], granted: tuple[Right, ...]) -> None:
-    """Assert that records come out, that state is kept, and that what was read is purged, with no denial."""
-    secured_cluster = trial.secured_cluster
+def assert_runs(
+    application: SecuredApplication, declared: Mapping[str, Any], granted: tuple[Right, ...]
+) -> None:
+    """Assert that the application writes records and purges its repartition topic, without a denial."""
+    secured_cluster = application.secured_cluster
     secured_cluster.set_acls(PRINCIPAL, granted)
-    log, out = secured_cluster.log_length, secured_cluster.ends("totals")
-    with trial.running(declared) as run:
+    log, out = secured_cluster.log_length, secured_cluster.latest_offsets("totals")
+    with application.running(declared) as run:
         secured_cluster.produce("orders")
-        purged = secured_cluster.begins(PURGED)
-        run.until(lambda: bool(run.failures) or _has_worked(secured_cluster, out, purged))
+        purged = secured_cluster.earliest_offsets(PURGED)
+        run.until(lambda: bool(run.failures) or _has_written_and_purged(secured_cluster, out, purged))
     assert run.failures == []
     assert secured_cluster.denials(log) == set()
 
 
-def _has_worked(secured_cluster: SecuredCluster, out: int, purged: int) -> bool:
-    return secured_cluster.ends("totals") > out and secured_cluster.begins(PURGED) > purged
+def _has_written_and_purged(secured_cluster: SecuredCluster, out: int, purged: int) -> bool:
+    return (
+        secured_cluster.latest_offsets("totals") > out and secured_cluster.earliest_offsets(PURGED) > purged
+    )
 
 
 @pytest.mark.parametrize("internal_topics", ["literal", "prefixed"])
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_the_planned_rights_are_enough(trial: Trial, guarantee: str, internal_topics: str) -> None:
+def test_kafka_streams_runs_with_the_planned_rights(
+    application: SecuredApplication, guarantee: str, internal_topics: str
+) -> None:
     declared = document({"processing.guarantee": guarantee}, {"internalTopics": internal_topics})
     granted = rights(declared)
     assert Operation.CREATE not in {right.operation for right in granted}
-    works(trial, declared, granted)
+    assert_runs(application, declared, granted)
 
 
-LACKING = [
+MISSING = [
     pytest.param(guarantee, right, id=f"{guarantee}-{right.text}".replace(" ", "-"))
     for guarantee in GUARANTEES
     for right in rights(document({"processing.guarantee": guarantee}))
 ]
 
 
-@pytest.mark.parametrize(("guarantee", "lacking"), LACKING)
-def test_without_any_one_of_them_the_right_error_appears(
-    trial: Trial, guarantee: str, lacking: Right
+@pytest.mark.parametrize(("guarantee", "missing"), MISSING)
+def test_kafka_streams_fails_without_one_of_the_rights(
+    application: SecuredApplication, guarantee: str, missing: Right
 ) -> None:
-    declared, secured_cluster = document({"processing.guarantee": guarantee}), trial.secured_cluster
-    if secured_cluster.ends(RESTORED) == 0:  # when this test runs alone
-        works(trial, declared, rights(declared))
-    secured_cluster.set_acls(PRINCIPAL, [right for right in rights(declared) if right != lacking])
+    declared, secured_cluster = document({"processing.guarantee": guarantee}), application.secured_cluster
+    if secured_cluster.latest_offsets(RESTORED) == 0:  # when only this test is selected
+        assert_runs(application, declared, rights(declared))
+    secured_cluster.set_acls(PRINCIPAL, [right for right in rights(declared) if right != missing])
     log = secured_cluster.log_length
-    with trial.running(declared) as run:
+    with application.running(declared) as run:
         secured_cluster.produce("orders")
-        run.until(lambda: any(is_about(denied, lacking) for denied in secured_cluster.denials(log)))
-        if lacking.operation is not Operation.DELETE:
+        run.until(lambda: any(is_denial_of(denied, missing) for denied in secured_cluster.denials(log)))
+        if missing.operation is not Operation.DELETE:
             run.until(lambda: bool(run.failures) or run.has_ended)
-            fails_for(run, lacking)
-    assert all(is_about(denied, lacking) for denied in secured_cluster.denials(log))
-    if lacking.operation is Operation.DELETE:
-        # Kafka Streams goes on and keeps what it has read.
+            assert_fails_for(run, missing)
+    assert all(is_denial_of(denied, missing) for denied in secured_cluster.denials(log))
+    if missing.operation is Operation.DELETE:
+        # Kafka Streams continues, and does not purge the records that it has read.
         assert run.failures == []
 
 
-def is_about(denied: Right, lacking: Right) -> bool:
-    """Whether the authorizer's denial names what lacks, or the Describe that would have come with it."""
-    return lacking.covers(denied)
+def is_denial_of(denied: Right, missing: Right) -> bool:
+    """Return whether the denied right is the missing one, or the Describe that it implies."""
+    return missing.covers(denied)
 
 
-def fails_for(run: Run, lacking: Right) -> None:
-    """Assert that the exception is of the resource's kind and names it, as far as Kafka does."""
+def assert_fails_for(run: Run, missing: Right) -> None:
+    """Assert that the exception belongs to the kind of resource, and names the resource where Kafka does."""
     error, named = {
-        ResourceKind.TOPIC: ("TopicAuthorizationException", f"[{lacking.name}]"),
-        ResourceKind.GROUP: ("GroupAuthorizationException", f"group: {lacking.name}"),
+        ResourceKind.TOPIC: ("TopicAuthorizationException", f"[{missing.name}]"),
+        ResourceKind.GROUP: ("GroupAuthorizationException", f"group: {missing.name}"),
         ResourceKind.TRANSACTIONAL_ID: ("TransactionalIdAuthorizationException", "ransactional"),
-    }[lacking.kind]
+    }[missing.kind]
     assert any(error in failure and named in failure for failure in run.failures), run.failures
 
 
-def test_the_streams_protocol_runs_with_the_same_rights(trial: Trial) -> None:
-    trial.secured_cluster.forget_group(ID)
+def test_the_streams_protocol_needs_the_same_rights(application: SecuredApplication) -> None:
+    application.secured_cluster.delete_group(ID)
     config = {"group.protocol": "streams"}
-    works(trial, document(config), rights(document(config)))
+    assert_runs(application, document(config), rights(document(config)))

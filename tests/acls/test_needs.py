@@ -1,4 +1,4 @@
-"""Which rights follow from a topology: all that are needed and none more."""
+"""The rights that a topology needs: all of them, and no others."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ topology:
   - toStream:
   - to: {topic: out}
 """
-RUNS = {
+SHOP_RIGHTS = {
     "Read Topic orders",
     "Write Topic out",
     "Read Topic regions",
@@ -49,26 +49,28 @@ def shop(config: str = "", acls: str = "") -> CompiledApplication:
 
 
 def texts(application: CompiledApplication) -> set[str]:
-    return in_words(application_needs(application, application.application.acls))
+    return right_texts(application_needs(application, application.application.acls))
 
 
-def in_words(needs: Iterable[Need]) -> set[str]:
+def right_texts(needs: Iterable[Need]) -> set[str]:
     return {need.right.text for need in needs}
 
 
 def test_an_application_reads_writes_restores_purges_and_commits() -> None:
-    assert texts(shop()) == RUNS
+    assert texts(shop()) == SHOP_RIGHTS
 
 
 def test_the_streams_protocol_needs_the_same() -> None:
-    assert texts(shop("group.protocol: streams")) == RUNS
+    assert texts(shop("group.protocol: streams")) == SHOP_RIGHTS
 
 
-def test_transactions_need_their_ids_which_begin_with_the_applications() -> None:
-    assert texts(shop("processing.guarantee: exactly_once_v2")) == RUNS | {"Write TransactionalID shop-*"}
+def test_transactions_need_transactional_ids_with_the_application_id_as_prefix() -> None:
+    assert texts(shop("processing.guarantee: exactly_once_v2")) == SHOP_RIGHTS | {
+        "Write TransactionalID shop-*"
+    }
 
 
-def test_a_prefix_never_lets_changelogs_be_deleted() -> None:
+def test_prefixed_rights_do_not_allow_the_deletion_of_changelogs() -> None:
     prefixed = texts(shop(acls=", internalTopics: prefixed"))
     assert {text for text in prefixed if "shop-" in text} == {
         "Read Topic shop-*",
@@ -77,14 +79,14 @@ def test_a_prefix_never_lets_changelogs_be_deleted() -> None:
     }
 
 
-def test_internal_topics_begin_as_the_config_says() -> None:
+def test_the_configured_prefix_of_internal_topics_is_used() -> None:
     other = shop("__internal.override.topic.prefix__: mall", ", internalTopics: prefixed")
     assert {"Read Topic mall-*", "Delete Topic mall-by-customer-repartition", "Read Group shop"} <= texts(
         other
     )
 
 
-def test_foreign_key_joins_purge_their_topics() -> None:
+def test_foreign_key_joins_may_purge_their_topics() -> None:
     join = compiled("""
 application: {id: shop}
 topology:
@@ -98,7 +100,7 @@ topology:
     assert "Write Topic orders" not in found
 
 
-def test_a_source_that_serves_as_changelog_is_only_read() -> None:
+def test_a_source_that_is_also_a_changelog_is_only_read() -> None:
     reused = compiled("""
 application: {id: shop, config: {topology.optimization: all}}
 topology:
@@ -107,7 +109,7 @@ topology:
     assert texts(reused) == {"Read Topic customers", "Read Group shop"}
 
 
-def test_a_global_table_alone_has_no_group() -> None:
+def test_a_topology_with_only_a_global_table_has_no_group() -> None:
     assert texts(compiled("application: {id: shop}\ntopology: [{globalTable: {topic: regions}}]")) == {
         "Read Topic regions"
     }
@@ -129,7 +131,7 @@ def test_a_global_table_alone_has_no_group() -> None:
         ("x{249}", ["x" * 249]),
     ],
 )
-def test_a_pattern_becomes_names_and_their_beginnings(pattern: str, names: list[str]) -> None:
+def test_a_pattern_becomes_names_and_prefixes(pattern: str, names: list[str]) -> None:
     assert pattern_names(pattern) == names
 
 
@@ -138,11 +140,11 @@ def test_a_pattern_becomes_names_and_their_beginnings(pattern: str, names: list[
 )
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
-def test_the_names_of_a_pattern_cover_whatever_it_matches(pattern: str, data: st.DataObject) -> None:
+def test_the_names_of_a_pattern_cover_all_topics_that_it_matches(pattern: str, data: st.DataObject) -> None:
     topic = data.draw(st.from_regex(pattern, fullmatch=True, alphabet=st.sampled_from("abcdefoprsuvxy-129")))
-    wanted = Right(ResourceKind.TOPIC, topic, Operation.READ)
+    required = Right(ResourceKind.TOPIC, topic, Operation.READ)
     granted = [named(ResourceKind.TOPIC, name, Operation.READ) for name in pattern_names(pattern) or ["*"]]
-    assert any(right.covers(wanted) for right in granted)
+    assert any(right.covers(required) for right in granted)
 
 
 def stream(pattern: str, acls: str = "") -> CompiledApplication:
@@ -153,17 +155,17 @@ topology: [{{stream: {{pattern: "{pattern}"}}}}, {{to: {{extractor: "value.topic
 """)
 
 
-def test_what_cannot_be_known_is_told_until_it_is_declared() -> None:
-    def told(application: CompiledApplication) -> list[str]:
+def test_unknown_topics_are_reported_until_they_are_declared() -> None:
+    def summaries(application: CompiledApplication) -> list[str]:
         assert application.application.acls is not None
         return [problem.summary for problem in incomplete_needs(application, application.application.acls)]
 
-    sinks, pattern = told(stream(".*-orders"))
+    sinks, pattern = summaries(stream(".*-orders"))
     assert sinks.startswith("An extractor chooses")
     assert ".*-orders" in pattern
-    assert told(stream("orders-.*", ", writes: ['out-*']")) == []
+    assert summaries(stream("orders-.*", ", writes: ['out-*']")) == []
     declared = stream(".*-orders", ", writes: ['out-*', audit], reads: [eu-orders]")
-    assert told(declared) == []
+    assert summaries(declared) == []
     assert texts(declared) == {
         "Write Topic out-*",
         "Write Topic audit",
@@ -172,7 +174,7 @@ def test_what_cannot_be_known_is_told_until_it_is_declared() -> None:
     }
 
 
-def test_an_observed_application_keeps_its_topics_and_writes_what_is_declared() -> None:
+def test_an_observed_application_needs_its_internal_topics_and_declared_sinks() -> None:
     observed = compiled("""
 application: {id: shop}
 acls: {principals: ["User:shop"]}
@@ -183,13 +185,13 @@ observed:
     totals-changelog: {kind: changelog, partitions: 4}
   unknown: [subtopologies]
 """)
-    assert texts(observed) == RUNS - {"Write Topic out", "Read Topic regions"}
+    assert texts(observed) == SHOP_RIGHTS - {"Write Topic out", "Read Topic regions"}
     assert observed.application.acls is not None
     [problem] = incomplete_needs(observed, observed.application.acls)
     assert "its sink topics are not known" in problem.summary
 
 
-def test_what_is_covered_is_left_out() -> None:
+def test_covered_rights_are_omitted() -> None:
     def need(operation: Operation, name: str, pattern: Pattern = Pattern.LITERAL) -> Need:
         return Need(Right(ResourceKind.TOPIC, name, operation, pattern), "")
 
@@ -252,24 +254,24 @@ AGENT = {
         (Purpose.AGENT, AGENT),
     ],
 )
-def test_headwater_needs_what_it_is_used_for(purpose: Purpose, rights: set[str]) -> None:
-    assert in_words(headwater_needs(purpose, [shop()])) == rights
+def test_headwater_needs_the_rights_for_its_purpose(purpose: Purpose, rights: set[str]) -> None:
+    assert right_texts(headwater_needs(purpose, [shop()])) == rights
 
 
-def test_rights_about_acls_and_brokers_are_needed_only_by_who_asks_for_them() -> None:
+def test_rights_on_the_cluster_are_needed_only_for_acls_and_broker_defaults() -> None:
     plain = compiled(APPLICATION % ("replication.factor: 3", ""))
-    assert not [text for text in in_words(headwater_needs(Purpose.UP, [plain])) if "Cluster" in text]
+    assert not [text for text in right_texts(headwater_needs(Purpose.UP, [plain])) if "Cluster" in text]
 
 
-def test_managed_sinks_are_looked_after_by_name() -> None:
+def test_rights_on_managed_sinks_are_literal() -> None:
     managed = compiled(APPLICATION % ("", "topics: {out: {partitions: 4}}"))
-    found = in_words(headwater_needs(Purpose.RETIRE, [managed]))
+    found = right_texts(headwater_needs(Purpose.RETIRE, [managed]))
     assert {"Create Topic out", "Alter Topic out", "AlterConfigs Topic out"} <= found
     assert "Delete Topic out" not in found
 
 
-def test_without_documents_the_rights_are_on_everything() -> None:
-    assert in_words(headwater_needs(Purpose.PLAN)) == {
+def test_without_documents_the_rights_are_on_all_topics_and_groups() -> None:
+    assert right_texts(headwater_needs(Purpose.PLAN)) == {
         "Describe Topic *",
         "DescribeConfigs Topic *",
         "Describe Group *",

@@ -1,7 +1,7 @@
-"""ACLs as they are read from real brokers, with an authorizer and without."""
+"""Reading ACLs from real brokers, with and without an authorizer."""
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names without a type
     AclBinding,
     AclOperation,
     AclPermissionType,
@@ -26,12 +26,12 @@ RIGHTS = [
 
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("kind", ResourceKind)
-def test_bindings_and_back(kind: ResourceKind, operation: Operation) -> None:
+def test_acls_are_converted_to_bindings_and_back(kind: ResourceKind, operation: Operation) -> None:
     acl = Acl("User:CN=orders,OU=shop", "10.1.2.3", Right(kind, "name", operation, Pattern.PREFIXED))
     assert acl_of(acl_binding(acl)) == acl
 
 
-def test_what_forbids_allows_nothing() -> None:
+def test_deny_and_all_bindings_are_ignored() -> None:
     where = (ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL)
     who = ("User:orders", "*", AclOperation.READ)
     assert acl_of(AclBinding(*where, *who, AclPermissionType.ALLOW)) is not None
@@ -40,7 +40,7 @@ def test_what_forbids_allows_nothing() -> None:
 
 
 @pytest.mark.broker
-def test_those_of_one_principal_or_of_several_come_in_one_request(secured_cluster: SecuredCluster) -> None:
+def test_the_acls_of_one_or_more_principals_are_read_in_one_request(secured_cluster: SecuredCluster) -> None:
     for principal in ("User:first", "User:second"):
         secured_cluster.set_acls(principal, RIGHTS)
     reader = KafkaClusterReader(Connection(bootstrap_servers=(secured_cluster.broker.bootstrap_servers,)))
@@ -51,7 +51,9 @@ def test_those_of_one_principal_or_of_several_come_in_one_request(secured_cluste
         plain = reader.requests
         assert live is not None
         assert reader.read(SnapshotRequest()).acls is None
-        assert plain - before == reader.requests - plain + 2  # the ACLs, and what one may do to the cluster
+        assert (
+            plain - before == reader.requests - plain + 2
+        )  # the ACLs, and the authorized operations of the cluster
         return live.allowed
 
     first, second = ({Acl(f"User:{name}", "*", right) for right in RIGHTS} for name in ("first", "second"))
@@ -60,7 +62,7 @@ def test_those_of_one_principal_or_of_several_come_in_one_request(secured_cluste
 
 
 @pytest.mark.broker
-def test_without_an_authorizer_there_are_none(kafka: LocalBroker) -> None:
+def test_without_an_authorizer_there_are_no_acls(kafka: LocalBroker) -> None:
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     snapshot = reader.read(SnapshotRequest(acl_principals=frozenset({"User:first"})))
     assert snapshot.acls == LiveAcls(has_authorizer=False)

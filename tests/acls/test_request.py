@@ -1,4 +1,4 @@
-"""What is asked of a cluster for the sake of rights, and what is not."""
+"""Snapshot requests with few permissions: which configs and ACLs are requested."""
 
 from infra.model.acls import Acl, Operation, ResourceKind, Right
 from infra.model.record import SetupRecord
@@ -24,13 +24,13 @@ def request(records: dict[str, SetupRecord] | None = None) -> SnapshotRequest:
     return snapshot_request(loaded.documents, records or {})
 
 
-def test_settings_are_left_alone_where_headwater_keeps_nothing() -> None:
-    """A sink of one application, or its changelog, may be the source of another."""
+def test_configs_are_requested_only_for_managed_topics() -> None:
+    """A sink or changelog topic of one application can be the source of another."""
     assert request().sources == {"orders", "payments"}
     assert {"totals", "shop-counts-changelog"} <= request().names
 
 
-def test_acls_are_asked_for_of_whom_documents_name_or_the_stack_granted() -> None:
+def test_acls_are_requested_for_declared_and_recorded_principals() -> None:
     assert request().acl_principals == {"User:shop", "User:deputy"}
     held = Acl("User:former", "*", Right(ResourceKind.GROUP, "audit", Operation.READ))
     records = {"audit": SetupRecord("audit", {}, 1, acls=frozenset({held}))}

@@ -1,4 +1,4 @@
-"""ACLs as resources of a real stack, run by a user that has Headwater's own rights and no others."""
+"""ACLs as resources of a real stack, with a user that has only the rights that Headwater needs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ PRINCIPAL = f"User:{HEADWATER.name}"
 
 @attrs.frozen
 class Shop:
-    """A stack on the secured broker. All its applications run as one user and read one topic."""
+    """A stack on the secured cluster. All applications run as one user and read one topic."""
 
     stack: Stack
     secured_cluster: SecuredCluster
@@ -44,7 +44,7 @@ class Shop:
         self.stack.document(id_, yaml.safe_dump(document))
 
     def allow(self, purpose: Purpose) -> None:
-        """Give Headwater's user what it needs for the documents."""
+        """Grant Headwater's user the rights for the documents."""
         loaded = load_documents([self.stack.folder / "documents"])
         compiled = compile_documents(loaded.documents, {})
         self.secured_cluster.set_acls(PRINCIPAL, [need.right for need in headwater_needs(purpose, compiled)])
@@ -56,7 +56,7 @@ class Shop:
         assert self.secured_cluster.denials(log) == set()
         return outcome
 
-    def is_clean(self) -> None:
+    def assert_no_changes(self) -> None:
         outcome = self.stack.preview("--expect-no-changes")
         assert outcome.succeeded, str(outcome)
 
@@ -73,7 +73,7 @@ class Shop:
 
 
 def rights(id_: str) -> set[str]:
-    """What each application needs beside its source."""
+    """Return the rights that an application needs in addition to those on its source."""
     return {
         *(f"{each} Topic {id_}-by-customer-repartition" for each in ("Read", "Write", "Delete")),
         *(f"{each} Topic {id_}-counts-changelog" for each in ("Read", "Write")),
@@ -107,23 +107,25 @@ def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str
     shop.allow(Purpose.UP)
     existing = Right(ResourceKind.GROUP, id_, Operation.READ)
     shop.secured_cluster.set_acls(shop.user, [existing])
-    wanted = rights(id_) | {f"Read Topic {shop.source}"}
+    expected = rights(id_) | {f"Read Topic {shop.source}"}
     assert "1 ACL to adopt" in shop.up().text
-    assert shop.granted() == wanted
-    shop.is_clean()
+    assert shop.granted() == expected
+    shop.assert_no_changes()
     destroyed = shop.stack.run("destroy", "--yes", "--skip-preview", "--run-program")
     assert "this ACL is not revoked: the documents require it" in destroyed.text, str(destroyed)
-    assert shop.granted() == wanted
+    assert shop.granted() == expected
     shop.secured_cluster.set_acls(shop.user, [existing])
     assert "6 ACLs to restore" in shop.up().text
-    assert shop.granted() == wanted
+    assert shop.granted() == expected
     shop.declare(id_, acls=False)
     assert "7 ACLs to revoke" in shop.up().text
     assert shop.granted() == set()
-    shop.is_clean()
+    shop.assert_no_changes()
 
 
-def test_an_acl_that_two_need_stays_when_one_of_them_goes(shop: Shop, unique: Callable[[str], str]) -> None:
+def test_an_acl_of_two_applications_is_kept_when_one_no_longer_needs_it(
+    shop: Shop, unique: Callable[[str], str]
+) -> None:
     name = unique("app")
     first, second = f"a{name}", f"b{name}"
     source = f"Read Topic {shop.source}"
@@ -136,7 +138,7 @@ def test_an_acl_that_two_need_stays_when_one_of_them_goes(shop: Shop, unique: Ca
     shop.up()
     assert shop.granted() == rights(second) | {source}
     assert f"{second}/{shop.user} {source}" in shop.held()
-    shop.is_clean()
+    shop.assert_no_changes()
     shop.declare(second, lifecycle="released")
     shop.up()
     shop.stack.document(second, None)
@@ -149,7 +151,7 @@ def without(needed: Iterable[Right], operation: Operation) -> list[Right]:
     return [right for right in needed if right.operation is not operation]
 
 
-def test_a_run_without_leave_changes_nothing(shop: Shop, unique: Callable[[str], str]) -> None:
+def test_a_run_without_permission_changes_nothing(shop: Shop, unique: Callable[[str], str]) -> None:
     id_ = unique("app")
     shop.declare(id_)
     shop.allow(Purpose.UP)
@@ -162,7 +164,7 @@ def test_a_run_without_leave_changes_nothing(shop: Shop, unique: Callable[[str],
     assert "nothing was changed" in outcome.text
     assert shop.granted() == set()
     assert not [name for name in shop.secured_cluster.topics() if name.startswith(id_)]
-    # Whoever only reviews need not be allowed to make the change.
+    # A preview needs only the rights to read.
     shop.allow(Purpose.PLAN)
     preview = shop.stack.preview()
     assert preview.succeeded, str(preview)

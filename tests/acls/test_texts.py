@@ -1,4 +1,4 @@
-"""What an operator gets to read about ACLs, whole."""
+"""The complete texts about ACLs in problems and plans."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from infra.spec import load_text
 from tests.acls.test_actions import SOURCE, SimulatedSecuredCluster, declaring
 
 _GOLDEN = Path(__file__).parent / "golden"
-_VAGUE = """
+_WITH_PATTERN = """
 application: {id: alerts}
 acls: {principals: ["User:alerts"]}
 topology: [{stream: {pattern: ".*-refunds"}}, {to: {extractor: value.topic, name: chosen}}]
@@ -24,7 +24,7 @@ observed: {topics: {totals-changelog: {kind: changelog, partitions: 4}}, unknown
 
 
 def problems() -> Iterator[Problem]:
-    for text in (_VAGUE, _OBSERVED):
+    for text in (_WITH_PATTERN, _OBSERVED):
         compiled = compile_document(load_text(text, "app.yaml").documents[0], {})
         assert compiled.application.acls is not None
         yield from incomplete_needs(compiled, compiled.application.acls)
@@ -35,11 +35,11 @@ def problems() -> Iterator[Problem]:
     yield from cluster.plan(declaring()).problems
 
 
-def test_problems(golden: Callable[[Path, str], None]) -> None:
+def test_texts_of_acl_problems(golden: Callable[[Path, str], None]) -> None:
     golden(_GOLDEN / "problems.txt", problems_text(problems()) + "\n")
 
 
-def test_a_plan(golden: Callable[[Path, str], None]) -> None:
+def test_text_of_a_plan_with_acls(golden: Callable[[Path, str], None]) -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring(steps=2))
     cluster.allowed.discard(SOURCE)
