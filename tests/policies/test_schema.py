@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from infra.spec import schema_problems
 from infra.spec.policies import _RULES, load_policies_text
 from infra.spec.schema import Schema, document_schema, published_schema
-from tests.spec.test_schema import _APPLYING, _EXPLAINING, is_condition, schemas
+from tests.spec.test_schema import ANNOTATIONS, APPLICATORS, is_condition, schemas
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs/policies.md"
@@ -26,7 +26,7 @@ def resolved(part: Schema) -> Schema:
     return part
 
 
-EXPLAINED = [(path, resolved(part)) for path, part in PARTS if not is_condition(path)]
+DOCUMENTED = [(path, resolved(part)) for path, part in PARTS if not is_condition(path)]
 
 
 def test_the_schema_is_valid() -> None:
@@ -34,20 +34,20 @@ def test_the_schema_is_valid() -> None:
 
 
 def test_each_part_has_a_description_and_examples() -> None:
-    assert [path for path, part in EXPLAINED if not part.get("description", "").endswith(".")] == []
-    assert [path for path, part in EXPLAINED if not part.get("examples")] == []
+    assert [path for path, part in DOCUMENTED if not part.get("description", "").endswith(".")] == []
+    assert [path for path, part in DOCUMENTED if not part.get("examples")] == []
     assert [name for name, part in SCHEMA["$defs"].items() if not part.get("title")] == []
 
 
 def test_each_example_and_default_is_valid() -> None:
-    for path, part in EXPLAINED:
+    for path, part in DOCUMENTED:
         validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
         for example in [*part["examples"], *([part["default"]] if "default" in part else [])]:
             assert validator.is_valid(example), (path, example)
 
 
 def test_each_mapping_declares_additional_properties() -> None:
-    for path, part in EXPLAINED:
+    for path, part in DOCUMENTED:
         types = part.get("type", ())
         if "object" in ([types] if isinstance(types, str) else types):
             assert "additionalProperties" in part, path
@@ -55,7 +55,7 @@ def test_each_mapping_declares_additional_properties() -> None:
 
 def test_each_keyword_has_a_problem_text() -> None:
     used = {keyword for _, part in PARTS for keyword in part}
-    assert used <= {"$ref", *schema_problems._MISTAKES} | _APPLYING | _EXPLAINING
+    assert used <= {"$ref", *schema_problems._MISTAKES} | APPLICATORS | ANNOTATIONS
 
 
 def test_durations_have_the_schema_of_documents() -> None:

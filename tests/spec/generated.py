@@ -1,4 +1,4 @@
-"""Documents made from the schema itself: all that it allows, and a good deal that it does not."""
+"""Documents generated from the schema: valid ones, and ones with errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 
 from infra.spec.schema import Schema, document_schema, resolve
 
-_DEEPEST = 7
+_MAX_DEPTH = 7
 
-# JSON Schema takes 3.0 for a whole number and, in Python, "a\n" for a match of `^a$`; documents are stricter
+# JSON Schema accepts 3.0 as an integer and, in Python, "a\n" as a match of `^a$`. Documents do not.
 fractions = st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer())
 texts = st.text(max_size=12).filter(lambda text: not text.endswith("\n"))
 scalars = st.none() | st.booleans() | st.integers() | fractions | texts
 
 
 def documents() -> st.SearchStrategy[dict[str, Any]]:
-    """Mostly valid: conditions between options (`if`, `dependentRequired`) are left to chance."""
+    """Mostly valid documents: conditions between options (`if`, `dependentRequired`) are not considered."""
     return _values(document_schema(), 0)
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> Any:  # noqa: ANN401 - any value
-    """A document with one value in it replaced by anything, or one key added."""
+    """A document with one value replaced by any other, or one key added."""
     document = draw(documents())
     inner: Any = document
     while isinstance(inner, dict | list) and inner and draw(st.integers(0, 3)):
@@ -64,28 +64,32 @@ def _of_type(name: str, schema: Schema, depth: int) -> st.SearchStrategy[Any]:
                 [example for example in schema["examples"] if isinstance(example, str)] or ["5"]
             )
         case "array":
-            least, most = schema.get("minItems", 0), 0 if depth > _DEEPEST else 4
-            return st.lists(_values(schema["items"], depth + 1), min_size=least, max_size=max(least, most))
+            minimum, maximum = schema.get("minItems", 0), 0 if depth > _MAX_DEPTH else 4
+            return st.lists(
+                _values(schema["items"], depth + 1), min_size=minimum, max_size=max(minimum, maximum)
+            )
         case _:
-            return _mappings(lambda: schema, depth)  # a strategy is shown with its arguments: keep them short
+            return _mappings(
+                lambda: schema, depth
+            )  # Hypothesis prints the arguments of a strategy: keep them short
 
 
 @st.composite
 def _mappings(draw: st.DrawFn, given: Callable[[], Schema], depth: int) -> dict[str, Any]:
     schema = given()
     properties = dict(schema.get("properties", {}))
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         properties.pop("split", None)
     if schema.get("maxProperties") == 1:
         chosen = {draw(st.sampled_from(sorted(properties)))}
     else:
         branches = [branch["required"] for branch in schema.get("oneOf", ()) if "required" in branch]
-        wanted = draw(st.sampled_from(branches)) if branches else []
-        others = {key for branch in branches for key in branch} - set(wanted)
+        required = draw(st.sampled_from(branches)) if branches else []
+        others = {key for branch in branches for key in branch} - set(required)
         optional = [key for key in properties if key not in others]
         chosen = {
             *schema.get("required", ()),
-            *wanted,
+            *required,
             *(draw(st.sets(st.sampled_from(optional), max_size=4)) if optional else ()),
         }
     mapping = {key: draw(_values(properties[key], depth + 1)) for key in sorted(chosen)}

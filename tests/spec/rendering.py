@@ -1,4 +1,4 @@
-"""Problems and documents as text that a person can read beside the document they come from."""
+"""Problems and documents as text for golden files."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -28,7 +28,7 @@ def _problem(problem: Problem) -> str:
 
 
 def document_text(document: TopologyDocument) -> str:
-    """Only what differs from the defaults, a step a line, without places."""
+    """Return the values that differ from the defaults, one step per line, without locations."""
     lines = [value_text(document.application), *map(value_text, document.sinks)]
     if document.described is not None:
         lines.append(value_text(attrs.evolve(document.described, nodes=None)))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The examples are documentation, test input and end-to-end cases at once: right and complete."""
+"""The example documents: valid, and with each operator and each option."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ _SCHEMA = document_schema()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_an_example_is_a_topology_that_kafka_streams_accepts(file: Path) -> None:
+def test_an_example_is_a_valid_topology(file: Path) -> None:
     loaded = load_documents([file])
 
     assert loaded.problems == ()
@@ -27,7 +27,7 @@ def test_an_example_is_a_topology_that_kafka_streams_accepts(file: Path) -> None
         assert [problem for problem in problems if problem.severity is not Severity.INFO] == []
 
 
-def test_all_examples_live_together() -> None:
+def test_all_examples_can_be_loaded_together() -> None:
     loaded = load_documents([EXAMPLES])
 
     assert loaded.problems == ()
@@ -35,7 +35,7 @@ def test_all_examples_live_together() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_editors_find_the_schema(file: Path) -> None:
+def test_each_example_names_the_schema_for_editors(file: Path) -> None:
     text = file.read_text()
     relative = "../" * len(file.relative_to(EXAMPLES).parts) + "topology.v1.schema.json"
 
@@ -43,18 +43,19 @@ def test_editors_find_the_schema(file: Path) -> None:
     if file.suffix == ".json":
         assert f'"$schema": "{relative}"' in text
     else:
-        comment, story, *_ = text.splitlines()
+        comment, description, *_ = text.splitlines()
         assert comment == f"# yaml-language-server: $schema={relative}"
-        assert story.startswith("#")
+        assert description.startswith("#")
 
 
-def test_every_operator_and_every_option_is_shown() -> None:
-    shown = {place for file in FILES for place in used(yaml.safe_load(file.read_text()), _SCHEMA, "document")}
+def test_the_examples_have_each_operator_and_each_option() -> None:
+    shown = {
+        option for file in FILES for option in used(yaml.safe_load(file.read_text()), _SCHEMA, "document")
+    }
     offered = {
         name.removeprefix("op."): schema.get("properties", {})
         for name, schema in _SCHEMA["$defs"].items()
-        if name
-        not in ("step", "config")  # the steps are counted as operators, configs are Kafka's to document
+        if name not in ("step", "config")  # steps are counted as operators; Kafka documents the configs
     }
 
     assert {operator for owner, operator in shown if owner == "step"} == set(operators())
@@ -63,7 +64,7 @@ def test_every_operator_and_every_option_is_shown() -> None:
 
 
 def used(data: Any, schema: Schema, owner: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any part of a document
-    """The options that a document uses, each with the definition that offers it."""
+    """Yield the options in a part of a document, each with the name of its definition."""
     owner = schema.get("$ref", owner).removeprefix("#/$defs/").removeprefix("op.")
     schema = resolve(schema)
     properties = schema.get("properties", {})

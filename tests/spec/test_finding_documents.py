@@ -1,4 +1,4 @@
-"""Which files are meant by files, folders and patterns."""
+"""The documents that files, folders and patterns select."""
 
 import os
 from pathlib import Path
@@ -29,17 +29,17 @@ def ids(*paths: Path) -> list[str]:
     return [document.application.id for document in loaded.documents]
 
 
-def test_a_folder_means_all_documents_below_it(folder: Path) -> None:
+def test_a_folder_selects_all_documents_below_it(folder: Path) -> None:
     assert ids(folder) == ["a", "b", "c", "d"]
 
 
-def test_a_pattern_means_what_it_matches(folder: Path) -> None:
+def test_a_pattern_selects_the_documents_that_it_matches(folder: Path) -> None:
     assert ids(folder / "*.y*ml") == ["a", "b"]
     assert ids(folder / "**/*.yaml") == ["b", "d"]
     assert ids(folder / "su?") == ["c", "d"]
 
 
-def test_a_file_is_read_once_however_often_it_is_named(folder: Path) -> None:
+def test_a_file_that_is_selected_several_times_is_read_once(folder: Path) -> None:
     (folder / "link.yaml").symlink_to(folder / "b.yaml")
 
     assert ids(folder / "b.yaml", folder, folder / "sub/../b.yaml", folder / "link.yaml") == [
@@ -50,20 +50,20 @@ def test_a_file_is_read_once_however_often_it_is_named(folder: Path) -> None:
     ]
 
 
-def test_a_file_with_the_letters_of_a_pattern_is_itself(folder: Path) -> None:
+def test_an_existing_file_is_not_interpreted_as_a_pattern(folder: Path) -> None:
     (folder / "[x].yaml").write_text("application: {id: x}\ntopology: [{stream: {topic: t}}]\n")
 
     assert ids(folder / "[x].yaml") == ["x"]
 
 
-def test_folders_that_contain_themselves_are_walked_once(folder: Path) -> None:
+def test_a_folder_with_a_link_to_itself_is_read_once(folder: Path) -> None:
     (folder / "sub/loop").symlink_to(folder)
 
     assert ids(folder) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", "*.toml", "empty", "", "x" * 5_000, "a\0b", "[", "**/[!"])
-def test_nothing_found_is_a_problem(name: str, tmp_path: Path) -> None:
+def test_a_path_without_documents_is_a_problem(name: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (problem,) = load_documents([tmp_path / name]).problems
 
@@ -71,7 +71,7 @@ def test_nothing_found_is_a_problem(name: str, tmp_path: Path) -> None:
     assert problem.found == "nothing"
 
 
-def test_a_folder_that_cannot_be_read_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_folder_is_a_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = os.scandir
 
     def refuse(path: str) -> object:
@@ -86,15 +86,15 @@ def test_a_folder_that_cannot_be_read_is_told(folder: Path, monkeypatch: pytest.
     assert [problem.summary for problem in loaded.problems] == ["`deeper` cannot be used. Permission denied."]
 
 
-def test_a_dangling_link_is_told(tmp_path: Path) -> None:
+def test_a_broken_link_is_a_problem(tmp_path: Path) -> None:
     link = tmp_path / "gone.yaml"
-    link.symlink_to(tmp_path / "nowhere.yaml")
+    link.symlink_to(tmp_path / "missing.yaml")
     (problem,) = load_documents([link]).problems
 
     assert problem.summary == "`gone.yaml` cannot be used. It cannot be read: No such file or directory."
 
 
-def test_documents_with_mistakes_do_not_hide_the_others(folder: Path) -> None:
+def test_valid_documents_are_loaded_together_with_invalid_ones(folder: Path) -> None:
     (folder / "b.yaml").write_text("application: [")
     (folder / "sub/c.json").write_text('{"application": {"id": "c"}, "topology": []}')
 
@@ -107,7 +107,7 @@ def test_documents_with_mistakes_do_not_hide_the_others(folder: Path) -> None:
     ]
 
 
-def test_one_id_in_two_files_names_both(folder: Path) -> None:
+def test_a_duplicate_id_is_reported_with_both_files(folder: Path) -> None:
     (folder / "b.yaml").write_text("application: {id: a}\ntopology: [{stream: {topic: t}}]\n")
 
     (problem,) = load_documents([folder]).problems
@@ -116,7 +116,7 @@ def test_one_id_in_two_files_names_both(folder: Path) -> None:
     assert problem.found == f"{folder / 'a.yml'}:1:24 and {folder / 'b.yaml'}:1:19"
 
 
-def test_many_ids_are_compared_soon(tmp_path: Path) -> None:
+def test_thousands_of_ids_are_compared(tmp_path: Path) -> None:
     documents = [f"application: {{id: a-{n}}}\ntopology: [{{stream: {{topic: t}}}}]" for n in range(2_000)]
     (tmp_path / "many.yaml").write_text(
         "\n---\n".join([*documents, "application: {id: a}\ntopology: [{stream: {topic: t}}]"])

@@ -1,4 +1,4 @@
-"""Input that wants to harm: refused at once, with a clear problem, and never by an exception."""
+"""Hostile input: rejected quickly with a problem, and never with an exception."""
 
 import os
 import resource
@@ -13,10 +13,10 @@ from infra.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
 
 START = "application: {id: shop}\ntopology:\n"
 SECONDS = 10.0
-"""Far more than any refusal takes, far less than an attack would."""
+"""Much more than any rejection takes, and much less than a successful attack."""
 
 
-def refused(text: str, file: str = "hostile.yaml") -> tuple[Problem, ...]:
+def rejected(text: str, file: str = "hostile.yaml") -> tuple[Problem, ...]:
     started = time.process_time()
     loaded = load_text(text, file)
     assert time.process_time() - started < SECONDS
@@ -25,19 +25,19 @@ def refused(text: str, file: str = "hostile.yaml") -> tuple[Problem, ...]:
     return loaded.problems
 
 
-def test_an_alias_bomb_is_never_expanded() -> None:
+def test_yaml_aliases_are_never_expanded() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
 
-    problems = refused("\n".join(lines))
+    problems = rejected("\n".join(lines))
 
-    refusals = [problem.summary for problem in problems if problem.code is ProblemCode.YAML_SYNTAX]
-    assert refusals == [f"The anchor `&a{n}` is refused." for n in range(10)]
+    summaries = [problem.summary for problem in problems if problem.code is ProblemCode.YAML_SYNTAX]
+    assert summaries == [f"The anchor `&a{n}` is refused." for n in range(10)]
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
-def test_deep_nesting_is_refused(opening: str) -> None:
-    (problem, *_) = refused(START + "  - " + opening * 100_000)
+def test_deep_nesting_is_rejected(opening: str) -> None:
+    (problem, *_) = rejected(START + "  - " + opening * 100_000)
 
     assert problem.code in (ProblemCode.DOCUMENT_TOO_LARGE, ProblemCode.YAML_SYNTAX)
 
@@ -55,15 +55,15 @@ def test_steps_may_be_nested_as_deep_as_the_limit_allows() -> None:
     assert loaded.problems == ()
 
 
-def test_too_many_values_are_refused() -> None:
-    (problem,) = refused(START + "  - [" + "1," * (MAX_NODES + 1) + "]")
+def test_too_many_values_are_rejected() -> None:
+    (problem,) = rejected(START + "  - [" + "1," * (MAX_NODES + 1) + "]")
 
     assert problem.code is ProblemCode.DOCUMENT_TOO_LARGE
     assert problem.expected == "at most 200,000 values"
 
 
-def test_a_thousand_mistakes_are_told_in_part() -> None:
-    problems = refused(START + "  - strem: {topic: x}\n" * 1_000)
+def test_the_number_of_reported_mistakes_is_limited() -> None:
+    problems = rejected(START + "  - strem: {topic: x}\n" * 1_000)
 
     assert len(problems) == MAX_PROBLEMS + 1
     assert any(
@@ -86,13 +86,13 @@ def test_a_thousand_mistakes_are_told_in_part() -> None:
     ],
     ids=["keys", "long key", "handle", "topic", "reset", "duration", "number", "handles"],
 )
-def test_long_mistakes_are_told_briefly_and_soon(part: str) -> None:
-    for problem in refused(START + part):
+def test_long_mistakes_are_reported_in_short_texts(part: str) -> None:
+    for problem in rejected(START + part):
         texts = (problem.summary, problem.expected or "", problem.found or "", problem.why, problem.fix)
         assert all(len(text) < 1_000 for text in texts)
 
 
-def test_thousands_of_unknown_configs_are_told_in_part() -> None:
+def test_the_number_of_reported_unknown_configs_is_limited() -> None:
     keys = "".join(f"    num.stream.thread{n}: 1\n" for n in range(50_000))
     started = time.process_time()
     loaded = load_text(
@@ -116,8 +116,8 @@ def test_thousands_of_unknown_configs_are_told_in_part() -> None:
         "!<x>",
     ],
 )
-def test_tags_build_nothing(tag: str) -> None:
-    (problem, *_) = refused(f"application: {{id: shop}}\ntopology:\n  - stream: {tag} [touch, /tmp/harm]\n")
+def test_yaml_tags_are_rejected(tag: str) -> None:
+    (problem, *_) = rejected(f"application: {{id: shop}}\ntopology:\n  - stream: {tag} [touch, /tmp/harm]\n")
 
     assert "tag" in problem.summary
 
@@ -133,7 +133,7 @@ def test_tags_build_nothing(tag: str) -> None:
     ],
     ids=["program", "utf-16", "latin", "zeros", "gzip"],
 )
-def test_what_is_no_text_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_binary_files_are_rejected(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "binary.yaml"
     file.write_bytes(content)
 
@@ -143,7 +143,7 @@ def test_what_is_no_text_is_refused(content: bytes, tmp_path: Path) -> None:
     assert loaded.problems[0].code in (ProblemCode.UNREADABLE_DOCUMENT, ProblemCode.YAML_SYNTAX)
 
 
-def test_the_place_of_a_wrong_byte_is_told(tmp_path: Path) -> None:
+def test_an_invalid_byte_is_reported_with_its_location(tmp_path: Path) -> None:
     file = tmp_path / "latin.yaml"
     file.write_bytes(b"application:\n  id: caf\xe9\n")
 
@@ -153,7 +153,7 @@ def test_the_place_of_a_wrong_byte_is_told(tmp_path: Path) -> None:
     assert problem.found == "byte 0xe9"
 
 
-def test_a_file_of_50_mb_is_refused_unread(tmp_path: Path) -> None:
+def test_a_file_of_50_mib_is_rejected_without_reading_it(tmp_path: Path) -> None:
     file = tmp_path / "large.yaml"
     with file.open("wb") as stream:
         stream.truncate(50 * 1024 * 1024)
@@ -166,7 +166,7 @@ def test_a_file_of_50_mb_is_refused_unread(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10 * 1024  # KiB
 
 
-def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
+def test_a_file_of_the_maximum_size_is_read(tmp_path: Path) -> None:
     file = tmp_path / "padded.yaml"
     text = START + "  - stream: {topic: a}\n#"
     file.write_text(text + "x" * (MAX_BYTES - len(text)))
@@ -174,7 +174,7 @@ def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
     assert load_documents([file]).problems == ()
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_is_rejected_without_waiting(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
 
@@ -186,7 +186,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../secret.txt", "/etc/hostname", "sub/../../secret.txt", "link.txt", "folder/secret.txt", "."]
 )
-def test_a_description_cannot_be_read_from_elsewhere(name: str, tmp_path: Path) -> None:
+def test_a_description_outside_of_the_documents_folder_is_rejected(name: str, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("Topologies:\n   Sub-topology: 0\n")
     documents = tmp_path / "documents"
     documents.mkdir()
@@ -203,7 +203,7 @@ def test_a_description_cannot_be_read_from_elsewhere(name: str, tmp_path: Path) 
     assert problem.summary == "`file` is outside of the document's folder."
 
 
-def test_a_described_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_description_in_a_named_pipe_is_rejected_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     (problem,) = load_text(
         "application: {id: shop}\ndescribe: pipe.txt\n", str(tmp_path / "shop.yaml")
@@ -214,7 +214,7 @@ def test_a_described_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert problem.location.pointer == "/describe"
 
 
-def test_a_name_that_no_system_allows_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_file_name_of_a_description_is_rejected(tmp_path: Path) -> None:
     (problem,) = load_text(
         'application: {id: shop}\ndescribe: "a\\0b"\n', str(tmp_path / "shop.yaml")
     ).problems

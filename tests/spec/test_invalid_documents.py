@@ -1,4 +1,4 @@
-"""Each mistake, and the whole text that its writer gets to read. `UPDATE_GOLDEN=1` rewrites the texts."""
+"""The complete texts of the problems in invalid documents. `UPDATE_GOLDEN=1` rewrites them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,23 +11,23 @@ from tests.spec.rendering import problems_text
 
 FOLDER = Path(__file__).parents[1] / "fixtures/documents/invalid"
 DOCUMENTS = sorted(file for file in FOLDER.iterdir() if file.suffix != ".txt")
-_ONLY_TOLD = {"ids_overlap_acknowledged"}
+_WITHOUT_ERRORS = {"ids_overlap_acknowledged"}
 
 
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     file: Path, monkeypatch: pytest.MonkeyPatch, golden: Callable[[Path, str], None]
 ) -> None:
     monkeypatch.chdir(FOLDER)
     loaded = load_documents([Path(file.name)])
 
     golden(file.with_suffix(".txt"), problems_text(loaded.problems))
-    refused = any(problem.severity is Severity.ERROR for problem in loaded.problems)
-    assert refused is (file.stem not in _ONLY_TOLD)
+    has_errors = any(problem.severity is Severity.ERROR for problem in loaded.problems)
+    assert has_errors is (file.stem not in _WITHOUT_ERRORS)
 
 
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)
-def test_every_problem_says_where_why_and_what_to_do(file: Path) -> None:
+def test_each_problem_has_a_location_a_reason_and_a_fix(file: Path) -> None:
     for problem in load_documents([file]).problems:
         assert problem.location is not None
         assert problem.location.file == str(file)

@@ -1,4 +1,4 @@
-"""What holds for every input: nothing raises, and what the schema allows is understood."""
+"""Properties of every input: nothing raises, and each document that the schema allows is read."""
 
 import json
 from typing import Any
@@ -20,20 +20,20 @@ from infra.spec.schema_problems import schema_problems
 from tests.spec.generated import damaged, documents, scalars, texts
 
 PUBLISHED = Draft202012Validator(document_schema())
-_SIGNS = st.text(alphabet="ab:-?[]{},&*!|>'\"%@`# \n\t\\~0123.\ufeff\u2028é😀", max_size=80)
+_YAML_CHARACTERS = st.text(alphabet="ab:-?[]{},&*!|>'\"%@`# \n\t\\~0123.\ufeff\u2028é😀", max_size=80)
 
 
-@given(st.text(max_size=200) | _SIGNS)
+@given(st.text(max_size=200) | _YAML_CHARACTERS)
 @settings(max_examples=5 * settings().max_examples)
-def test_no_text_raises(text: str) -> None:
+def test_any_text_yields_problems_and_no_exception(text: str) -> None:
     for file in ("any.yaml", "any.json"):
         loaded = load_text(text, file)
         assert loaded.problems
         assert loaded.documents == ()
 
 
-@given(_SIGNS)
-def test_no_text_within_a_document_raises(text: str) -> None:
+@given(_YAML_CHARACTERS)
+def test_any_text_in_a_document_yields_no_exception(text: str) -> None:
     loaded = load_text(
         f"application: {{id: shop}}\ntopology:\n  - stream: {{topic: a}}\n  - filter: {text}\n", "a.yaml"
     )
@@ -42,7 +42,7 @@ def test_no_text_within_a_document_raises(text: str) -> None:
 
 @given(damaged() | st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
 @settings(max_examples=3 * settings().max_examples)
-def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> None:  # noqa: ANN401 - any value
+def test_problems_are_reported_exactly_if_the_schema_is_violated(data: Any) -> None:  # noqa: ANN401 - any value
     found = schema_problems(RawDocument("any.yaml", data, NO_POSITION))
 
     assert bool(found) is not PUBLISHED.is_valid(data)
@@ -51,7 +51,7 @@ def test_there_are_problems_exactly_where_the_schema_is_violated(data: Any) -> N
 
 @given(documents())
 @settings(max_examples=3 * settings().max_examples)
-def test_what_the_schema_allows_is_built(data: dict[str, Any]) -> None:
+def test_documents_that_the_schema_allows_are_built(data: dict[str, Any]) -> None:
     if PUBLISHED.is_valid(data):
         raw = RawDocument("any.yaml", data, NO_POSITION)
         document, problems = build_document(raw)
@@ -59,7 +59,7 @@ def test_what_the_schema_allows_is_built(data: dict[str, Any]) -> None:
 
 
 @given(documents())
-def test_yaml_and_json_mean_the_same(data: dict[str, Any]) -> None:
+def test_yaml_and_json_yield_the_same_document(data: dict[str, Any]) -> None:
     as_json = load_text(json.dumps(data), "a.json")
     as_yaml = load_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), "a.yaml")
 
@@ -87,20 +87,22 @@ def test_loading_is_deterministic(data: dict[str, Any]) -> None:
     st.integers(0, 10**6),
     st.integers(0, 999),
 )
-def test_durations_add_up(days: int, hours: int, minutes: int, seconds: int, thousandths: int) -> None:
-    expected = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + thousandths
+def test_the_units_of_a_duration_are_added(
+    days: int, hours: int, minutes: int, seconds: int, millis: int
+) -> None:
+    expected = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + millis
 
-    assert milliseconds(f"{days}d{hours}h{minutes}m{seconds}s{thousandths}ms") == expected
-    assert milliseconds(f"P{days}DT{hours}H{minutes}M{seconds}.{thousandths:03}S") == expected
+    assert milliseconds(f"{days}d{hours}h{minutes}m{seconds}s{millis}ms") == expected
+    assert milliseconds(f"P{days}DT{hours}H{minutes}M{seconds}.{millis:03}S") == expected
     assert milliseconds(f"-{expected}ms") == -expected
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none())
-def test_plain_scalars_mean_what_json_means(value: float | bool | None) -> None:  # noqa: FBT001 - a scalar
+def test_plain_scalars_are_read_as_in_json(value: float | bool | None) -> None:  # noqa: FBT001 - a scalar
     assert plain_scalar(json.dumps(value)) == value
 
 
-def test_durations_of_the_schema_fit_a_long() -> None:
+def test_the_largest_duration_fits_a_java_long() -> None:
     largest = "999999999d999999999h999999999m999999999s999999999999999999ms"
     assert milliseconds(largest) < 2**63
     text = f"application: {{id: a, setup: {{timeout: {largest}}}}}\ntopology: [{{stream: {{topic: a}}}}]"
@@ -111,12 +113,12 @@ def test_durations_of_the_schema_fit_a_long() -> None:
     "value",
     ["1.5h", "5 minutes", "", "-5s", "s", "PT", "P", "PT5", "5s5m", None, True, -1, 1.5, [5], "5s\n5s"],
 )
-def test_what_is_no_duration_is_none(value: object) -> None:
+def test_an_invalid_duration_is_none(value: object) -> None:
     assert read_duration(value) is None
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(0, 0), ("0s", 0), ("1h30m", 5_400_000), ("PT0.5S", 500), ("P1D", 86_400_000)]
 )
-def test_durations_are_read_from_elsewhere(value: object, expected: int) -> None:
+def test_durations_are_read_from_numbers_and_texts(value: object, expected: int) -> None:
     assert read_duration(value) == expected

@@ -1,4 +1,4 @@
-"""docs/documents.md cannot rot: its reference is the schema's, its examples load, its figures hold."""
+"""docs/documents.md matches the code: its reference, its links, its snippets and its limits."""
 
 import os
 import re
@@ -17,7 +17,7 @@ DOCUMENTATION = ROOT / "docs/documents.md"
 _START = "# Reference\n\n"
 
 
-def test_the_reference_is_the_schemas() -> None:
+def test_the_reference_is_generated_from_the_schema() -> None:
     guide, _, written = DOCUMENTATION.read_text().partition(_START)
     if "UPDATE_GOLDEN" in os.environ:
         DOCUMENTATION.write_text(guide + _START + reference())
@@ -25,11 +25,11 @@ def test_the_reference_is_the_schemas() -> None:
     assert written == reference()
 
 
-def test_every_operator_has_its_place() -> None:
+def test_each_operator_is_in_a_group_of_the_reference() -> None:
     assert sorted(name for names in GROUPS.values() for name in names.split()) == sorted(operators())
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_the_page_has_no_broken_links() -> None:
     text = DOCUMENTATION.read_text()
     headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
 
@@ -46,7 +46,7 @@ def snippets() -> list[str]:
 
 
 @pytest.mark.parametrize("snippet", snippets())
-def test_what_the_guide_shows_is_valid(snippet: str, tmp_path: Path) -> None:
+def test_the_snippets_of_the_guide_are_valid(snippet: str, tmp_path: Path) -> None:
     (tmp_path / "billing.describe.txt").write_text(
         "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [t])\n      --> none\n\n"
     )
@@ -57,6 +57,6 @@ def test_what_the_guide_shows_is_valid(snippet: str, tmp_path: Path) -> None:
     assert [problem for problem in problems if problem.severity is Severity.ERROR] == []
 
 
-def test_the_limits_are_those_of_the_code() -> None:
+def test_the_page_has_the_limits_of_the_code() -> None:
     text = " ".join(DOCUMENTATION.read_text().split())
     assert f"at most {MAX_BYTES // 1024**2} MiB, {MAX_NODES:,} values and {MAX_DEPTH} levels" in text

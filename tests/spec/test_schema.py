@@ -1,4 +1,4 @@
-"""The published schema itself: sound, explained throughout, and wholly understood by the code."""
+"""The published schema of documents: valid, documented, and supported completely by the code."""
 
 from collections import UserDict
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from infra.spec.build_operators import BUILDERS
 from infra.spec.schema import Schema, document_schema, operators, resolve
 
 SCHEMA = document_schema()
-_APPLYING = {
+APPLICATORS = {
     "properties",
     "items",
     "propertyNames",
@@ -24,11 +24,11 @@ _APPLYING = {
     "then",
     "$defs",
 }
-_EXPLAINING = {"$schema", "$id", "title", "description", "examples", "default"}
+ANNOTATIONS = {"$schema", "$id", "title", "description", "examples", "default"}
 
 
 def schemas(schema: Schema = SCHEMA, path: str = "#") -> Iterator[tuple[str, Schema]]:
-    """Every schema within a schema, with its path."""
+    """Yield a schema and all schemas in it, with their paths."""
     yield path, schema
     for keyword in ("properties", "$defs", "dependentSchemas"):
         for name, part in schema.get(keyword, {}).items():
@@ -48,45 +48,45 @@ def is_condition(path: str) -> bool:
     )
 
 
-EXPLAINED = [(path, part) for path, part in schemas() if not is_condition(path)]
+DOCUMENTED = [(path, part) for path, part in schemas() if not is_condition(path)]
 
 
-def test_it_is_a_schema() -> None:
+def test_the_schema_is_valid() -> None:
     Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-def test_everything_is_explained_by_words_and_examples() -> None:
-    known = {path: resolve(part) for path, part in EXPLAINED}
+def test_each_part_has_a_description_and_examples() -> None:
+    known = {path: resolve(part) for path, part in DOCUMENTED}
     assert [path for path, part in known.items() if not part.get("description", "").endswith(".")] == []
     assert [path for path, part in known.items() if not part.get("examples")] == []
 
 
-def test_every_definition_has_a_title() -> None:
+def test_each_definition_has_a_title() -> None:
     assert [name for name, part in SCHEMA["$defs"].items() if not part.get("title")] == []
 
 
-def test_every_example_and_default_is_valid() -> None:
-    for path, part in EXPLAINED:
+def test_each_example_and_default_is_valid() -> None:
+    for path, part in DOCUMENTED:
         validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
         known = resolve(part)
         for example in [*known["examples"], *([known["default"]] if "default" in known else [])]:
             assert validator.is_valid(example), (path, example)
 
 
-def test_no_mapping_is_open_by_accident() -> None:
-    for path, part in EXPLAINED:
+def test_each_mapping_declares_additional_properties() -> None:
+    for path, part in DOCUMENTED:
         types = part.get("type", ())
         if "object" in ([types] if isinstance(types, str) else types):
             assert "additionalProperties" in part, path
 
 
-def test_only_keywords_are_used_that_can_be_told_about() -> None:
+def test_each_keyword_has_a_problem_text() -> None:
     used = {keyword for _, part in schemas() for keyword in part}
-    assert used <= {"$ref", *schema_problems._MISTAKES} | _APPLYING | _EXPLAINING
+    assert used <= {"$ref", *schema_problems._MISTAKES} | APPLICATORS | ANNOTATIONS
 
 
-def test_every_operator_can_be_built() -> None:
+def test_the_code_builds_each_operator() -> None:
     assert {*BUILDERS, "split"} == set(operators())
     assert {kind.value for kind in model.TransformKind} <= set(operators())
     assert {name.removeprefix("op.") for name in SCHEMA["$defs"] if name.startswith("op.")} == set(
@@ -94,15 +94,15 @@ def test_every_operator_can_be_built() -> None:
     )
 
 
-class Watched(UserDict[str, Any]):
-    """Options that remember which of them were looked at."""
+class RecordedOptions(UserDict[str, Any]):
+    """Options that record which of them were read."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         super().__init__(options)
-        self.seen: set[str] = set()
+        self.read: set[str] = set()
 
     def __getitem__(self, key: str) -> object:
-        self.seen.add(key)
+        self.read.add(key)
         return super().__getitem__(key)
 
 
@@ -123,16 +123,16 @@ OPTIONS = [
     (operator, option)
     for operator in BUILDERS
     for option in SCHEMA["$defs"][f"op.{operator}"]["properties"]
-    if option not in ("from", "as")  # the step's, not the operator's
+    if option not in ("from", "as")  # options of the step, not of the operator
 ]
 
 
 @pytest.mark.parametrize(("operator", "option"), OPTIONS)
-def test_no_option_is_silently_dropped(operator: str, option: str) -> None:
+def test_each_option_is_read(operator: str, option: str) -> None:
     example = resolve(SCHEMA["$defs"][f"op.{operator}"]["properties"][option])["examples"][0]
     needed = {"tumbling": {"size": 1}} if option == "emit" else _MINIMAL.get(operator, {})
-    options = Watched({**needed, option: example})
+    options = RecordedOptions({**needed, option: example})
 
     BUILDERS[operator](options)
 
-    assert option in options.seen
+    assert option in options.read

@@ -1,4 +1,4 @@
-"""Documents and what they mean: all of the format, beside the typed values that come of it."""
+"""Valid documents with all parts of the format, and the typed values that are read from them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +18,14 @@ DOCUMENTS = sorted(file for file in FOLDER.iterdir() if file.suffix in (".yaml",
 
 
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)
-def test_documents_mean_what_they_say(file: Path, golden: Callable[[Path, str], None]) -> None:
+def test_documents_are_read_as_typed_values(file: Path, golden: Callable[[Path, str], None]) -> None:
     loaded = load_documents([file])
 
     assert loaded.problems == ()
     golden(file.with_suffix(".txt"), "\n".join(map(document_text, loaded.documents)))
 
 
-def test_steps_know_where_they_stand() -> None:
+def test_steps_have_their_location() -> None:
     text = """\
 application: {id: shop}
 topology:
@@ -48,7 +48,7 @@ topology:
     assert inner.at == Location("shop.yaml", 7, 15, "/topology/1/split/branches/0/then/0/to")
 
 
-def test_a_document_in_memory_is_the_same_document() -> None:
+def test_a_document_in_memory_is_read_like_a_file() -> None:
     data = {
         "application": {"id": "shop"},
         "topology": [{"stream": {"topic": "orders", "as": "o"}}, {"peek": None}],
@@ -61,14 +61,14 @@ def test_a_document_in_memory_is_the_same_document() -> None:
     assert document_text(parsed) == document_text(loaded)
 
 
-def test_mistakes_in_memory_are_told_by_pointer() -> None:
+def test_mistakes_in_memory_have_a_pointer_as_location() -> None:
     (problem,) = parse_document({"application": {"id": "a"}, "topology": [{"strem": {}}]}).problems
 
     assert problem.location == Location("", 0, 0, "/topology/0/strem")
     assert problem.fix == "Did you mean `stream`?"
 
 
-def test_what_json_cannot_hold_is_the_callers_mistake() -> None:
+def test_values_that_json_does_not_have_raise_an_error() -> None:
     with pytest.raises(TypeError):
         parse_document({"application": object()})
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -76,7 +76,7 @@ def test_what_json_cannot_hold_is_the_callers_mistake() -> None:
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
-def test_without_libyaml_documents_mean_the_same(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_libyaml_the_same_documents_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = load_documents([file])
     monkeypatch.setattr("infra.spec.yaml_reader._Loader", yaml.BaseLoader)
 
@@ -92,6 +92,6 @@ def test_without_libyaml_documents_mean_the_same(file: Path, monkeypatch: pytest
         ({"protocol": "classic", "config": {"group.protocol": "streams"}}, Protocol.CLASSIC),
     ],
 )
-def test_the_protocol_may_be_declared_as_config(options: dict[str, Any], protocol: Protocol) -> None:
+def test_the_protocol_can_be_declared_as_config(options: dict[str, Any], protocol: Protocol) -> None:
     document = {"application": {"id": "a", **options}, "topology": [{"stream": {"topic": "t"}}]}
     assert parse_document(document).documents[0].application.protocol is protocol
