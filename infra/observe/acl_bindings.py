@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, cast
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AclBindingFilter,
     AclOperation,

@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AdminClient,
     ClusterMetadata,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import attrs
 from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
     ConfigEntry,
     ConfigSource,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names without a type
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBindingFilter,
     AclPermissionType,
     AdminClient,

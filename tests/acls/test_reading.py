@@ -1,7 +1,7 @@
 """Reading ACLs from real brokers, with and without an authorizer."""
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names without a type
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AclOperation,
     AclPermissionType,
@@ -51,9 +51,8 @@ def test_the_acls_of_one_or_more_principals_are_read_in_one_request(secured_clus
         plain = reader.requests
         assert live is not None
         assert reader.read(SnapshotRequest()).acls is None
-        assert (
-            plain - before == reader.requests - plain + 2
-        )  # the ACLs, and the authorized operations of the cluster
+        # One request for the ACLs, one for the authorized operations of the cluster.
+        assert plain - before == reader.requests - plain + 2
         return live.allowed
 
     first, second = ({Acl(f"User:{name}", "*", right) for right in RIGHTS} for name in ("first", "second"))

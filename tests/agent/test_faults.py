@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AclBindingFilter,
     AclOperation,

@@ -14,7 +14,7 @@ from threading import Thread
 from uuid import uuid4
 
 import attrs
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     NewPartitions,
     NewTopic,

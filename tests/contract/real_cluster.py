@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import attrs
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import attrs
 import pytest
 import trustme
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AclOperation,
     AclPermissionType,

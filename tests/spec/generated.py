@@ -69,9 +69,8 @@ def _of_type(name: str, schema: Schema, depth: int) -> st.SearchStrategy[Any]:
                 _values(schema["items"], depth + 1), min_size=minimum, max_size=max(minimum, maximum)
             )
         case _:
-            return _mappings(
-                lambda: schema, depth
-            )  # Hypothesis prints the arguments of a strategy: keep them short
+            # Hypothesis prints the arguments of a strategy: a function keeps them short.
+            return _mappings(lambda: schema, depth)
 
 
 @st.composite

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import yaml
 from confluent_kafka import Consumer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names that are public there all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     NewPartitions,
     NewTopic,

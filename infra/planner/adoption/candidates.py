@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 
 from infra.model.survey import GroupFacts, GroupType
-from infra.planner.drift.orphans import looks_internal
+from infra.planner.drift.orphans import has_internal_name
 
 _ASSIGNOR = "stream"
 """`StreamsPartitionAssignor#name`: what every member of a classic group of Kafka Streams proposes."""
-_READING = ("", "consumer")
+_CONSUMER_PROTOCOL_TYPES = ("", "consumer")
 _FK_JOIN = "KTABLE-FK-JOIN-SUBSCRIPTION-"
-_MANAGED_ELSEWHERE = ("_confluent-ksql-",)
+_OTHER_SYSTEMS = ("_confluent-ksql-",)
 """Prefixes of ids of systems that create and delete the topics themselves."""
 
 
@@ -28,13 +28,13 @@ def candidates(groups: Mapping[str, GroupFacts], named: Collection[str]) -> Mapp
     return found | dict.fromkeys(named, Certainty.CERTAIN)
 
 
-def why_not(group: GroupFacts) -> str:
-    """Return why a group does not belong to Kafka Streams, or is skipped."""
-    if group.id.startswith(_MANAGED_ELSEWHERE):
+def exclusion_text(group: GroupFacts) -> str:
+    """Return a clause that explains why a group is not that of a Kafka Streams application."""
+    if group.id.startswith(_OTHER_SYSTEMS):
         return f"group {group.id} belongs to ksqlDB, which manages its own topics"
     if group.type is GroupType.CONSUMER:
         return f"group {group.id} uses the consumer protocol, which Kafka Streams does not use"
-    if group.protocol_type not in _READING:
+    if group.protocol_type not in _CONSUMER_PROTOCOL_TYPES:
         return f"group {group.id} has the protocol type {group.protocol_type}"
     return f"group {group.id} uses the assignor {group.assignor}, which Kafka Streams does not use"
 
@@ -47,15 +47,17 @@ def internal_to(id_: str, topics: Iterable[str]) -> frozenset[str]:
 def is_internal_to(id_: str, topic: str) -> bool:
     """Return whether the name is the id, a hyphen, a name, and a suffix of internal topics."""
     rest = topic.removeprefix(f"{id_}-")
-    return rest != topic and (looks_internal(rest) or (rest.startswith(_FK_JOIN) and looks_internal(topic)))
+    return rest != topic and (
+        has_internal_name(rest) or (rest.startswith(_FK_JOIN) and has_internal_name(topic))
+    )
 
 
 def _certainty(group: GroupFacts) -> Certainty | None:
-    if group.id.startswith(_MANAGED_ELSEWHERE) or group.type is GroupType.CONSUMER:
+    if group.id.startswith(_OTHER_SYSTEMS) or group.type is GroupType.CONSUMER:
         return None
     if group.type is GroupType.STREAMS or group.assignor == _ASSIGNOR:
         return Certainty.CERTAIN
-    if group.assignor or group.protocol_type not in _READING:
+    if group.assignor or group.protocol_type not in _CONSUMER_PROTOCOL_TYPES:
         return None
     # Only the application itself reads its repartition topics with the group of its id.
     return Certainty.CERTAIN if internal_to(group.id, group.committed) else Certainty.POSSIBLE

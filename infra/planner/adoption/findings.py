@@ -44,7 +44,7 @@ class SkipReason(Enum):
     NO_GROUP = "no group"
     """No group has the id of its application."""
     OTHER_GROUP = "other group"
-    """The group does not belong to Kafka Streams, or to a system that manages its own topics."""
+    """The group of its application does not belong to Kafka Streams, or belongs to ksqlDB."""
     OTHER_SETTINGS = "other settings"
     """The application exists, but the topic does not have the settings that Kafka Streams sets."""
 

@@ -12,9 +12,15 @@ import attrs
 
 from infra.model.cluster import LiveTopic
 from infra.model.survey import GroupFacts, Survey
-from infra.planner.adoption.candidates import Certainty, candidates, internal_to, is_internal_to, why_not
+from infra.planner.adoption.candidates import (
+    Certainty,
+    candidates,
+    exclusion_text,
+    internal_to,
+    is_internal_to,
+)
 from infra.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
-from infra.planner.drift.orphans import looks_internal
+from infra.planner.drift.orphans import has_internal_name
 from infra.planner.phrases import listed
 
 INTERNAL_NAMES = (
@@ -39,7 +45,7 @@ def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
     ambiguities: defaultdict[str, list[str]] = defaultdict(list)
     skipped = []
-    for topic in _internal_looking(survey):
+    for topic in _with_internal_names(survey):
         ids = _possible(topic.name, known)
         owner = _owner(topic.name, ids, known, survey.groups)
         is_certain = topic.name in confirmed or _is_created_by_streams(topic, survey.groups.get(owner or ""))
@@ -64,8 +70,8 @@ def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection
     return Recognized(applications, tuple(skipped), tuple(stateless))
 
 
-def _internal_looking(survey: Survey) -> Iterator[LiveTopic]:
-    return (topic for name, topic in sorted(survey.topics.items()) if looks_internal(name))
+def _with_internal_names(survey: Survey) -> Iterator[LiveTopic]:
+    return (topic for name, topic in sorted(survey.topics.items()) if has_internal_name(name))
 
 
 def _possible(topic: str, known: Collection[str]) -> list[str]:
@@ -106,7 +112,7 @@ def _skipped(
         return SkippedTopic(topic, SkipReason.OTHER_SETTINGS, text)
     others = [topic[:end] for end in _hyphens(topic) if topic[:end] in groups and topic[:end] not in known]
     if others:
-        return SkippedTopic(topic, SkipReason.OTHER_GROUP, why_not(groups[max(others, key=len)]))
+        return SkippedTopic(topic, SkipReason.OTHER_GROUP, exclusion_text(groups[max(others, key=len)]))
     generated = _GENERATED.fullmatch(topic)
     hint = f"; according to its name, it belongs to {generated['id']}" if generated else ""
     return SkippedTopic(topic, SkipReason.NO_GROUP, f"no group has the id of its application{hint}")

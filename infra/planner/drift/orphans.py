@@ -23,7 +23,7 @@ _SUFFIXES = (
 _FOREIGN_KEY = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic", re.DOTALL)
 
 
-def looks_internal(name: str) -> bool:
+def has_internal_name(name: str) -> bool:
     """Return whether the name ends as `StreamsResetter#matchesInternalTopicFormat` requires."""
     return name.endswith(_SUFFIXES) or _FOREIGN_KEY.fullmatch(name) is not None
 
@@ -47,7 +47,7 @@ def undeclared_topics(
     owners = {f"{id_}-": None for id_ in records} | {prefix(each): _owner(each) for each in compiled}
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(snapshot.topics):
-        if name not in declared and looks_internal(name):
+        if name not in declared and has_internal_name(name):
             owner = _longest(name, owners)
             if owner is not None:
                 found[owner].append(name)
