@@ -1,4 +1,4 @@
-"""Documents with names of their own for tests that share a broker, and what a static partitioner hears."""
+"""Documents with unique names for tests that share a broker, and partitioners that record their calls."""
 
 import os
 import re
@@ -29,7 +29,7 @@ HEARD = f"{__name__}:Heard"
 
 
 def heard() -> list[tuple[int, int]]:
-    """Return and forget what was heard."""
+    """Return the recorded calls and clear the record."""
     with _LOCK:
         calls, _CALLS[:] = list(_CALLS), []
     return calls
@@ -50,7 +50,7 @@ def unique_documents(suffix: str) -> tuple[TopologyDocument, ...]:
 
 
 class Written:
-    """Writes what it hears to the file that HEARD_FILE names: for an agent in another process."""
+    """Append each call to the file named by HEARD_FILE, for an agent in another process."""
 
     def on_partition_expansion(self, old: int, new: int) -> None:
         with Path(os.environ["HEARD_FILE"]).open("a") as file:

@@ -1,4 +1,4 @@
-"""An agent on a real broker, in a thread of the test, with instruments that record."""
+"""Run an agent on a real broker, in a thread of the test, with recording instruments."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ SECONDS = 60
 
 @attrs.define
 class Recorder:
-    """Instruments that remember."""
+    """Instruments that record states, events and requests."""
 
     state: AgentState = attrs.field(factory=AgentState)
     events: list[AgentEvent] = attrs.field(factory=list)
@@ -46,7 +46,7 @@ class Recorder:
 
 @attrs.define
 class InMemory:
-    """Documents that a test changes."""
+    """Documents in memory, which a test can change."""
 
     documents: tuple[TopologyDocument, ...]
 
@@ -66,7 +66,7 @@ def settings(
     callback: str | None = None,
     connection: Connection | None = None,
 ) -> AgentSettings:
-    """Settings of an agent in a hurry."""
+    """Return the settings of an agent with short intervals."""
     return AgentSettings(
         connection=connection or Connection(bootstrap_servers=(servers,)),
         documents=InMemory(documents),
@@ -81,7 +81,7 @@ def settings(
 
 @contextmanager
 def running(settings: AgentSettings) -> Iterator[Recorder]:
-    """Run an agent until the block is left."""
+    """Run an agent until the end of the `with` block."""
     recorder = Recorder()
     agent = Agent(settings, recorder)
     thread = Thread(target=agent.run, daemon=True)
@@ -95,7 +95,7 @@ def running(settings: AgentSettings) -> Iterator[Recorder]:
 
 
 def make_topics(cluster: Cluster, documents: tuple[TopologyDocument, ...], sources: dict[str, int]) -> None:
-    """Create sources, internal and sink topics as a set-up would."""
+    """Create source, internal and sink topics as the first setup does."""
     for name, partitions in set_up(documents, sources).items():
         cluster.create(name, partitions)
 
@@ -110,7 +110,7 @@ def await_counts(
     sources: dict[str, int],
     seconds: float = SECONDS,
 ) -> None:
-    """Wait until all topics have what `sources` ask for."""
+    """Wait until all topics have the counts that `sources` require."""
     wanted = set_up(documents, sources)
     until(lambda: {name: cluster.partitions(name) for name in wanted} == wanted, seconds)
     assert {name: cluster.partitions(name) for name in wanted} == wanted

@@ -1,4 +1,4 @@
-"""A cluster, a journal and an agent on them, in virtual time, with every fault at will."""
+"""Simulate a cluster, a journal and an agent in virtual time, with faults that a test switches on."""
 
 from collections.abc import Callable, Mapping
 
@@ -93,7 +93,7 @@ def unreachable() -> tuple[Problem, ...]:
 
 @attrs.define
 class Simulation:
-    """`counts` is the cluster. Faults are fields that a test sets; all are off at first."""
+    """A simulated agent; `counts` is the cluster. Tests set fields to cause faults."""
 
     documents: tuple[TopologyDocument, ...]
     counts: dict[str, int]
@@ -101,26 +101,26 @@ class Simulation:
     state: AgentState = attrs.field(factory=AgentState)
     monotonic_ms: int = 5_000
     time_ms: int = 0
-    """True time, whatever the clock shows."""
+    """The real time, also if the wall clock is wrong."""
     term: int = 0
     journal: list[ExpansionEntry] = attrs.field(factory=list)
     events: list[AgentEvent] = attrs.field(factory=list)
     actions: list[Action] = attrs.field(factory=list)
     calls: list[tuple[str, int, int, int]] = attrs.field(factory=list)
-    """Application, number, old, new."""
+    """(application, number of the expansion, old count, new count) of each callback."""
     decision: Decision | None = None
 
     outcome: Callable[[str], Outcome | None] = lambda topic: None  # noqa: ARG005
-    """By topic: FAILED refuses, None lets it be expanded."""
+    """Topic → outcome of its expansion; None expands the topic."""
     is_answer_lost: bool = False
-    """Requests are done, and their answers do not come."""
+    """The cluster executes requests, but the agent receives no response."""
     is_unreadable: bool = False
     is_journal_down: bool = False
     is_unconfirmed: bool = False
     stale: dict[str, int] | None = None
-    """What metadata shows instead."""
+    """Counts that the metadata shows instead of the current ones."""
     crash_after: int | None = None
-    """The agent dies after this many more actions."""
+    """The agent is killed after this many more actions."""
 
     def lead(self) -> None:
         """Become leader in a new term."""
@@ -128,7 +128,7 @@ class Simulation:
         self.run(TermObserved(self.term))
 
     def run(self, observation: Observation) -> None:
-        """Decide and act until there is nothing to do for now."""
+        """Decide and act until no action is left."""
         for _ in range(_MOST_ACTIONS):
             self.decision = self._decide(observation)
             if self.decision.action is None:
@@ -140,10 +140,10 @@ class Simulation:
             if self.crash_after is not None:
                 self.crash_after -= 1
             observation = self._do(self.decision.action)
-        raise AssertionError(f"never comes to rest: {self.actions[-4:]}")
+        raise AssertionError(f"the agent does not stop acting: {self.actions[-4:]}")
 
     def pass_time(self, milliseconds: int) -> None:
-        """Let time pass: the agent wakes whenever it wants to."""
+        """Advance the time; the agent wakes when its decisions say so."""
         end = self.time_ms + milliseconds
         while self.decision is not None and self.time_ms + self.decision.wake_ms <= end:
             self._tick(max(1, self.decision.wake_ms))
@@ -156,7 +156,7 @@ class Simulation:
         self.run(Tick())
 
     def crash(self) -> None:
-        """SIGKILL, and another agent (or this one again) leads with nothing but cluster and journal."""
+        """Kill the agent; a new leader has only the cluster and the journal."""
         self.state = AgentState()
         self.crash_after = None
         self.term += 1
@@ -173,7 +173,7 @@ class Simulation:
         self.events += decision.events
         return decision
 
-    def _do(self, action: Action) -> Observation:  # noqa: PLR0911 - an action each
+    def _do(self, action: Action) -> Observation:  # noqa: PLR0911 - one return per action
         self.actions.append(action)
         match action:
             case Observe():
@@ -200,15 +200,15 @@ class Simulation:
                 return Attempted(self._expand(action))
 
     def _expand(self, action: Expand) -> tuple[TopicResult, ...]:
-        wanted = [item for wave in action.waves for item in wave]
-        assert {item.topic: item.required for item in wanted}.keys() <= self.counts.keys()
+        shortfalls = [item for wave in action.waves for item in wave]
+        assert {item.topic: item.required for item in shortfalls}.keys() <= self.counts.keys()
         order = [
-            waves_of(self.state.requirements.applications, {item.topic for item in wanted})[item.topic]
-            for item in wanted
+            waves_of(self.state.requirements.applications, {item.topic for item in shortfalls})[item.topic]
+            for item in shortfalls
         ]
         assert order == sorted(order)
         results = []
-        for item in wanted:
+        for item in shortfalls:
             outcome = self.outcome(item.topic)
             if outcome is None:
                 outcome = Outcome.EXPANDED if self.counts[item.topic] < item.required else Outcome.ALREADY
@@ -227,7 +227,7 @@ class Simulation:
 
 
 def leading_agent(*texts: str) -> Simulation:
-    """Return a leading agent on a cluster with 4 partitions each, which it has looked at once."""
+    """Return a leading agent on a cluster with 4 partitions per topic, after its first topic check."""
     parsed = documents(*(texts or (ORDERS, RANKS)))
     simulation = Simulation(parsed, set_up(parsed, {"orders": 4, "returns": 4}))
     simulation.lead()

@@ -25,7 +25,7 @@ SECONDS = 60
 
 
 @attrs.frozen
-class Scene:
+class AgentCommand:
     servers: str
     cluster: Cluster
     suffix: str
@@ -59,44 +59,44 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Scene:
+def command(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> AgentCommand:
     suffix = unique("x").removeprefix("x-")
     for number, text in enumerate(texts(suffix)):
         (tmp_path / f"{number}.yaml").write_text(text)
     cluster = Cluster(kafka.bootstrap_servers)
     make_topics(cluster, unique_documents(suffix), {f"orders-{suffix}": 2, f"returns-{suffix}": 3})
-    return Scene(kafka.bootstrap_servers, cluster, suffix, tmp_path)
+    return AgentCommand(kafka.bootstrap_servers, cluster, suffix, tmp_path)
 
 
-def test_once_expands_everything_and_ends(scene: Scene) -> None:
-    scene.grow(5)
-    agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--follow-up-ms", "300")
+def test_once_expands_everything_and_ends(command: AgentCommand) -> None:
+    command.grow(5)
+    agent = command.start(*CLI, "run", str(command.folder), "--once", "--follow-up-ms", "300")
     output, _ = agent.communicate(timeout=SECONDS)
     assert agent.returncode == 0, output
-    scene.await_counts(5)
-    assert sorted((scene.folder / "heard.txt").read_text().splitlines()) == ["3 5", "3 5"]
+    command.await_counts(5)
+    assert sorted((command.folder / "heard.txt").read_text().splitlines()) == ["3 5", "3 5"]
 
 
-def test_once_reports_problems_that_block_expansion(scene: Scene) -> None:
-    scene.cluster.expand(scene.changelog, 9)
-    agent = scene.start(*CLI, "run", str(scene.folder), "--once", "--log-format", "json")
+def test_once_reports_problems_that_block_expansion(command: AgentCommand) -> None:
+    command.cluster.expand(command.changelog, 9)
+    agent = command.start(*CLI, "run", str(command.folder), "--once", "--log-format", "json")
     output, _ = agent.communicate(timeout=SECONDS)
     assert agent.returncode == 1, output
     lines = [json.loads(line) for line in output.splitlines()]
     assert any("OverPartitionedInternalTopic" in json.dumps(line) for line in lines)
 
 
-def test_program_for_spark_submit_runs_with_manifest_until_stopped(scene: Scene) -> None:
-    manifest = scene.folder / "manifest.json"
+def test_program_for_spark_submit_runs_with_manifest_until_stopped(command: AgentCommand) -> None:
+    manifest = command.folder / "manifest.json"
     subprocess.run(
-        [*CLI, "manifest", str(scene.folder), "--bootstrap-server", scene.servers, "-o", str(manifest)],
+        [*CLI, "manifest", str(command.folder), "--bootstrap-server", command.servers, "-o", str(manifest)],
         check=True,
         cwd=ROOT,
     )
-    agent = scene.start(*PROGRAM, "--manifest", str(manifest))
+    agent = command.start(*PROGRAM, "--manifest", str(manifest))
     try:
-        scene.grow(4)
-        scene.await_counts(4)
+        command.grow(4)
+        command.await_counts(4)
     finally:
         agent.send_signal(signal.SIGTERM)
         output, _ = agent.communicate(timeout=SECONDS)
@@ -104,15 +104,15 @@ def test_program_for_spark_submit_runs_with_manifest_until_stopped(scene: Scene)
     assert '"agent ended"' in output
 
 
-def test_sighup_reads_cluster_at_once(scene: Scene) -> None:
-    """Otherwise the next look would be in ten minutes."""
-    agent = scene.start(*CLI, "run", str(scene.folder), age_ms=600_000)
+def test_sighup_reads_cluster_at_once(command: AgentCommand) -> None:
+    """Without the signal, the next topic check would be ten minutes later."""
+    agent = command.start(*CLI, "run", str(command.folder), age_ms=600_000)
     assert agent.stdout is not None
     try:
         assert any("leadership gained" in line for line in agent.stdout)
-        scene.grow(4)
+        command.grow(4)
         agent.send_signal(signal.SIGHUP)
-        scene.await_counts(4)
+        command.await_counts(4)
     finally:
         agent.kill()
         agent.communicate()

@@ -1,4 +1,4 @@
-"""What the agent decides: when it looks, what it expands and what the journal says of it."""
+"""The agent's decisions: when it reads the cluster, what it expands and what it records in the journal."""
 
 import attrs
 
@@ -35,7 +35,7 @@ def test_interval_is_least_metadata_max_age_of_applications() -> None:
 def test_documents_are_compiled_again_only_when_relevant_count_changes() -> None:
     simulation = leading_agent()
     before = simulation.state.requirements
-    simulation.counts |= {"somebody-elses": 7, CHANGELOG: 4}
+    simulation.counts |= {"topic-of-another-app": 7, CHANGELOG: 4}
     simulation.pass_time(60_000)
     assert simulation.state.requirements is before
     simulation.counts["orders"] = 5

@@ -1,4 +1,4 @@
-"""What fails is tried again until the timeout; what lags or jumps is not believed."""
+"""Failures are retried until the timeout; lagging metadata and clock jumps are ignored."""
 
 import pytest
 

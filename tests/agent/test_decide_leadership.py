@@ -1,4 +1,4 @@
-"""Who may act, and how the next leader goes on from the journal."""
+"""Only a confirmed leader acts, and the next leader resumes from the journal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random histories: sources grow, everything fails at times, the agent is killed, clocks jump."""
+"""Random histories: sources are expanded, requests fail, the agent is killed, clocks jump."""
 
 import itertools
 from collections import defaultdict
@@ -50,18 +50,18 @@ def counts_with(partitions: tuple[int, ...]) -> Mapping[str, int]:
 
 @attrs.define
 class Watched(Simulation):
-    """A simulation that checks after every action what must always hold."""
+    """A simulation that checks the invariants after every action."""
 
     kills: int = 0
     failing_since: dict[str, int] = attrs.field(factory=dict)
-    """A second opinion on the failure clocks."""
+    """Failure clocks that are computed independently of the agent."""
     gave_up: int = 0
     past: dict[str, int] = attrs.field(factory=dict)
-    """Counts of some time ago: what a broker shows that lags behind."""
+    """Earlier counts, as a lagging broker shows them."""
     past_until_ms: int = 0
 
     def most(self) -> Mapping[str, int]:
-        """Return the counts that the sources ask for."""
+        """Return the counts that the sources require."""
         return counts_with(tuple(self.counts[source] for source in SOURCES))
 
     def _do(self, action: Action) -> Observation:
@@ -97,7 +97,7 @@ class Watched(Simulation):
         return decision
 
     def _check(self, app: ApplicationState, now: int) -> None:
-        """Progress that shows in the metadata only is known to the agent alone."""
+        """Only the agent knows of progress that it reads from the metadata."""
         if app.expansion is None or app.expansion.failing_since_ms is None:
             self.failing_since.pop(app.id, None)
         elif app.phase is Phase.EXPANDING:
@@ -108,7 +108,7 @@ class Watched(Simulation):
         self.kills += 1
         self.failing_since.clear()
         if self.time_ms - self.past_until_ms >= POLICY.lag_ms:
-            # No broker lags as far behind; one that did would mislead an agent that remembers nothing.
+            # No broker lags this far behind; such a broker would mislead a restarted agent.
             self.past = dict(self.counts)
             self.stale = None
 
@@ -143,7 +143,7 @@ def play(simulation: Watched, event: tuple[Any, ...]) -> None:
 
 
 def change(simulation: Watched, event: tuple[Any, ...]) -> None:
-    """Change the cluster, or what it shows."""
+    """Change the cluster or its metadata."""
     match event:
         case ("grow", source, by):
             simulation.past = dict(simulation.counts)
@@ -166,12 +166,12 @@ def heal(simulation: Watched) -> None:
 
 @given(histories)
 def test_counts_follow_sources_and_each_expansion_has_one_callback(history: list[tuple[Any, ...]]) -> None:
-    """Never over-partitions, never shrinks (checked at each action); converges when failures stop."""
+    """Each action is checked: no over-partitioning, no smaller counts. Counts converge when failures stop."""
     simulation = start()
     for event in history:
         play(simulation, event)
     heal(simulation)
-    # What was given up is not tried again until a source changes.
+    # An expansion that was given up is not retried until a source changes.
     simulation.pass_time(120_000)
     for source in SOURCES:
         simulation.counts[source] += 4
@@ -186,7 +186,7 @@ def test_counts_follow_sources_and_each_expansion_has_one_callback(history: list
 
 
 def _check_journal(simulation: Watched, application: str) -> None:
-    """Each expansion goes on where the last one that was finished ended, up to the counts of now."""
+    """Each expansion starts where the last finished one ended; the final counts are the current ones."""
     entries = [entry for entry in simulation.journal if entry.application == application]
     numbers = [entry.number for entry in entries]
     assert numbers == sorted(numbers)
@@ -197,7 +197,7 @@ def _check_journal(simulation: Watched, application: str) -> None:
 
 
 def _check_calls(simulation: Watched, application: str) -> None:
-    """Once for each expansion; a kill may fall between the call and its entry in the journal."""
+    """Each expansion has one callback; a kill between the callback and its journal entry repeats it."""
     calls: defaultdict[int, int] = defaultdict(int)
     for name, number, old, new in simulation.calls:
         if name == application:
@@ -218,7 +218,7 @@ def _check_calls(simulation: Watched, application: str) -> None:
 @settings(max_examples=2 * settings().max_examples // 5)
 @given(histories)
 def test_agent_gives_up_only_after_full_timeout_of_failures(history: list[tuple[Any, ...]]) -> None:
-    """From the first failure since the last success; and then it counts once. `Watched` has its own clock."""
+    """The timeout runs from the first failure after the last success. `Watched` has its own clock."""
     simulation = start()
     for event in history:
         play(simulation, event)

@@ -1,4 +1,4 @@
-"""Where the agent touches nothing, and what it says instead."""
+"""Cases in which the agent changes nothing, and the problems that it reports."""
 
 from infra.model.problems import ProblemCode
 from spark_jobs.agent.events import (

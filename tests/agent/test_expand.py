@@ -1,4 +1,4 @@
-"""One attempt: what is asked, in which order, and what one bad topic holds back."""
+"""One expansion attempt: its requests, their order and the topics that a failed topic blocks."""
 
 from collections.abc import Callable, Sequence
 from threading import Event
@@ -24,17 +24,17 @@ WAVES = (
 
 
 class Broker:
-    """Answers by topic; remembers what it was asked."""
+    """A broker with an outcome per topic; records the requested topics."""
 
     def __init__(self, **outcomes: Outcome) -> None:
         self.outcomes = {name.replace("_", "-"): outcome for name, outcome in outcomes.items()}
-        self.asked: list[list[str]] = []
+        self.requests: list[list[str]] = []
 
-    def __call__(self, lacking: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
-        self.asked.append([item.topic for item in lacking])
+    def __call__(self, shortfalls: Sequence[Shortfall]) -> tuple[TopicResult, ...]:
+        self.requests.append([item.topic for item in shortfalls])
         return tuple(
             TopicResult(item.topic, item.required, self.outcomes.get(item.topic, Outcome.EXPANDED))
-            for item in lacking
+            for item in shortfalls
         )
 
 
@@ -46,8 +46,8 @@ def test_topics_are_validated_in_one_request_and_expanded_in_waves() -> None:
     validate, create = Broker(), Broker()
     results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
     assert set(outcomes(results).values()) == {Outcome.EXPANDED}
-    assert validate.asked == [["a-changelog", "b-changelog", "a-repartition", "b-repartition"]]
-    assert create.asked == [["a-changelog", "b-changelog"], ["a-repartition", "b-repartition"]]
+    assert validate.requests == [["a-changelog", "b-changelog", "a-repartition", "b-repartition"]]
+    assert create.requests == [["a-changelog", "b-changelog"], ["a-repartition", "b-repartition"]]
 
 
 @pytest.mark.parametrize("where", ["validate", "create"])
@@ -72,7 +72,7 @@ def test_refused_upstream_topic_does_not_hold_back_downstream_topics() -> None:
         is_leader=lambda: True,
     )
     assert outcomes(results)["a-changelog"] is Outcome.EXPANDED
-    assert create.asked[1] == ["b-repartition"]
+    assert create.requests[1] == ["b-repartition"]
 
 
 def test_existing_partitions_are_not_requested() -> None:
@@ -82,22 +82,22 @@ def test_existing_partitions_are_not_requested() -> None:
     )
     assert outcomes(results)["a-changelog"] is Outcome.ALREADY
     assert outcomes(results)["a-repartition"] is Outcome.EXPANDED
-    assert create.asked[0] == ["b-changelog"]
+    assert create.requests[0] == ["b-changelog"]
 
 
 def test_leadership_is_confirmed_before_each_wave() -> None:
     answers = [True, False]
     create = Broker()
     results = expand(WAVES, validate=Broker(), create=create, is_leader=lambda: answers.pop(0))
-    assert len(create.asked) == 1
+    assert len(create.requests) == 1
     assert {result.error for result in results[2:]} == {"LEADERSHIP_NOT_CONFIRMED"}
 
 
 @given(st.lists(st.integers(1, 3 * _MOST_ADDED), max_size=30))
 def test_request_adds_at_most_the_partitions_a_controller_accepts(added: list[int]) -> None:
-    lacking = [Shortfall("a", str(number), 1, 1 + more) for number, more in enumerate(added)]
-    batches = list(_batches(lacking))
-    assert [item for batch in batches for item in batch] == lacking
+    shortfalls = [Shortfall("a", str(number), 1, 1 + more) for number, more in enumerate(added)]
+    batches = list(_batches(shortfalls))
+    assert [item for batch in batches for item in batch] == shortfalls
     for batch in batches:
         assert len(batch) == 1 or sum(item.required - item.partitions for item in batch) <= _MOST_ADDED
 
@@ -126,7 +126,7 @@ def test_static_partitioner_of_application_is_called() -> None:
     heard()
     own = callbacks_of(None, InMemory(documents(ORDERS.replace("tenants:ByTenant", HEARD))))
     assert call_callback(own, "totals-app", 2, 4) == ""
-    assert call_callback(own, "somebody-else", 2, 4) == ""
+    assert call_callback(own, "another-app", 2, 4) == ""
     assert heard() == [(2, 4)]
     absent = callbacks_of(None, InMemory(documents(ORDERS)))
     assert "No module named 'tenants'" in call_callback(absent, "totals-app", 2, 4)

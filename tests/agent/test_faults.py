@@ -1,4 +1,4 @@
-"""What goes wrong on a real broker while an expansion is due: a failure with a clock, and got over."""
+"""Faults of a real broker during an expansion: the failure clock starts, and the agent recovers."""
 
 from collections.abc import Callable, Iterator
 
@@ -38,7 +38,7 @@ QUICK = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions":
 
 
 @attrs.frozen
-class Scene:
+class RunningApplication:
     broker: Broker
     cluster: Cluster
     suffix: str
@@ -81,19 +81,21 @@ def broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def scene(broker: Broker, unique: Callable[[str], str]) -> Scene:
+def application(broker: Broker, unique: Callable[[str], str]) -> RunningApplication:
     return set_up(broker, unique)
 
 
-def set_up(broker: Broker, unique: Callable[[str], str], timeout_ms: int = 900_000) -> Scene:
-    made = Scene(broker, Cluster(broker.bootstrap_servers), unique("x").removeprefix("x-"), timeout_ms)
+def set_up(broker: Broker, unique: Callable[[str], str], timeout_ms: int = 900_000) -> RunningApplication:
+    made = RunningApplication(
+        broker, Cluster(broker.bootstrap_servers), unique("x").removeprefix("x-"), timeout_ms
+    )
     make_topics(made.cluster, made.documents, made.sources(2))
     heard()
     return made
 
 
 def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
-    """Return topic → its results, in order."""
+    """Return topic → outcomes in order."""
     outcomes: dict[str, list[Outcome]] = {}
     for event in agent.events:
         if isinstance(event, AttemptEnded):
@@ -102,45 +104,51 @@ def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
     return outcomes
 
 
-def test_broker_hangs_longer_than_request_timeout(scene: Scene) -> None:
-    with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
-        scene.await_steady(agent)
-        scene.grow(6)
-        scene.broker.pause()
+def test_broker_hangs_longer_than_request_timeout(application: RunningApplication) -> None:
+    with running(
+        settings(application.broker.bootstrap_servers, application.documents, application.suffix)
+    ) as agent:
+        application.await_steady(agent)
+        application.grow(6)
+        application.broker.pause()
         try:
             await_true(lambda: agent.of(ClusterUnreadable) and agent.state.read_problems)
         finally:
-            scene.broker.resume()
+            application.broker.resume()
         await_true(lambda: agent.of(ClusterReadable))
-        scene.await_counts(6)
-        scene.await_steady(agent)
+        application.await_counts(6)
+        application.await_steady(agent)
     assert agent.state.failures == 0
 
 
-def test_broker_restarts_during_expansion(scene: Scene) -> None:
-    with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
-        scene.await_steady(agent)
-        scene.grow(5)
-        scene.broker.restart()
-        scene.await_counts(5)
-        scene.await_steady(agent)
+def test_broker_restarts_during_expansion(application: RunningApplication) -> None:
+    with running(
+        settings(application.broker.bootstrap_servers, application.documents, application.suffix)
+    ) as agent:
+        application.await_steady(agent)
+        application.grow(5)
+        application.broker.restart()
+        application.await_counts(5)
+        application.await_steady(agent)
 
 
-def test_broker_is_killed_and_restarted(scene: Scene) -> None:
-    with running(settings(scene.broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
-        scene.await_steady(agent)
-        scene.broker.kill()
+def test_broker_is_killed_and_restarted(application: RunningApplication) -> None:
+    with running(
+        settings(application.broker.bootstrap_servers, application.documents, application.suffix)
+    ) as agent:
+        application.await_steady(agent)
+        application.broker.kill()
         await_true(lambda: agent.of(ClusterUnreadable))
-        scene.broker.start()
-        scene.grow(7)
-        scene.await_counts(7)
-        scene.await_steady(agent)
+        application.broker.start()
+        application.grow(7)
+        application.await_counts(7)
+        application.await_steady(agent)
     assert agent.state.failures == 0
 
 
 @attrs.frozen
-class Rights:
-    """What the agent's user may do, granted and taken away by the super user."""
+class AgentPermissions:
+    """The permissions of the agent's user, which the super user grants and revokes."""
 
     admin: AdminClient
     suffix: str
@@ -157,7 +165,7 @@ class Rights:
             AclPermissionType.DENY,
         )
 
-    def take_back(self, binding: AclBinding) -> None:
+    def revoke(self, binding: AclBinding) -> None:
         exactly = AclBindingFilter(
             binding.restype,
             binding.name,
@@ -185,10 +193,12 @@ class Rights:
 
 
 @pytest.fixture
-def rights(scene: Scene) -> Iterator[Rights]:
-    """All that an agent needs (docs/agent.md)."""
-    granted = Rights(AdminClient({"bootstrap.servers": scene.broker.bootstrap_servers}), scene.suffix)
-    group = f"headwater-agent-{scene.suffix}"
+def permissions(application: RunningApplication) -> Iterator[AgentPermissions]:
+    """Grant all permissions that an agent needs (docs/agent.md)."""
+    granted = AgentPermissions(
+        AdminClient({"bootstrap.servers": application.broker.bootstrap_servers}), application.suffix
+    )
+    group = f"headwater-agent-{application.suffix}"
     bindings = [
         granted.allow(operation, ResourceType.TOPIC, name)
         for operation, name in (
@@ -203,7 +213,7 @@ def rights(scene: Scene) -> Iterator[Rights]:
     bindings.append(granted.allow(AclOperation.READ, ResourceType.GROUP, group))
     yield granted
     for binding in bindings:
-        granted.take_back(binding)
+        granted.revoke(binding)
 
 
 def login(broker: Broker) -> Connection:
@@ -216,101 +226,109 @@ def login(broker: Broker) -> Connection:
     )
 
 
-def test_failed_topic_holds_back_only_upstream_topics(scene: Scene, rights: Rights) -> None:
-    """Partial success: the refined set of topics is tried again, and the callback comes once."""
-    refused = rights.deny_alter(f"totals-{scene.suffix}")
-    secured = settings("", scene.documents, scene.suffix, callback=HEARD, connection=login(scene.broker))
+def test_failed_topic_holds_back_only_upstream_topics(
+    application: RunningApplication, permissions: AgentPermissions
+) -> None:
+    """After a partial success, only the failed topics are retried, and the callback is called once."""
+    refused = permissions.deny_alter(f"totals-{application.suffix}")
+    secured = settings(
+        "", application.documents, application.suffix, callback=HEARD, connection=login(application.broker)
+    )
     with running(secured) as agent:
-        scene.await_steady(agent)
-        scene.grow(6)
+        application.await_steady(agent)
+        application.grow(6)
         await_true(lambda: len(agent.of(AttemptFailed)) > 1)
-        assert scene.cluster.partitions(scene.changelog) == 6
-        assert scene.cluster.partitions(scene.repartition) == 3
-        assert outcomes(agent)[f"totals-{scene.suffix}"][0] is Outcome.FAILED
-        assert outcomes(agent)[scene.repartition][0] is Outcome.HELD_BACK
+        assert application.cluster.partitions(application.changelog) == 6
+        assert application.cluster.partitions(application.repartition) == 3
+        assert outcomes(agent)[f"totals-{application.suffix}"][0] is Outcome.FAILED
+        assert outcomes(agent)[application.repartition][0] is Outcome.HELD_BACK
         failed = agent.of(AttemptFailed)[0]
         assert isinstance(failed, AttemptFailed)
         assert "TOPIC_AUTHORIZATION_FAILED" in failed.reasons[0]
-        rights.take_back(refused)
-        scene.await_counts(6)
+        permissions.revoke(refused)
+        application.await_counts(6)
         await_true(lambda: len(agent.of(Notified)) == 2)
-    assert outcomes(agent)[scene.changelog] == [Outcome.EXPANDED]
+    assert outcomes(agent)[application.changelog] == [Outcome.EXPANDED]
     assert sorted(heard()) == [(3, 6), (3, 6)]
 
 
-def test_permissions_are_revoked_and_granted_again(scene: Scene, rights: Rights) -> None:
-    secured = settings("", scene.documents, scene.suffix, connection=login(scene.broker))
+def test_permissions_are_revoked_and_granted_again(
+    application: RunningApplication, permissions: AgentPermissions
+) -> None:
+    secured = settings("", application.documents, application.suffix, connection=login(application.broker))
     with running(secured) as agent:
-        scene.await_steady(agent)
-        binding = rights.deny_alter(scene.changelog)
-        scene.grow(4)
+        application.await_steady(agent)
+        binding = permissions.deny_alter(application.changelog)
+        application.grow(4)
         await_true(lambda: agent.of(AttemptFailed))
-        rights.take_back(binding)
-        scene.await_counts(4)
-        scene.await_steady(agent)
-        hidden = rights._set(
+        permissions.revoke(binding)
+        application.await_counts(4)
+        application.await_steady(agent)
+        hidden = permissions._set(
             AclOperation.DESCRIBE,
             ResourceType.TOPIC,
-            f"orders-{scene.suffix}",
+            f"orders-{application.suffix}",
             ResourcePatternType.LITERAL,
             AclPermissionType.DENY,
         )
-        await_true(lambda: agent.phase(scene.app) is Phase.REFUSED)
-        (problem,) = agent.state.applications[scene.app].problems
+        await_true(lambda: agent.phase(application.app) is Phase.REFUSED)
+        (problem,) = agent.state.applications[application.app].problems
         assert problem.code == "MissingSourceTopic"
         assert "right to describe" in problem.fix
-        rights.take_back(hidden)
-        scene.await_steady(agent)
+        permissions.revoke(hidden)
+        application.await_steady(agent)
 
 
 def test_agent_gives_up_once_after_timeout_and_keeps_running(
     broker: Broker, unique: Callable[[str], str]
 ) -> None:
-    scene = set_up(broker, unique, timeout_ms=3_000)
+    application = set_up(broker, unique, timeout_ms=3_000)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    rights = Rights(admin, scene.suffix)
+    permissions = AgentPermissions(admin, application.suffix)
     everything = [
-        rights.allow(AclOperation.ALL, kind, name)
+        permissions.allow(AclOperation.ALL, kind, name)
         for kind, name in (
             *((ResourceType.TOPIC, word) for word in ("totals", "ranks", "orders", "returns", "headwater")),
             (ResourceType.GROUP, "headwater"),
         )
     ]
-    denied = rights.deny_alter(scene.changelog)
-    secured = settings("", scene.documents, scene.suffix, callback=HEARD, connection=login(broker))
+    denied = permissions.deny_alter(application.changelog)
+    secured = settings(
+        "", application.documents, application.suffix, callback=HEARD, connection=login(broker)
+    )
     with running(secured) as agent:
-        scene.await_steady(agent)
-        scene.grow(6)
-        await_true(lambda: agent.phase(scene.app) is Phase.GIVEN_UP)
+        application.await_steady(agent)
+        application.grow(6)
+        await_true(lambda: agent.phase(application.app) is Phase.GIVEN_UP)
         assert agent.state.failures == 1
         (gave_up,) = agent.of(GaveUp)
         assert isinstance(gave_up, GaveUp)
         assert 3_000 <= gave_up.failing_for_ms < 10_000
-        rights.take_back(denied)
+        permissions.revoke(denied)
         looks = agent.state.reads
         await_true(lambda: agent.state.reads > looks + 2)
-        assert scene.cluster.partitions(scene.changelog) == 3
-        scene.grow(7)
-        scene.await_counts(7)
+        assert application.cluster.partitions(application.changelog) == 3
+        application.grow(7)
+        application.await_counts(7)
         await_true(lambda: len(agent.of(Notified)) >= 2)
         assert agent.state.failures == 1
     assert (3, 7) in heard()
     for binding in everything:
-        rights.take_back(binding)
+        permissions.revoke(binding)
 
 
 def test_controller_mutation_quota_delays_expansion(
     own_broker: Callable[..., Broker], unique: Callable[[str], str]
 ) -> None:
-    """The connection is muted until the rate is kept: requests time out, and count once they show."""
+    """The broker mutes the connection to limit the rate: requests time out and take effect later."""
     one_second_windows = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
     with own_broker(Settings(overrides=QUICK | one_second_windows)) as broker:
-        scene = set_up(broker, unique)
-        with running(settings(broker.bootstrap_servers, scene.documents, scene.suffix)) as agent:
-            scene.await_steady(agent)
+        application = set_up(broker, unique)
+        with running(settings(broker.bootstrap_servers, application.documents, application.suffix)) as agent:
+            application.await_steady(agent)
             broker.limit_topic_changes(1)
-            scene.grow(6)
+            application.grow(6)
             await_true(lambda: agent.of(AttemptFailed) or agent.of(ClusterUnreadable), 60)
-            scene.await_counts(6, seconds=100)
-            scene.await_steady(agent)
+            application.await_counts(6, seconds=100)
+            application.await_steady(agent)
         assert agent.state.failures == 0

@@ -1,4 +1,4 @@
-"""SIGKILL at random instants: whatever was done by then, the next agent finishes it."""
+"""The next agent finishes an expansion after SIGKILL at a random time."""
 
 import os
 import random
@@ -34,7 +34,7 @@ FIRST, SECOND = 2, 3
 
 
 @attrs.frozen
-class Scene:
+class Deployment:
     servers: str
     cluster: Cluster
     suffix: str
@@ -71,64 +71,66 @@ class Scene:
 
 
 @pytest.fixture
-def scene(own_broker: Callable[..., Broker], tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Scene]:
+def deployment(
+    own_broker: Callable[..., Broker], tmp_path: Path, unique: Callable[[str], str]
+) -> Iterator[Deployment]:
     suffix = unique("x").removeprefix("x-")
     (tmp_path / "documents").mkdir()
     for number, text in enumerate(texts(suffix)):
         (tmp_path / "documents" / f"{number}.yaml").write_text(text)
     with own_broker(Settings(overrides=QUICK)) as broker:
-        made = Scene(broker.bootstrap_servers, Cluster(broker.bootstrap_servers), suffix, tmp_path)
+        made = Deployment(broker.bootstrap_servers, Cluster(broker.bootstrap_servers), suffix, tmp_path)
         make_topics(made.cluster, unique_documents(suffix), made.sources(FIRST))
         yield made
 
 
-def test_expansion_completes_after_kills_at_few_random_times(scene: Scene) -> None:
-    _kill_at_random(scene, times=6)
+def test_expansion_completes_after_kills_at_few_random_times(deployment: Deployment) -> None:
+    _kill_at_random(deployment, times=6)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1_800)
-def test_expansion_completes_after_kills_at_fifty_random_times(scene: Scene) -> None:
-    _kill_at_random(scene, times=50)
+def test_expansion_completes_after_kills_at_fifty_random_times(deployment: Deployment) -> None:
+    _kill_at_random(deployment, times=50)
 
 
-def _kill_at_random(scene: Scene, times: int) -> None:
-    """Each life begins with a growth of the source; only the last one is let live."""
-    chance = random.Random(f"{times} kills")  # noqa: S311 - repeatable, guards nothing
+def _kill_at_random(deployment: Deployment, times: int) -> None:
+    """Expand the source, start an agent and kill it, repeatedly; the last agent is not killed."""
+    chance = random.Random(f"{times} kills")  # noqa: S311 - a repeatable choice, not for security
     orders = SECOND + 1
-    with scene.agent():
-        scene.cluster.expand(f"orders-{scene.suffix}", orders)
-        await_counts(scene.cluster, unique_documents(scene.suffix), scene.sources(orders), 60)
+    with deployment.agent():
+        deployment.cluster.expand(f"orders-{deployment.suffix}", orders)
+        await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 60)
     for _ in range(times):
         orders += 1
-        with scene.agent() as agent:
-            scene.cluster.expand(f"orders-{scene.suffix}", orders)
+        with deployment.agent() as agent:
+            deployment.cluster.expand(f"orders-{deployment.suffix}", orders)
             Event().wait(chance.uniform(0, LONGEST_LIFE_SECONDS))
             agent.send_signal(signal.SIGKILL)
             assert agent.wait() == -signal.SIGKILL
-        for name, most in scene.wanted(orders).items():
-            assert (scene.cluster.partitions(name) or 0) <= most, name
-    with scene.agent():
-        await_counts(scene.cluster, unique_documents(scene.suffix), scene.sources(orders), 60)
-        await_true(lambda: _are_over(scene), 60)
-    _check_history(scene, orders, times)
+        for name, most in deployment.wanted(orders).items():
+            assert (deployment.cluster.partitions(name) or 0) <= most, name
+    with deployment.agent():
+        await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 60)
+        await_true(lambda: _are_over(deployment), 60)
+    _check_history(deployment, orders, times)
 
 
-def _lines(scene: Scene) -> list[JournalLine]:
-    connection = Connection(bootstrap_servers=(scene.servers,))
-    return list(read_lines(connection, coordination_topic(scene.suffix), "test"))
+def _lines(deployment: Deployment) -> list[JournalLine]:
+    connection = Connection(bootstrap_servers=(deployment.servers,))
+    return list(read_lines(connection, coordination_topic(deployment.suffix), "test"))
 
 
-def _are_over(scene: Scene) -> bool:
-    entries = latest_entries(_lines(scene)).values()
+def _are_over(deployment: Deployment) -> bool:
+    entries = latest_entries(_lines(deployment)).values()
     return len(entries) == 2 and all(entry.stage is Stage.NOTIFIED for entry in entries)
 
 
-def _check_history(scene: Scene, orders: int, kills: int) -> None:
+def _check_history(deployment: Deployment, orders: int, kills: int) -> None:
     """Each expansion has one callback; a kill between the call and its journal entry repeats it."""
     finished = [
         entry
-        for line in valid_lines(_lines(scene))
+        for line in valid_lines(_lines(deployment))
         if (entry := line.entry()) is not None and entry.stage is Stage.NOTIFIED
     ]
     for application in ("totals-app", "ranks-app"):
@@ -137,5 +139,5 @@ def _check_history(scene: Scene, orders: int, kills: int) -> None:
         for earlier, later in pairwise(own):
             assert earlier.after == later.before
         assert set(own[-1].after.values()) == {orders}
-    calls = scene.heard.read_text().splitlines()
+    calls = deployment.heard.read_text().splitlines()
     assert len(finished) <= len(calls) <= len(finished) + kills

@@ -1,4 +1,4 @@
-"""The agent on a real broker: it sees sources grow and has internal topics follow."""
+"""The agent on a real broker expands internal topics after their sources."""
 
 import time
 from collections.abc import Callable
@@ -41,13 +41,13 @@ from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 
-_PROMPT_SECONDS = 5.0
-"""For a look and a turn, which take milliseconds, on a machine that has other work."""
+_REACTION_SECONDS = 5.0
+"""The time for a topic check and a loop iteration, which take milliseconds on an idle machine."""
 
 
 @attrs.frozen
-class Scene:
-    """Two applications that feed each other, set up with 2 and 3 partitions of their sources."""
+class Applications:
+    """Two connected applications whose sources have 2 and 3 partitions."""
 
     servers: str
     suffix: str
@@ -85,26 +85,26 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka: LocalBroker, unique: Callable[[str], str]) -> Scene:
+def applications(kafka: LocalBroker, unique: Callable[[str], str]) -> Applications:
     suffix = unique("x").removeprefix("x-")
-    made = Scene(kafka.bootstrap_servers, suffix, Cluster(kafka.bootstrap_servers))
-    make_topics(made.cluster, unique_documents(suffix), made.sources(2))
+    applications = Applications(kafka.bootstrap_servers, suffix, Cluster(kafka.bootstrap_servers))
+    make_topics(applications.cluster, unique_documents(suffix), applications.sources(2))
     heard()
-    return made
+    return applications
 
 
-def test_first_expanded_source_expands_all_downstream_topics(scene: Scene) -> None:
-    documents = unique_documents(scene.suffix)
-    with running(settings(scene.servers, documents, scene.suffix, callback=HEARD)) as agent:
-        scene.await_steady(agent)
-        scene.cluster.expand(scene.orders, 6)
-        scene.await_counts(6)
+def test_first_expanded_source_expands_all_downstream_topics(applications: Applications) -> None:
+    documents = unique_documents(applications.suffix)
+    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+        applications.await_steady(agent)
+        applications.cluster.expand(applications.orders, 6)
+        applications.await_counts(6)
         await_true(lambda: len(agent.of(Notified)) == 2)
-        scene.await_steady(agent)
+        applications.await_steady(agent)
         assert sorted(heard()) == [(3, 6), (3, 6)]
-        assert agent.state.applications[scene.totals_app].parallelism[1] == Parallelism(1, 6, 6)
-        scene.cluster.expand(scene.returns, 7)
-        scene.await_counts(6, 7)
+        assert agent.state.applications[applications.totals_app].parallelism[1] == Parallelism(1, 6, 6)
+        applications.cluster.expand(applications.returns, 7)
+        applications.await_counts(6, 7)
         await_true(lambda: len(agent.of(Notified)) == 4)
     results = [
         result for event in agent.events if isinstance(event, AttemptEnded) for result in event.results
@@ -113,33 +113,35 @@ def test_first_expanded_source_expands_all_downstream_topics(scene: Scene) -> No
     assert agent.requests.count(("validate", True)) == 2
 
 
-def test_expansion_begins_within_metadata_max_age(scene: Scene) -> None:
-    documents = unique_documents(scene.suffix)
+def test_expansion_begins_within_metadata_max_age(applications: Applications) -> None:
+    documents = unique_documents(applications.suffix)
     age = 2.0
-    hurried = attrs.evolve(
-        settings(scene.servers, documents, scene.suffix), metadata_max_age_ms=int(age * 1000)
+    fast = attrs.evolve(
+        settings(applications.servers, documents, applications.suffix), metadata_max_age_ms=int(age * 1000)
     )
-    with running(hurried) as agent:
-        scene.await_steady(agent)
-        scene.cluster.expand(scene.orders, 6)
+    with running(fast) as agent:
+        applications.await_steady(agent)
+        applications.cluster.expand(applications.orders, 6)
         start, asked = time.monotonic(), len(agent.requests)
         await_true(lambda: agent.of(ExpansionStarted))
-        assert time.monotonic() - start < age + _PROMPT_SECONDS
-        scene.await_counts(6)
+        assert time.monotonic() - start < age + _REACTION_SECONDS
+        applications.await_counts(6)
     before = takewhile(lambda request: request[0] != "journal", agent.requests[asked:])
-    assert [operation for operation, _ in before].count("metadata") <= 1, "the first look begins it"
+    assert [operation for operation, _ in before].count("metadata") <= 1, (
+        "the first topic check starts the expansion"
+    )
 
 
-def test_each_read_is_one_request(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted by librdkafka's own log, whatever the number of topics."""
+def test_each_read_is_one_request(applications: Applications, monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's log shows the requests; their number does not depend on the number of topics."""
     sent: list[str] = []
     plain = Connection.confluent
     monkeypatch.setattr(Connection, "confluent", lambda self: {**plain(self), "debug": "protocol"})
     monkeypatch.setattr(kafka_cluster, "client_log", lambda _: client_log(sent.append))
-    cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
+    cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
     for _ in range(2):
-        assert cluster.partition_counts()[scene.orders] == 2
-    cluster._client.poll(0)  # hands the log over
+        assert cluster.partition_counts()[applications.orders] == 2
+    cluster._client.poll(0)  # delivers the log
     sent.clear()
     for _ in range(5):
         cluster.partition_counts()
@@ -147,8 +149,8 @@ def test_each_read_is_one_request(scene: Scene, monkeypatch: pytest.MonkeyPatch)
     assert len([line for line in sent if "Sent MetadataRequest" in line]) == 5
 
 
-class _Unanswered:
-    """A client that a broker's pause has left without a connection, and that finds no way back."""
+class _UnreachableClient:
+    """A client that lost its connection during a broker's pause and does not reconnect."""
 
     def poll(self, _seconds: float) -> int:
         return 0
@@ -157,126 +159,141 @@ class _Unanswered:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT), timeout)
 
 
-def test_client_without_answers_is_replaced(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
-    monkeypatch.setattr(cluster, "_client", _Unanswered())
+def test_client_without_answers_is_replaced(
+    applications: Applications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
+    monkeypatch.setattr(cluster, "_client", _UnreachableClient())
     with pytest.raises(ProblemsError, match="No Kafka broker can be reached"):
         cluster.partition_counts()
-    assert cluster.partition_counts()[scene.orders] == 2
+    assert cluster.partition_counts()[applications.orders] == 2
 
 
-def test_validation_changes_nothing_and_has_result_for_each_topic(scene: Scene) -> None:
-    cluster = KafkaCluster(Connection(bootstrap_servers=(scene.servers,)), "agent-1")
-    lacking = [
-        Shortfall("a", scene.changelog, 3, 5),
-        Shortfall("a", scene.orders, 1, 2),
-        Shortfall("a", scene.returns, 1, 2),
-        Shortfall("a", f"nowhere-{scene.suffix}", 1, 2),
+def test_validation_changes_nothing_and_has_result_for_each_topic(applications: Applications) -> None:
+    cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
+    shortfalls = [
+        Shortfall("a", applications.changelog, 3, 5),
+        Shortfall("a", applications.orders, 1, 2),
+        Shortfall("a", applications.returns, 1, 2),
+        Shortfall("a", f"nowhere-{applications.suffix}", 1, 2),
     ]
-    results = cluster.expand(lacking, validate_only=True)
+    results = cluster.expand(shortfalls, validate_only=True)
     assert [result.outcome for result in results] == [
         *(Outcome.EXPANDED, Outcome.ALREADY, Outcome.ALREADY, Outcome.FAILED),
     ]
     assert results[3].error == "UNKNOWN_TOPIC_OR_PART"
-    assert scene.cluster.partitions(scene.changelog) == 3
+    assert applications.cluster.partitions(applications.changelog) == 3
 
 
-def test_agent_started_late_finds_missing_partitions(scene: Scene) -> None:
-    scene.cluster.expand(scene.orders, 5)
-    with running(settings(scene.servers, unique_documents(scene.suffix), scene.suffix)) as agent:
-        scene.await_counts(5)
-        scene.await_steady(agent)
+def test_agent_started_late_finds_missing_partitions(applications: Applications) -> None:
+    applications.cluster.expand(applications.orders, 5)
+    with running(
+        settings(applications.servers, unique_documents(applications.suffix), applications.suffix)
+    ) as agent:
+        applications.await_counts(5)
+        applications.await_steady(agent)
 
 
-def test_expansion_without_agent_is_notified_by_next_agent(scene: Scene) -> None:
-    documents = unique_documents(scene.suffix)
-    with running(settings(scene.servers, documents, scene.suffix, callback=HEARD)) as agent:
-        scene.await_steady(agent)
-        scene.cluster.expand(scene.orders, 4)
+def test_expansion_without_agent_is_notified_by_next_agent(applications: Applications) -> None:
+    documents = unique_documents(applications.suffix)
+    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+        applications.await_steady(agent)
+        applications.cluster.expand(applications.orders, 4)
         await_true(lambda: len(agent.of(Notified)) == 2)
     heard()
-    for name in [scene.orders, *(name for name in wanted(scene, 6) if name not in scene.sources(0))]:
-        scene.cluster.expand(name, 6)
-    with running(settings(scene.servers, documents, scene.suffix, callback=HEARD)) as agent:
+    for name in [
+        applications.orders,
+        *(name for name in required_counts(applications, 6) if name not in applications.sources(0)),
+    ]:
+        applications.cluster.expand(name, 6)
+    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
         await_true(lambda: len(agent.of(Notified)) == 2)
         assert sorted(heard()) == [(4, 6), (4, 6)]
         assert not agent.of(AttemptEnded)
 
 
-def wanted(scene: Scene, orders: int) -> TopicCounts:
-    return set_up(unique_documents(scene.suffix), scene.sources(orders))
+def required_counts(applications: Applications, orders: int) -> TopicCounts:
+    return set_up(unique_documents(applications.suffix), applications.sources(orders))
 
 
-def test_autoscaling_is_read_from_changed_files(scene: Scene, tmp_path: Path) -> None:
-    on = texts(scene.suffix)
+def test_autoscaling_is_read_from_changed_files(applications: Applications, tmp_path: Path) -> None:
+    on = texts(applications.suffix)
     files = [tmp_path / "totals.yaml", tmp_path / "ranks.yaml"]
     for file, text in zip(files, on, strict=True):
         file.write_text(text)
     files[0].write_text(on[0].replace("enabled: true", "enabled: false"))
-    following = attrs.evolve(settings(scene.servers, (), scene.suffix), documents=DocumentFiles([tmp_path]))
+    following = attrs.evolve(
+        settings(applications.servers, (), applications.suffix), documents=DocumentFiles([tmp_path])
+    )
     with running(following) as agent:
-        scene.await_steady(agent)
-        scene.cluster.expand(scene.orders, 6)
-        await_true(lambda: agent.phase(scene.totals_app) is Phase.STOPPED)
-        assert agent.state.applications[scene.totals_app].error_code == INCOMPLETE_SOURCE_TOPIC_METADATA
+        applications.await_steady(agent)
+        applications.cluster.expand(applications.orders, 6)
+        await_true(lambda: agent.phase(applications.totals_app) is Phase.STOPPED)
+        assert (
+            agent.state.applications[applications.totals_app].error_code == INCOMPLETE_SOURCE_TOPIC_METADATA
+        )
         files[0].write_text("topology: [")
         await_true(lambda: agent.of(DocumentsRefused))
-        assert agent.phase(scene.totals_app) is Phase.STOPPED
+        assert agent.phase(applications.totals_app) is Phase.STOPPED
         files[0].write_text(on[0])
-        scene.await_counts(6)
+        applications.await_counts(6)
         await_true(lambda: len(agent.of(Expanded)) == 2)
 
 
-def test_deleted_source_is_missing_and_smaller_source_is_error_with_fix(scene: Scene) -> None:
-    documents = unique_documents(scene.suffix)
-    with running(settings(scene.servers, documents, scene.suffix)) as agent:
-        scene.await_steady(agent)
-        scene.cluster.delete(scene.orders, scene.returns)
-        await_true(lambda: agent.phase(scene.totals_app) is Phase.REFUSED)
+def test_deleted_source_is_missing_and_smaller_source_is_error_with_fix(applications: Applications) -> None:
+    documents = unique_documents(applications.suffix)
+    with running(settings(applications.servers, documents, applications.suffix)) as agent:
+        applications.await_steady(agent)
+        applications.cluster.delete(applications.orders, applications.returns)
+        await_true(lambda: agent.phase(applications.totals_app) is Phase.REFUSED)
         await_true(
             lambda: (
-                {problem.code for problem in agent.state.applications[scene.totals_app].problems}
+                {problem.code for problem in agent.state.applications[applications.totals_app].problems}
                 == {"MissingSourceTopic"}
             )
         )
-        scene.cluster.create(scene.orders, 1)
-        scene.cluster.create(scene.returns, 1)
+        applications.cluster.create(applications.orders, 1)
+        applications.cluster.create(applications.returns, 1)
         await_true(
             lambda: (
-                {problem.code for problem in agent.state.applications[scene.totals_app].problems}
+                {problem.code for problem in agent.state.applications[applications.totals_app].problems}
                 == {"OverPartitionedInternalTopic"}
             )
         )
-        problem = agent.state.applications[scene.totals_app].problems[0]
+        problem = agent.state.applications[applications.totals_app].problems[0]
         assert "were they re-created?" in problem.summary
         assert problem.fix
-        assert scene.cluster.partitions(scene.changelog) == 3
-        scene.cluster.expand(scene.orders, 3)
-        scene.await_steady(agent)
+        assert applications.cluster.partitions(applications.changelog) == 3
+        applications.cluster.expand(applications.orders, 3)
+        applications.await_steady(agent)
 
 
 class _Lagging(KafkaCluster):
-    """A cluster whose metadata shows, every second time, what was before."""
+    """A cluster whose metadata shows the old counts in every second response."""
 
-    looks: ClassVar[int] = 0
+    reads: ClassVar[int] = 0
     old: ClassVar[TopicCounts] = {}
 
     def partition_counts(self) -> TopicCounts:
         counts = super().partition_counts()
-        type(self).looks += 1
-        if type(self).looks % 2:
+        type(self).reads += 1
+        if type(self).reads % 2:
             return {**counts, **{name: count for name, count in self.old.items() if name in counts}}
         return counts
 
 
-def test_lagging_metadata_repeats_and_refuses_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    _Lagging.old = {name: scene.cluster.partitions(name) or 0 for name in wanted(scene, 2)}
+def test_lagging_metadata_repeats_and_refuses_nothing(
+    applications: Applications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Lagging.old = {
+        name: applications.cluster.partitions(name) or 0 for name in required_counts(applications, 2)
+    }
     monkeypatch.setattr(run_module, "KafkaCluster", _Lagging)
-    documents = unique_documents(scene.suffix)
-    with running(settings(scene.servers, documents, scene.suffix, callback=HEARD)) as agent:
-        scene.await_steady(agent)
-        scene.cluster.expand(scene.orders, 6)
-        scene.await_counts(6)
+    documents = unique_documents(applications.suffix)
+    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+        applications.await_steady(agent)
+        applications.cluster.expand(applications.orders, 6)
+        applications.await_counts(6)
         await_true(lambda: len(agent.of(Notified)) == 2)
         _Lagging.old = {}
     assert len([event for event in agent.events if isinstance(event, AttemptEnded)]) == 2

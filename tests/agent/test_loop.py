@@ -1,4 +1,4 @@
-"""The loop with everything around it faked: what it does with answers that are no answers."""
+"""The loop with fake ports: how it handles failures, time-outs and refused terms."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,32 +27,32 @@ SOURCES = {"orders": 4, "returns": 4}
 
 
 @attrs.define
-class World:
-    """All ports in one: a cluster, a journal, an election and a clock."""
+class FakePorts:
+    """Fakes of all ports in one object: cluster, journal, leader election and clock."""
 
     counts: dict[str, int] = attrs.field(factory=lambda: set_up(DOCUMENTS, SOURCES))
     entries: list[ExpansionEntry] = attrs.field(factory=list)
     now_ms: int = 1_000
     term: int | None = 7
     is_confirmed: bool = True
-    is_deposed: bool = False
+    is_replaced: bool = False
     is_reachable: bool = True
-    looks: int = 0
+    reads: int = 0
     validations: int = 0
     is_closed: bool = False
     calls: list[tuple[int, int]] = attrs.field(factory=list)
 
     def partition_counts(self) -> TopicCounts:
-        self.looks += 1
+        self.reads += 1
         if not self.is_reachable:
             raise ProblemsError(unreachable())
         return dict(self.counts)
 
-    def expand(self, lacking: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
+    def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         self.validations += validate_only
         if not validate_only:
-            self.counts |= {item.topic: item.required for item in lacking}
-        return tuple(TopicResult(item.topic, item.required, Outcome.EXPANDED) for item in lacking)
+            self.counts |= {item.topic: item.required for item in shortfalls}
+        return tuple(TopicResult(item.topic, item.required, Outcome.EXPANDED) for item in shortfalls)
 
     def poll(self) -> int | None:
         return self.term
@@ -61,12 +61,12 @@ class World:
         return self.is_confirmed and term == self.term
 
     def append(self, entry: ExpansionEntry, term: int) -> None:
-        if self.is_deposed:
+        if self.is_replaced:
             raise NoLongerLeaderError(f"term {term} is over")
         self.entries.append(entry)
 
     def latest(self, term: int) -> Mapping[str, ExpansionEntry]:
-        if self.is_deposed:
+        if self.is_replaced:
             raise NoLongerLeaderError(f"term {term} is over")
         return {entry.application: entry for entry in self.entries}
 
@@ -90,8 +90,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def ports() -> FakePorts:
+    return FakePorts()
 
 
 @pytest.fixture
@@ -100,15 +100,15 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def loop(world: World, recorder: Recorder) -> Loop:
+def loop(ports: FakePorts, recorder: Recorder) -> Loop:
     def callbacks(_: str) -> Callback:
-        return world
+        return ports
 
     return Loop(
-        cluster=world,
-        leadership=world,
-        journal=world,
-        clock=world,
+        cluster=ports,
+        leadership=ports,
+        journal=ports,
+        clock=ports,
         instruments=recorder,
         documents=InMemory(DOCUMENTS),
         policy=AgentPolicy(client_id="agent-1", poll_ms=5_000),
@@ -116,100 +116,100 @@ def loop(world: World, recorder: Recorder) -> Loop:
     )
 
 
-def seconds(world: World, number: float) -> Callable[[], bool]:
-    """Return what is true once so much time has passed."""
-    end = world.now_ms + number * 1000
-    return lambda: world.now_ms >= end
+def seconds_passed(ports: FakePorts, number: float) -> Callable[[], bool]:
+    """Return a condition that is true after this time."""
+    end = ports.now_ms + number * 1000
+    return lambda: ports.now_ms >= end
 
 
 def test_loop_expands_calls_callback_and_gives_leadership_up_at_end(
-    loop: Loop, world: World, recorder: Recorder
+    loop: Loop, ports: FakePorts, recorder: Recorder
 ) -> None:
-    world.counts["orders"] = 6
-    loop.run(seconds(world, 20))
-    assert world.counts[CHANGELOG] == 6
-    assert world.calls == [(4, 6)]
-    assert [entry.stage for entry in world.entries] == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
+    ports.counts["orders"] = 6
+    loop.run(seconds_passed(ports, 20))
+    assert ports.counts[CHANGELOG] == 6
+    assert ports.calls == [(4, 6)]
+    assert [entry.stage for entry in ports.entries] == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
     assert {operation for operation, _ in recorder.requests} == {"metadata", "journal", "validate", "expand"}
     assert len(recorder.of(LeadershipGained)) == len(recorder.of(Notified)) == 1
-    assert world.is_closed
+    assert ports.is_closed
 
 
-def test_loop_keeps_reading_after_clock_was_set_back(loop: Loop, world: World) -> None:
-    loop.run(seconds(world, 3))
-    world.now_ms -= 3_600_000
-    looks = world.looks
-    loop.run(seconds(world, 11))
-    assert world.looks >= looks + 2
+def test_loop_keeps_reading_after_clock_was_set_back(loop: Loop, ports: FakePorts) -> None:
+    loop.run(seconds_passed(ports, 3))
+    ports.now_ms -= 3_600_000
+    reads = ports.reads
+    loop.run(seconds_passed(ports, 11))
+    assert ports.reads >= reads + 2
 
 
-def test_loop_reads_cluster_at_once_on_request(loop: Loop, world: World) -> None:
+def test_loop_reads_cluster_at_once_on_request(loop: Loop, ports: FakePorts) -> None:
     loop.iterate()
-    looks = world.looks
+    reads = ports.reads
     loop.iterate()
-    assert world.looks == looks
+    assert ports.reads == reads
     loop.read_now()
     loop.iterate()
-    assert world.looks == looks + 1
+    assert ports.reads == reads + 1
 
 
 def test_nothing_is_changed_without_confirmation_of_cluster(
-    loop: Loop, world: World, recorder: Recorder
+    loop: Loop, ports: FakePorts, recorder: Recorder
 ) -> None:
-    world.is_confirmed = False
-    world.counts["orders"] = 6
-    loop.run(seconds(world, 20))
-    assert world.counts[CHANGELOG] == 4
+    ports.is_confirmed = False
+    ports.counts["orders"] = 6
+    loop.run(seconds_passed(ports, 20))
+    assert ports.counts[CHANGELOG] == 4
     assert recorder.of(AttemptFailed)
-    world.is_confirmed = True
-    loop.run(seconds(world, 60))
-    assert world.counts[CHANGELOG] == 6
-    assert world.validations == 1
+    ports.is_confirmed = True
+    loop.run(seconds_passed(ports, 60))
+    assert ports.counts[CHANGELOG] == 6
+    assert ports.validations == 1
 
 
-def test_term_that_journal_refuses_has_ended(loop: Loop, world: World, recorder: Recorder) -> None:
-    loop.run(seconds(world, 2))
-    world.is_deposed = True
-    world.counts["orders"] = 6
-    loop.run(seconds(world, 20))
-    assert world.counts[CHANGELOG] == 4
+def test_term_that_journal_refuses_has_ended(loop: Loop, ports: FakePorts, recorder: Recorder) -> None:
+    loop.run(seconds_passed(ports, 2))
+    ports.is_replaced = True
+    ports.counts["orders"] = 6
+    loop.run(seconds_passed(ports, 20))
+    assert ports.counts[CHANGELOG] == 4
     assert recorder.phase("totals-app") is Phase.WAITING
     assert len(recorder.of(LeadershipLost)) == 1
-    world.is_deposed, world.term = False, 8
-    loop.run(seconds(world, 20))
-    assert world.counts[CHANGELOG] == 6
+    ports.is_replaced, ports.term = False, 8
+    loop.run(seconds_passed(ports, 20))
+    assert ports.counts[CHANGELOG] == 6
 
 
 def test_loop_waits_for_cluster_that_is_unreachable_for_an_hour(
-    loop: Loop, world: World, recorder: Recorder
+    loop: Loop, ports: FakePorts, recorder: Recorder
 ) -> None:
-    world.is_reachable = False
-    loop.run(seconds(world, 3_600))
-    assert 100 < world.looks < 200
-    world.is_reachable = True
-    world.counts["orders"] = 6
-    loop.run(seconds(world, 60))
-    assert world.calls == [(4, 6)]
+    ports.is_reachable = False
+    loop.run(seconds_passed(ports, 3_600))
+    assert 100 < ports.reads < 200
+    ports.is_reachable = True
+    ports.counts["orders"] = 6
+    loop.run(seconds_passed(ports, 60))
+    assert ports.calls == [(4, 6)]
     assert recorder.state.failures == 0
 
 
 def test_election_is_polled_between_slow_requests(
-    loop: Loop, world: World, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+    loop: Loop, ports: FakePorts, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a broker hangs each request takes its time-out, and the next one is due by then."""
+    """While a broker hangs, each request lasts until its time-out, and the next one is due then."""
 
-    def unanswered(*_: object) -> None:
-        world.now_ms += 16_000
+    def time_out(*_: object) -> None:
+        ports.now_ms += 16_000
         raise ProblemsError(unreachable())
 
-    def seen_once(world: World) -> TopicCounts:
-        monkeypatch.setattr(World, "partition_counts", unanswered)
-        return world.counts
+    def counts_once(ports: FakePorts) -> TopicCounts:
+        monkeypatch.setattr(FakePorts, "partition_counts", time_out)
+        return ports.counts
 
-    loop.run(seconds(world, 2))
-    world.counts["orders"] = 6
-    monkeypatch.setattr(World, "append", unanswered)
-    monkeypatch.setattr(World, "partition_counts", seen_once)
-    monkeypatch.setattr(World, "poll", lambda world: 7 if world.now_ms < 40_000 else None)
-    loop.run(lambda: bool(recorder.of(LeadershipLost)) or world.now_ms > 300_000)
-    assert world.now_ms < 80_000
+    loop.run(seconds_passed(ports, 2))
+    ports.counts["orders"] = 6
+    monkeypatch.setattr(FakePorts, "append", time_out)
+    monkeypatch.setattr(FakePorts, "partition_counts", counts_once)
+    monkeypatch.setattr(FakePorts, "poll", lambda ports: 7 if ports.now_ms < 40_000 else None)
+    loop.run(lambda: bool(recorder.of(LeadershipLost)) or ports.now_ms > 300_000)
+    assert ports.now_ms < 80_000

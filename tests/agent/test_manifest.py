@@ -1,4 +1,4 @@
-"""The manifest: documents, what they refer to and what they compile to, in one file."""
+"""The manifest: documents, the files that they refer to, and their compiled counts, in one file."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The agent and `pulumi up` expand the same topics: whoever is first, the next preview has nothing to do."""
+"""The agent and `pulumi up` expand the same topics, in either order; the next preview has no changes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_pulumi_expands_before_agent(deployment: Deployment) -> None:
 
 
 def test_agent_and_pulumi_expand_at_the_same_time(deployment: Deployment) -> None:
-    """`up` may find a topic grown since it looked; what it then tells is no difference to the next run."""
+    """A topic may be expanded after `up` has read it; the next run shows no changes."""
     with running(agent_of(deployment)) as agent:
         await_true(lambda: agent.state.is_recovered and agent.phase(deployment.id) is Phase.STEADY)
         up = deployment.stack.start("up", "--yes", "--skip-preview")
@@ -73,7 +73,7 @@ def test_agent_and_pulumi_expand_at_the_same_time(deployment: Deployment) -> Non
 
 
 def test_agent_expands_between_plan_and_up(deployment: Deployment) -> None:
-    """The agent looks again just after `up` has begun to apply."""
+    """The agent checks the topics again just after `up` has begun to apply."""
     deployment.cluster.expand(deployment.source, 6)
     up = deployment.stack.start("up", "--yes", "--skip-preview")
     with running(agent_of(deployment)) as agent:
@@ -84,7 +84,7 @@ def test_agent_expands_between_plan_and_up(deployment: Deployment) -> None:
 
 
 def clean_after(deployment: Deployment, returncode: int) -> None:
-    """An `up` that was overtaken fails, and Pulumi notes that: the next one clears it and changes nothing."""
+    """`up` fails if the agent was faster; the next `up` clears the recorded failure and changes nothing."""
     if returncode != 0:
         deployment.up()
         deployment.settles_at(6, 6)

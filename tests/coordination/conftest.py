@@ -1,4 +1,4 @@
-"""Agents of one group, as objects in this process; `subject` holds those that are to be paused or killed."""
+"""Agents of one group as objects in this process; `subject` runs agents that a test pauses or kills."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,12 +9,12 @@ import pytest
 from infra.observe import Connection
 from spark_jobs.agent.run import Coordination
 
-SESSION_MS = 6_000  # the default minimum of brokers
-_LONGEST_POLL_SECONDS = 1.0  # polls take microseconds, but a busy machine may have other work meanwhile
+SESSION_MS = 6_000  # the brokers' default minimum
+_LONGEST_POLL_SECONDS = 1.0  # polls take microseconds, but longer on a busy machine
 
 
 class Group:
-    """Coordinations of one name on one broker, ended with the test."""
+    """Members of one agent group on one broker, closed at the end of the test."""
 
     def __init__(self, name: str, bootstrap_servers: str) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class Group:
         return [self._poll(member) for member in members]
 
     def leader(self, members: Sequence[Coordination], seconds: float = 40) -> tuple[Coordination, int]:
-        """Return the one that leads and its term; fails when two do, or none in time."""
+        """Return the leader and its term; fail if two agents lead or no agent leads in time."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             leading = [
@@ -43,12 +43,12 @@ class Group:
                     return confirmed[0]
             time.sleep(0.05)
         raise AssertionError(
-            f"nobody leads after {seconds} s: {[member.leadership.error for member in members]}"
+            f"no agent leads after {seconds} s: {[member.leadership.error for member in members]}"
         )
 
     @property
     def has_waited(self) -> bool:
-        """Whether a poll took as long as the shortest time-out of a request would."""
+        """Return whether a poll took as long as the shortest time-out of a request."""
         return self._longest_poll > _LONGEST_POLL_SECONDS
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class Group:
 
 @pytest.fixture
 def group(unique: Callable[[str], str]) -> Iterator[Callable[[str], Group]]:
-    """Make a group on the broker of that address."""
+    """Create groups on the broker with this address."""
     groups: list[Group] = []
 
     def make(bootstrap_servers: str) -> Group:

@@ -1,9 +1,9 @@
-"""An agent in a process of its own: leads, begins an expansion, says so, and waits for what is done to it.
+"""Run an agent in its own process: become leader, begin an expansion, print the term and read commands.
 
     python -m tests.coordination.subject BOOTSTRAP_SERVERS NAME SESSION_MS
 
-Prints `leads TERM` when its first line is in the journal; on each line of standard input it tries to go on in
-that term and prints what came of it.
+Prints `leads TERM` when its first line is in the journal. For each line of standard input, it tries
+to continue in that term and prints the result.
 """
 
 import sys
@@ -39,17 +39,17 @@ def main(bootstrap_servers: str, name: str, session_ms: int) -> None:
             time.sleep(0.05)
         agent.journal.latest(term)
         agent.journal.append(entry("subject", Stage.STARTED), term)
-        _say(f"leads {term}")
+        _print(f"leads {term}")
         for _ in sys.stdin:
-            _say(f"confirmed {agent.leadership.confirm(term)}")
+            _print(f"confirmed {agent.leadership.confirm(term)}")
             try:
                 agent.journal.append(entry("subject", Stage.EXPANDED), term)
-                _say("appended")
+                _print("appended")
             except NoLongerLeaderError:
-                _say("deposed")
+                _print("replaced")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

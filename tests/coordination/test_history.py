@@ -1,4 +1,4 @@
-"""The journal: complete, in order, readable by others, and closed to leaders that were deposed."""
+"""The journal: complete, ordered, readable by other programs, and closed to replaced leaders."""
 
 import json
 import socket
@@ -86,7 +86,7 @@ def test_records_of_other_formats_are_skipped(value: bytes | None) -> None:
     assert decode(value) is None
 
 
-def test_late_lines_of_deposed_leader_are_ignored() -> None:
+def test_late_lines_of_replaced_leader_are_ignored() -> None:
     begun, late, new = _line(5, Stage.STARTED), _line(5, Stage.EXPANDED), _line(6, Stage.CANCELLED)
     beginning = attrs.evolve(begun, term=6, application="", number=0, stage="")
     assert list(valid_lines([begun, beginning, late, new])) == [begun, new]
@@ -167,7 +167,7 @@ def _line(term: int, stage: Stage) -> JournalLine:
 
 
 def _foreign(agents: Group, bootstrap_servers: str) -> None:
-    """Write what is no line to the topic, as a person with a console producer might."""
+    """Write a record that is not a journal line, as a user with a console producer could."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     producer.produce(coordination_topic(agents.name), key="x", value="hello")
     producer.flush(10)
@@ -199,5 +199,5 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
     )
     assert json.loads(history("--format", "json").stdout)["expansions"][0]["number"] == 1
     assert history("--application", "payments-app").stdout == "No expansions yet.\n"
-    lost = history("--group", "nobody")
+    lost = history("--group", "unknown-group")
     assert lost.exit_code == 1

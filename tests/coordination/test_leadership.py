@@ -1,4 +1,4 @@
-"""One of several agents leads, whatever happens to them and to the broker."""
+"""Exactly one of several agents leads, also after failures of agents and of the broker."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     ConfigResource,
     NewPartitions,
@@ -30,7 +30,7 @@ from toolchain.broker.readiness import until
 
 _ROOT = Path(__file__).parents[2]
 _LONG_SESSION_MS = 15_000
-"""Who waits for its end does not hand over at once, and is told apart from who is merely slow."""
+"""Long enough to distinguish an immediate hand-over from one after the session time-out."""
 
 MakeGroup = Callable[[str], Group]
 
@@ -79,45 +79,45 @@ def test_topic_is_created_with_one_partition_and_compaction(kafka: LocalBroker, 
 @pytest.mark.broker
 def test_another_agent_resumes_after_kill(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
-    with _subject(agents) as (process, term):
-        heir = agents.join("heir")
-        assert agents.terms([heir]) == [None]
+    with _running_leader(agents) as (process, term):
+        successor = agents.join("successor")
+        assert agents.terms([successor]) == [None]
         process.kill()
-        _, later = agents.leader([heir])
+        _, later = agents.leader([successor])
         assert later > term
-        found = heir.journal.latest(later)
+        found = successor.journal.latest(later)
     assert found == {"orders-app": entry("subject", Stage.STARTED)}
-    heir.journal.append(entry("heir", Stage.EXPANDED), later)
-    assert heir.journal.latest(later)["orders-app"].client_id == "heir"
+    successor.journal.append(entry("successor", Stage.EXPANDED), later)
+    assert successor.journal.latest(later)["orders-app"].client_id == "successor"
 
 
 @pytest.mark.broker
 def test_paused_agent_confirms_leadership_before_acting(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
-    with _subject(agents) as (process, term):
-        heir = agents.join("heir")
+    with _running_leader(agents) as (process, term):
+        successor = agents.join("successor")
         process.send_signal(signal.SIGSTOP)
-        _, later = agents.leader([heir])
-        assert heir.journal.latest(later)["orders-app"].stage is Stage.STARTED
+        _, later = agents.leader([successor])
+        assert successor.journal.latest(later)["orders-app"].stage is Stage.STARTED
         process.send_signal(signal.SIGCONT)
-        assert _asked(process) == ["confirmed False", "deposed"]
-        # What it wrote all the same stands in the log behind the beginning of the newer term: void.
-        assert heir.journal.latest(later)["orders-app"].stage is Stage.STARTED
+        assert _answers(process) == ["confirmed False", "replaced"]
+        # Its late entry comes after the beginning of the newer term in the log and is ignored.
+        assert successor.journal.latest(later)["orders-app"].stage is Stage.STARTED
         assert later > term
-        assert heir.leadership.confirm(later)
+        assert successor.leadership.confirm(later)
 
 
 @pytest.mark.broker
 def test_hanging_loop_loses_leadership(
     kafka: LocalBroker, group: MakeGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its heartbeats go on: what tells is that nobody asks it any more."""
+    """Its heartbeats continue; it loses leadership because the loop no longer polls it."""
     monkeypatch.setattr("spark_jobs.agent.leadership._LONGEST_TURN_MS", SESSION_MS)
     agents = group(kafka.bootstrap_servers)
     hanging = agents.join("hanging")
     _, term = agents.leader([hanging])
-    heir = agents.join("heir")
-    _, later = agents.leader([heir])
+    successor = agents.join("successor")
+    _, later = agents.leader([successor])
     assert later > term
     assert not hanging.leadership.confirm(term)
     assert hanging.leadership.poll() is None
@@ -125,7 +125,7 @@ def test_hanging_loop_loses_leadership(
 
 @pytest.mark.broker
 def test_late_request_changes_nothing_wrongly(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
-    """What a leader that was paused after it was confirmed may still send: counts are absolute."""
+    """A leader that was paused after its confirmation may still send requests; their counts are absolute."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     topic = unique("orders-app-counts-changelog")
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
@@ -146,7 +146,7 @@ def test_hanging_broker_leaves_one_leader(own_broker: Callable[[], Broker], grou
         begin = time.monotonic()
         assert not leader.leadership.confirm(term)
         assert time.monotonic() - begin < 10
-        # Well past the session time-out, as a broker would be that hangs for 30 s with the default of 10 s.
+        # Three session time-outs, as for a broker that hangs for 30 s with the default time-out of 10 s.
         assert until(lambda: agents.terms(members) == [None, None], 3 * SESSION_MS / 1_000)
         broker.resume()
         _, later = agents.leader(members)
@@ -183,12 +183,12 @@ def test_terms_increase_and_start_at_current_time() -> None:
     assert next_term("term 41", 1_790_000_000) == 42
     assert next_term(None, 1_790_000_000) == 1_790_000_000
     assert next_term("", 1_790_000_000) == 1_790_000_000
-    assert next_term("by somebody else", 1_790_000_000) == 1_790_000_000
+    assert next_term("by another client", 1_790_000_000) == 1_790_000_000
 
 
 @contextmanager
-def _subject(agents: Group) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run an agent that leads, and end it whatever state it is in."""
+def _running_leader(agents: Group) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run an agent that leads; kill it at the end in any state."""
     [address] = agents.connection.bootstrap_servers
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.coordination.subject", address, agents.name, str(SESSION_MS)],
@@ -207,10 +207,10 @@ def _subject(agents: Group) -> Iterator[tuple[subprocess.Popen[str], int]]:
             process.kill()
 
 
-def _asked(process: subprocess.Popen[str]) -> list[str]:
+def _answers(process: subprocess.Popen[str]) -> list[str]:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write("go on\n")
+    process.stdin.write("continue\n")
     process.stdin.flush()
     return [process.stdout.readline().strip() for _ in range(2)]
 

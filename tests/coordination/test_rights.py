@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AclOperation,
     AclPermissionType,
@@ -94,6 +94,6 @@ def _allow(broker: Broker, *rights: tuple[ResourceType, str, AclOperation]) -> N
         )
         for kind, name, operation in rights
     ]
-    admin = _admin(broker)  # it must live as long as its answers are waited for
+    admin = _admin(broker)  # the client must exist until its responses arrive
     for future in admin.create_acls(bindings).values():
         future.result(30)
