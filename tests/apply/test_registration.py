@@ -1,4 +1,4 @@
-"""How a topic is registered, for each combination of planned action and state."""
+"""The registration of a topic for each combination of planned action and state."""
 
 from typing import Any
 

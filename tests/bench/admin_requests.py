@@ -1,4 +1,4 @@
-"""Admin requests of one snapshot, which must not grow with the topics (chunks of 1,000 apart)."""
+"""Count the admin requests of one snapshot: at most one more per 1,000 topics."""
 
 from pathlib import Path
 

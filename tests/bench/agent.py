@@ -1,7 +1,7 @@
 """Compare the agent with the minimum: one metadata request each interval, and one createPartitions call.
 
-From the moment a source topic has grown, just after a look, to the moment its last internal topic has; then
-what an agent costs that has nothing to do.
+Measures the time from the expansion of a source topic, just after a topic check, to the expansion of its last
+internal topic; then the cost of an idle agent.
 """
 
 import json
@@ -36,7 +36,7 @@ INTERVAL_SECONDS = 5.0
 _TOPICS = (10, 100, 1_000)
 _PER_APPLICATION = 100
 _AT_A_TIME = 500
-_PATIENCE_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 _IDLE_SECONDS = 30
 
 
@@ -48,7 +48,7 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
 
 @attrs.define
 class _Watch:
-    """Instruments that only record the time."""
+    """Instruments that only record the time of events."""
 
     state: AgentState = attrs.field(factory=AgentState)
     expanded_at: list[float] = attrs.field(factory=list)
@@ -75,7 +75,7 @@ def _expansion(folder: Path, topics: int, servers: str) -> None:
     internal = [topic for application in compiled for topic in application.internal_topics]
     for start in range(0, len(internal), _AT_A_TIME):
         make_topics(servers, internal[start : start + _AT_A_TIME])
-    floor = _floor(admin, topics)
+    minimum = _minimum(admin, topics)
     watch = _Watch()
     agent = Agent(
         AgentSettings(
@@ -91,23 +91,23 @@ def _expansion(folder: Path, topics: int, servers: str) -> None:
     thread = Thread(target=agent.run, daemon=True)
     thread.start()
     try:
-        assert until(lambda: watch.state.is_recovered, _PATIENCE_SECONDS)
-        looks = watch.state.reads
-        assert until(lambda: watch.state.reads > looks, _PATIENCE_SECONDS)
+        assert until(lambda: watch.state.is_recovered, _TIMEOUT_SECONDS)
+        reads = watch.state.reads
+        assert until(lambda: watch.state.reads > reads, _TIMEOUT_SECONDS)
         asked = watch.requests
         admin.create_partitions([NewPartitions(source, 2)])[source].result()
         grown_at = time.monotonic()
-        assert until(lambda: len(watch.expanded_at) == len(documents), _PATIENCE_SECONDS)
+        assert until(lambda: len(watch.expanded_at) == len(documents), _TIMEOUT_SECONDS)
         took = watch.expanded_at[-1] - grown_at
         requests = watch.requests - asked
     finally:
         agent.stop()
         thread.join()
-    assert until(lambda: _grown(admin) >= {topic.name for topic in internal}, _PATIENCE_SECONDS)
-    least = INTERVAL_SECONDS + floor
+    assert until(lambda: _grown(admin) >= {topic.name for topic in internal}, _TIMEOUT_SECONDS)
+    least = INTERVAL_SECONDS + minimum
     print(  # noqa: T201
         f"agent, {topics:,} internal topics (reach: at most 1.2): {took:.2f} s, interval and one call "
-        f"{INTERVAL_SECONDS:g} + {floor:.2f} s, ratio {took / least:.2f}; {requests} metadata request(s)"
+        f"{INTERVAL_SECONDS:g} + {minimum:.2f} s, ratio {took / least:.2f}; {requests} metadata request(s)"
     )
 
 
@@ -131,8 +131,8 @@ def _documents(folder: Path, topics: int) -> str:
     return source
 
 
-def _floor(admin: AdminClient, topics: int) -> float:
-    """Return what one createPartitions call for as many topics takes."""
+def _minimum(admin: AdminClient, topics: int) -> float:
+    """Return the seconds of one createPartitions call for the same number of topics."""
     names = [f"bench-floor-{topics}-{number}" for number in range(topics)]
     for start in range(0, topics, _AT_A_TIME):
         new = [
@@ -149,12 +149,12 @@ def _floor(admin: AdminClient, topics: int) -> float:
 
 
 def _idle(folder: Path, servers: str) -> None:
-    """Processor time and memory of the command itself, all topics in view, nothing to do."""
+    """Measure CPU time and memory of the idle command with all topics."""
     command = [sys.executable, "-m", "infra.cli", "agent", "run", str(folder), "--bootstrap-server", servers]
     command += ["--group", uuid4().hex, "--metadata-max-age-ms", str(int(INTERVAL_SECONDS * 1000))]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        time.sleep(_IDLE_SECONDS / 2)  # it starts, and is elected
+        time.sleep(_IDLE_SECONDS / 2)  # time to start and to become leader
         before = _processor_seconds(process.pid)
         time.sleep(_IDLE_SECONDS)
         used = (_processor_seconds(process.pid) - before) / _IDLE_SECONDS

@@ -1,6 +1,6 @@
 """Compare `headwater drift` with the minimum that any such tool must do, and with `pulumi refresh`.
 
-Each side is a process of its own, Python's start included.
+Each program runs in its own process; the time includes Python's start.
 """
 
 import json
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import attrs
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
 from tests.bench.timing import compared, succeeds, take_turns
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
@@ -24,10 +24,10 @@ ROUNDS = {1_000: 7, 10_000: 5}
 IN_STACK = 500
 _STACK_ROUNDS = 3
 _AT_A_TIME = 500
-"""Topics in one creation: a controller refuses batches of more than 10,000 records."""
+"""Topics per createTopics request: a controller refuses batches of more than 10,000 records."""
 _SETTING_UP = {"PULUMI_SKIP_CHECKPOINTS": "1", "PULUMI_EXPERIMENTAL": "1"}
-# What one would write by hand: names from one listing, settings in requests of 1,000 topics.
-_FLOOR = """
+# A minimal program: names from one listing, settings in requests of 1,000 topics.
+_MINIMUM = """
 import json, sys
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 names = json.load(open(sys.argv[2]))
@@ -47,30 +47,30 @@ def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
         admin.create_topics([NewTopic(SOURCE, num_partitions=1, replication_factor=1)])[SOURCE].result()
     for topics, rounds in ROUNDS.items():
         documents = folder / f"drift-{topics}"
-        command, floor = _sides(documents, topics, servers)
-        # Thousands of new topics keep a broker busy for a while.
+        command, minimum = _commands(documents, topics, servers)
+        # A broker is busy for some time after the creation of thousands of topics.
         assert until(partial(succeeds, command), 180)
-        sides = {"ours": partial(_succeed, command), "floor": partial(_succeed, floor)}
-        taken = take_turns(sides, rounds)
+        programs = {"ours": partial(_succeed, command), "minimum": partial(_succeed, minimum)}
+        taken = take_turns(programs, rounds)
         title = f"drift, {topics:,} topics (reach: at most 1.3)"
-        print(compared(title, taken["ours"], taken["floor"], "list and describe-configs"))  # noqa: T201
+        print(compared(title, taken["ours"], taken["minimum"], "list and describe-configs"))  # noqa: T201
     _compare_with_refresh(folder / "drift-stack", toolchain, servers)
 
 
-def _sides(documents: Path, topics: int, servers: str) -> tuple[list[str], list[str]]:
-    """Create the topics; return our command and the floor's."""
+def _commands(documents: Path, topics: int, servers: str) -> tuple[list[str], list[str]]:
+    """Create the topics; return our command and the minimal one."""
     write_documents(documents, topics)
-    wanted = internal_topics(documents)
+    topics_to_create = internal_topics(documents)
     for start in range(0, topics, _AT_A_TIME):
-        make_topics(servers, wanted[start : start + _AT_A_TIME])
+        make_topics(servers, topics_to_create[start : start + _AT_A_TIME])
     names = documents.with_suffix(".names")
-    names.write_text(json.dumps([SOURCE, *(topic.name for topic in wanted)]))
+    names.write_text(json.dumps([SOURCE, *(topic.name for topic in topics_to_create)]))
     ours = [sys.executable, "-m", "infra.cli", "drift", str(documents), "--bootstrap-server", servers]
-    return ours, [sys.executable, "-c", _FLOOR, servers, str(names)]
+    return ours, [sys.executable, "-c", _MINIMUM, servers, str(names)]
 
 
 def _compare_with_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> None:
-    """With the setup record of a real stack: `pulumi refresh` requests one topic after the other."""
+    """Compare with the setup record of a real stack: `pulumi refresh` requests one topic after the other."""
     stack = Stack.create(folder, toolchain, {"bootstrapServers": servers})
     documents = stack.folder / "documents"
     write_documents(documents, IN_STACK, "refreshed")

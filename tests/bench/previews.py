@@ -13,9 +13,9 @@ from tests.pulumi.driver import Stack
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 
-# Number of topics -> how often each side takes its turn.
+# Number of topics → number of runs of each program.
 ROUNDS = {1_000: 3, 5_000: 2}
-# The plain program imports what exists; the state is written once, at the end.
+# The plain program imports existing topics; the state is written once, at the end.
 SETTING_UP = {"IMPORT": "1", "PULUMI_SKIP_CHECKPOINTS": "1", "PULUMI_EXPERIMENTAL": "1"}
 PLAIN = '''
 """What one writes by hand: a loop over the topics."""
@@ -73,8 +73,8 @@ def _stacks(
 
 
 def _compare(title: str, ours: Stack, plain: Stack, rounds: int, *flags: str) -> None:
-    sides = {"ours": partial(_preview, ours, *flags), "plain": partial(_preview, plain, *flags)}
-    taken = take_turns(sides, rounds)
+    programs = {"ours": partial(_preview, ours, *flags), "plain": partial(_preview, plain, *flags)}
+    taken = take_turns(programs, rounds)
     print(compared(title, taken["ours"], taken["plain"], "plain"))  # noqa: T201
 
 

@@ -1,4 +1,4 @@
-"""The arithmetic of `make bench`, and the keys it is about."""
+"""The calculations and key distributions of `make bench`."""
 
 import math
 from collections import Counter
@@ -42,7 +42,7 @@ def test_unique_keys_come_twice_at_most() -> None:
     assert max(times.values()) <= 3
 
 
-def test_each_lane_has_as_many_records() -> None:
-    small, large = Workload(name="", operator="map", lanes=8, share=0.5).sizes(2_000_000)
+def test_each_chain_has_as_many_records() -> None:
+    small, large = Workload(name="", operator="map", chains=8, share=0.5).sizes(2_000_000)
     assert (small % 8, large % 8) == (0, 0)
     assert (small, large) == (100_000, 1_000_000)

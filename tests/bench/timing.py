@@ -1,4 +1,4 @@
-"""Measure wall and CPU seconds of commands that take turns, so that other load affects all of them."""
+"""Measure wall and CPU seconds of commands that run alternately, so that other load affects all of them."""
 
 import resource
 import statistics
@@ -11,19 +11,19 @@ import attrs
 
 @attrs.frozen
 class Taken:
-    """Medians; `cpu` is that of the processes that were started and have ended."""
+    """Median wall and CPU seconds; `cpu` is that of ended child processes."""
 
     wall: float
     cpu: float
 
 
-def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Taken]:
-    """Run each side `rounds` times, in turns; the sides start processes and wait for them."""
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+def take_turns(programs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Taken]:
+    """Run each program `rounds` times, alternately; the programs start processes and wait for them."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for _ in range(rounds):
-        for name, side in sides.items():
+        for name, program in programs.items():
             start, used = time.monotonic(), _children_seconds()
-            side()
+            program()
             taken[name].append((time.monotonic() - start, _children_seconds() - used))
     return {name: Taken(*map(statistics.median, zip(*pairs, strict=True))) for name, pairs in taken.items()}
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
 from infra.compiler import compile_documents
 from infra.model.compiled import InternalTopic
@@ -32,7 +32,7 @@ def document(application: str, topics: int) -> Mapping[str, object]:
 
 
 def make_topics(bootstrap_servers: str, topics: Iterable[InternalTopic]) -> None:
-    """Create those of `topics` that do not exist."""
+    """Create the missing topics of `topics`."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     existing = admin.list_topics(timeout=30).topics
     new = [

@@ -13,7 +13,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.control.conftest import Asking
+from tests.control.conftest import HttpClient
 from toolchain.broker.readiness import until
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ SECONDS = 60
 
 
 class AgentProcess:
-    """One agent, and the lines of its log as they come."""
+    """One agent process and its log lines."""
 
     def __init__(self, client_id: str, documents: Path, servers: str, group: str, follow_up_ms: int) -> None:
         self.client_id = client_id
@@ -52,7 +52,7 @@ class AgentProcess:
             text=True,
         )
         self._lines: Queue[Mapping[str, Any]] = Queue()
-        self._heard: list[str] = []
+        self._log: list[str] = []
         Thread(target=self._read, daemon=True).start()
 
     @cached_property
@@ -60,33 +60,33 @@ class AgentProcess:
         return str(self.await_line("agent started")["endpoint"])
 
     @property
-    def asking(self) -> Asking:
-        return Asking(self.url)
+    def endpoint(self) -> HttpClient:
+        return HttpClient(self.url)
 
     def await_line(self, words: str) -> Mapping[str, Any]:
-        """Return the next line with these words."""
+        """Return the next log line with this event."""
         try:
             while (line := self._lines.get(timeout=SECONDS))["event"] != words:
                 pass
         except Empty:
-            raise AssertionError(f"{self.client_id} never said {words!r}:\n{''.join(self._heard)}") from None
+            raise AssertionError(f"{self.client_id} did not log {words!r}:\n{''.join(self._log)}") from None
         return line
 
     def value(self, name: str, **labels: str) -> float | None:
-        """Return a sample of /metrics, the sum of those that have these labels; None when there is none."""
+        """Return the sum of the samples of /metrics with these labels; None if there are none."""
         found = [
             sample.value
-            for family in text_string_to_metric_families(self.asking.get("/metrics").text)
+            for family in text_string_to_metric_families(self.endpoint.get("/metrics").text)
             for sample in family.samples
             if sample.name == name and labels.items() <= sample.labels.items()
         ]
         return sum(found) if found else None
 
-    def await_value(self, wanted: float, name: str, **labels: str) -> None:
-        assert until(lambda: self.value(name, **labels) == wanted, SECONDS), self.value(name, **labels)
+    def await_value(self, expected: float, name: str, **labels: str) -> None:
+        assert until(lambda: self.value(name, **labels) == expected, SECONDS), self.value(name, **labels)
 
     def application(self, id_: str) -> Mapping[str, Any]:
-        applications = self.asking.get("/status").json["agent"]["applications"]
+        applications = self.endpoint.get("/status").json["agent"]["applications"]
         return next((each for each in applications if each["id"] == id_), {})
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
@@ -100,6 +100,6 @@ class AgentProcess:
         assert self.process.stderr is not None
         with self.process.stderr:
             for line in self.process.stderr:
-                self._heard.append(line)
-                if line.startswith("{") and line.endswith("\n"):  # not so if it dies of an error or is killed
+                self._log.append(line)
+                if line.startswith("{") and line.endswith("\n"):  # a traceback and a cut line are not JSON
                     self._lines.put(json.loads(line))

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +12,7 @@ from spark_jobs.control import Access, ControlServer, Surface
 
 
 @attrs.frozen
-class Answered:
+class HttpResponse:
     status: int
     headers: Mapping[str, str]
     text: str
@@ -22,46 +22,46 @@ class Answered:
         return json.loads(self.text)
 
 
-class Asking:
+class HttpClient:
     """A plain HTTP client for one endpoint."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._address = urlsplit(url).netloc
 
-    def get(self, path: str, **headers: str) -> Answered:
-        return self.ask("GET", path, None, headers)
+    def get(self, path: str, **headers: str) -> HttpResponse:
+        return self.request("GET", path, None, headers)
 
-    def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Answered:
+    def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> HttpResponse:
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.ask("POST", path, text, {"Content-Type": "application/json", **(headers or {})})
+        return self.request("POST", path, text, {"Content-Type": "application/json", **(headers or {})})
 
-    def ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answered:
+    def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
         connection = HTTPConnection(self._address, timeout=60)
         try:
             connection.request(method, path, body, dict(headers))
-            answer: HTTPResponse = connection.getresponse()
-            return Answered(answer.status, dict(answer.getheaders()), answer.read().decode())
+            response = connection.getresponse()
+            return HttpResponse(response.status, dict(response.getheaders()), response.read().decode())
         finally:
             connection.close()
 
 
 @pytest.fixture(autouse=True)
-def _silence() -> Iterator[None]:
-    """Keep what endpoints log out of what commands print."""
+def _logs_captured() -> Iterator[None]:
+    """Capture the endpoints' log lines, so that they are not in the output of commands."""
     with capture_logs():
         yield
 
 
 @pytest.fixture
-def serving() -> Iterator[Callable[..., Asking]]:
-    """Serve a surface on a free port: `serving(surface, token=...)`."""
+def serve_endpoint() -> Iterator[Callable[..., HttpClient]]:
+    """Serve a surface on a free port: `serve_endpoint(surface, token=...)`."""
     servers: list[ControlServer] = []
 
-    def serve(surface: Surface, *, host: str = "127.0.0.1", token: str | None = None) -> Asking:
+    def start(surface: Surface, *, host: str = "127.0.0.1", token: str | None = None) -> HttpClient:
         servers.append(ControlServer(surface, Access(host, 0, token)).start())
-        return Asking(servers[-1].url)
+        return HttpClient(servers[-1].url)
 
-    yield serve
+    yield start
     for server in servers:
         server.close()

@@ -1,4 +1,4 @@
-"""States of an agent as tests need them: one of everything."""
+"""States of an agent for tests, with an example of each field."""
 
 from infra.model.problems import Problem, ProblemCode
 from spark_jobs.agent.state import (

@@ -1,4 +1,4 @@
-"""Real `headwater agent run` processes: what they tell while sources grow, agents die and flags change."""
+"""Status and metrics of real `headwater agent run` processes during expansions, failures and switches."""
 
 import json
 import os
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.broker
 SESSION_SECONDS = 6
 
 
-class Scene:
-    """Two applications that feed each other, set up with 2 and 3 partitions of their sources."""
+class Deployment:
+    """Two connected applications whose sources have 2 and 3 partitions, and their agents."""
 
     def __init__(self, servers: str, suffix: str, folder: Path) -> None:
         self.servers, self.suffix, self.folder = servers, suffix, folder
@@ -76,77 +76,77 @@ class Scene:
 
 
 @pytest.fixture
-def scene(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(kafka.bootstrap_servers, unique("x").removeprefix("x-"), tmp_path)
-    yield made
-    made.close()
+def deployment(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Iterator[Deployment]:
+    deployment = Deployment(kafka.bootstrap_servers, unique("x").removeprefix("x-"), tmp_path)
+    yield deployment
+    deployment.close()
 
 
-def test_metrics_status_and_history_show_expansion(scene: Scene) -> None:
-    one, two = scene.start("agent-1"), scene.start("agent-2")
-    leader = scene.leader(one, two)
+def test_metrics_status_and_history_show_expansion(deployment: Deployment) -> None:
+    one, two = deployment.start("agent-1"), deployment.start("agent-2")
+    leader = deployment.leader(one, two)
     other = two if leader is one else one
-    scene.grow(6)
-    tasks = {"application_id": scene.totals_app, "subtopology_id": "1"}
-    for agent in (leader, other):  # each sees it; the leader did it
+    deployment.grow(6)
+    tasks = {"application_id": deployment.totals_app, "subtopology_id": "1"}
+    for agent in (leader, other):  # both agents see the expansion by the leader
         agent.await_value(6, "current_subtopology_parallelism", **tasks)
         agent.await_value(6, "expected_subtopology_parallelism", **tasks)
         assert agent.value("num_autoscaling_failures_total", client_id=agent.client_id) == 0
-        assert agent.asking.get("/health/ready").status == agent.asking.get("/health/live").status == 200
-    scene.await_counts(6)
-    assert until(lambda: _is_over(scene), SECONDS)
+        assert agent.endpoint.get("/health/ready").status == agent.endpoint.get("/health/live").status == 200
+    deployment.await_counts(6)
+    assert until(lambda: _is_over(deployment), SECONDS)
     leader.await_line("callback called")
-    # More than once where brokers took longer to share metadata than the agents wait.
-    assert leader.value("headwater_agent_convergence_seconds_count", application_id=scene.totals_app)
+    # The count is higher if brokers take longer to distribute metadata than the agents wait.
+    assert leader.value("headwater_agent_convergence_seconds_count", application_id=deployment.totals_app)
     assert other.value("headwater_agent_convergence_seconds_count") is None
     assert leader.value("headwater_agent_admin_request_seconds_count", operation="metadata")
 
-    table = scene.run("status", one.url, two.url)
+    table = deployment.run("status", one.url, two.url)
     assert table.returncode == 0
     assert table.stdout.count(" leader ") == table.stdout.count(" standby ") == 1
-    assert scene.totals_app in table.stdout
+    assert deployment.totals_app in table.stdout
 
-    [past] = [each for each in scene.history() if each["application"] == scene.totals_app]
-    assert past["sources"] == [{"topic": scene.orders, "from": 2, "to": 6}]
-    assert [stage["stage"] for stage in past["stages"]] == ["started", "expanded", "notified"]
-    assert {topic["by"] for topic in past["topics"]} == {leader.client_id}
+    [expansion] = [each for each in deployment.history() if each["application"] == deployment.totals_app]
+    assert expansion["sources"] == [{"topic": deployment.orders, "from": 2, "to": 6}]
+    assert [stage["stage"] for stage in expansion["stages"]] == ["started", "expanded", "notified"]
+    assert {topic["by"] for topic in expansion["topics"]} == {leader.client_id}
     assert (one.end(), two.end()) == (0, 0)
 
 
-def test_another_agent_finishes_expansion_of_killed_leader(scene: Scene) -> None:
-    one, two = scene.start("agent-1", 3_000), scene.start("agent-2", 3_000)
-    leader = scene.leader(one, two)
-    heir = two if leader is one else one
-    scene.grow(7)
-    while leader.await_line("attempt ended")["application"] != scene.totals_app:
+def test_another_agent_finishes_expansion_of_killed_leader(deployment: Deployment) -> None:
+    one, two = deployment.start("agent-1", 3_000), deployment.start("agent-2", 3_000)
+    leader = deployment.leader(one, two)
+    next_leader = two if leader is one else one
+    deployment.grow(7)
+    while leader.await_line("attempt ended")["application"] != deployment.totals_app:
         pass
     leader.end(signal.SIGKILL)
-    scene.await_counts(7)
-    heir.await_line("leadership gained")
-    heir.await_value(1, "headwater_agent_leader")
-    assert until(lambda: _is_over(scene), SECONDS)
-    [past] = [each for each in scene.history() if each["application"] == scene.totals_app]
-    assert past["stages"][0]["clientId"] == leader.client_id
-    assert past["stages"][-1]["clientId"] == heir.client_id
+    deployment.await_counts(7)
+    next_leader.await_line("leadership gained")
+    next_leader.await_value(1, "headwater_agent_leader")
+    assert until(lambda: _is_over(deployment), SECONDS)
+    [expansion] = [each for each in deployment.history() if each["application"] == deployment.totals_app]
+    assert expansion["stages"][0]["clientId"] == leader.client_id
+    assert expansion["stages"][-1]["clientId"] == next_leader.client_id
 
 
-def test_paused_leader_does_not_overwrite_new_leader(scene: Scene) -> None:
-    one, two = scene.start("agent-1"), scene.start("agent-2")
-    paused = scene.leader(one, two)
-    heir = two if paused is one else one
+def test_paused_leader_does_not_overwrite_new_leader(deployment: Deployment) -> None:
+    one, two = deployment.start("agent-1"), deployment.start("agent-2")
+    paused = deployment.leader(one, two)
+    next_leader = two if paused is one else one
     paused.process.send_signal(signal.SIGSTOP)
-    scene.grow(8)
-    scene.await_counts(8)
-    assert until(lambda: _is_over(scene), SECONDS)
+    deployment.grow(8)
+    deployment.await_counts(8)
+    assert until(lambda: _is_over(deployment), SECONDS)
     paused.process.send_signal(signal.SIGCONT)
     paused.await_line("leadership lost")
     paused.await_value(0, "headwater_agent_leader")
-    heir.await_value(1, "headwater_agent_leader")
+    next_leader.await_value(1, "headwater_agent_leader")
     paused.await_value(
-        8, "current_subtopology_parallelism", application_id=scene.totals_app, subtopology_id="1"
+        8, "current_subtopology_parallelism", application_id=deployment.totals_app, subtopology_id="1"
     )
-    stages = [stage for past in scene.history() for stage in past["stages"]]
-    assert {stage["clientId"] for stage in stages} == {heir.client_id}
+    stages = [stage for expansion in deployment.history() for stage in expansion["stages"]]
+    assert {stage["clientId"] for stage in stages} == {next_leader.client_id}
     assert len({stage["term"] for stage in stages}) == 1
 
 
@@ -155,57 +155,59 @@ def test_broker_that_hangs_for_30_seconds_causes_no_second_leader(
     own_broker: Callable[[], Broker], tmp_path: Path
 ) -> None:
     with own_broker() as broker:
-        scene = Scene(broker.bootstrap_servers, "hanging", tmp_path)
+        deployment = Deployment(broker.bootstrap_servers, "hanging", tmp_path)
         try:
-            agents = scene.start("agent-1"), scene.start("agent-2")
-            before = scene.leader(*agents)
-            scene.grow(9)
+            agents = deployment.start("agent-1"), deployment.start("agent-2")
+            before = deployment.leader(*agents)
+            deployment.grow(9)
             before.await_line("expansion started")
             broker.pause()
             before.await_line("leadership lost")
-            before.await_value(0, "headwater_agent_leader")  # the line comes a moment before the metric
+            # The log line is written shortly before the metric changes.
+            before.await_value(0, "headwater_agent_leader")
             assert sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 0
             assert _statuses(agents, "/health/live") == {200}
             time.sleep(30 - SESSION_SECONDS)
             broker.resume()
-            scene.await_counts(9)
-            assert until(lambda: _is_over(scene), SECONDS)
+            deployment.await_counts(9)
+            assert until(lambda: _is_over(deployment), SECONDS)
             assert until(lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, 30)
             terms: dict[int, set[str]] = {}
-            for past in scene.history():
-                for stage in past["stages"]:
+            for expansion in deployment.history():
+                for stage in expansion["stages"]:
                     terms.setdefault(stage["term"], set()).add(stage["clientId"])
             assert all(len(clients) == 1 for clients in terms.values())
-            # Each pauses a little longer after each look that failed.
+            # Each agent pauses a little longer after each failed topic check.
             assert until(lambda: _statuses(agents, "/health/ready") == {200}, SECONDS)
         finally:
-            scene.close()
+            deployment.close()
 
 
-def test_autoscaling_is_switched_while_agent_runs(scene: Scene) -> None:
-    agent = scene.start("agent-1")
-    scene.leader(agent)
-    off = scene.run("autoscaling", "off", agent.url, "--application", scene.totals_app)
-    assert off.stdout == f"{agent.url}: autoscaling is off for {scene.totals_app}.\n"
-    assert until(lambda: agent.application(scene.totals_app)["autoscaling"] is False, SECONDS)
-    scene.grow(5)
-    assert until(lambda: agent.application(scene.totals_app)["phase"] == "stopped", SECONDS)
-    assert agent.application(scene.totals_app)["errorCode"] == "INCOMPLETE_SOURCE_TOPIC_METADATA"
-    stopped = {"application_id": scene.totals_app}
+def test_autoscaling_is_switched_while_agent_runs(deployment: Deployment) -> None:
+    agent = deployment.start("agent-1")
+    deployment.leader(agent)
+    off = deployment.run("autoscaling", "off", agent.url, "--application", deployment.totals_app)
+    assert off.stdout == f"{agent.url}: autoscaling is off for {deployment.totals_app}.\n"
+    assert until(lambda: agent.application(deployment.totals_app)["autoscaling"] is False, SECONDS)
+    deployment.grow(5)
+    assert until(lambda: agent.application(deployment.totals_app)["phase"] == "stopped", SECONDS)
+    assert agent.application(deployment.totals_app)["errorCode"] == "INCOMPLETE_SOURCE_TOPIC_METADATA"
+    stopped = {"application_id": deployment.totals_app}
     assert agent.value("headwater_agent_application_phase", **stopped, phase="stopped") == 1
     assert agent.value("expected_subtopology_parallelism", **stopped) is None
     assert agent.value("headwater_agent_missing_partitions", **stopped)
-    assert scene.run("autoscaling", "on", agent.url).returncode == 0
-    scene.await_counts(5)
-    assert until(lambda: agent.application(scene.totals_app)["phase"] == "steady", SECONDS)
+    assert deployment.run("autoscaling", "on", agent.url).returncode == 0
+    deployment.await_counts(5)
+    assert until(lambda: agent.application(deployment.totals_app)["phase"] == "steady", SECONDS)
     assert agent.end() == 0
 
 
 def _statuses(agents: Iterable[AgentProcess], path: str) -> set[int]:
-    return {agent.asking.get(path).status for agent in agents}
+    return {agent.endpoint.get(path).status for agent in agents}
 
 
-def _is_over(scene: Scene) -> bool:
+def _is_over(deployment: Deployment) -> bool:
     return any(
-        each["application"] == scene.totals_app and each["outcome"] == "notified" for each in scene.history()
+        each["application"] == deployment.totals_app and each["outcome"] == "notified"
+        for each in deployment.history()
     )

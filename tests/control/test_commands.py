@@ -1,4 +1,4 @@
-"""The commands that look at agents and switch them, against real endpoints; texts are golden."""
+"""The commands that show and switch agents, with real endpoints and golden texts."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ from spark_jobs.agent.journal_lines import JournalLine, expansions, history_json
 from spark_jobs.agent.state import AgentState, ExpansionEntry, Stage
 from spark_jobs.control import Access, ControlServer, Section, Surface
 from spark_jobs.control.client import full_url
-from tests.control.conftest import Asking
+from tests.control.conftest import HttpClient
 from tests.control.states import FOLLOWING, LEADING, UNREADABLE
 from toolchain.broker.readiness import until
 
@@ -54,7 +54,7 @@ class Agent:
 
 @pytest.fixture
 def agent() -> Iterator[Callable[..., Agent]]:
-    """Serve an agent in some state: `agent("agent-1", LEADING)`."""
+    """Serve an agent in a given state: `agent("agent-1", LEADING)`."""
     servers = []
 
     def serve(client_id: str, state: AgentState, token: str | None = None, trouble: str = "") -> Agent:
@@ -105,7 +105,7 @@ def test_status_as_json(agent: Callable[..., Agent]) -> None:
     for client in document["clients"]:
         Draft202012Validator(schema).validate(client["status"])
     [orders, *_] = document["applications"]
-    assert orders["phase"] == "expanding"  # as the leader says
+    assert orders["phase"] == "expanding"  # as the leader reports
     assert orders["parallelism"] == [
         {"subtopology": 0, "current": 6, "expected": 6},
         {"subtopology": 1, "current": 6, "expected": 6},  # the maximum over both
@@ -127,19 +127,19 @@ def test_unknown_answers_of_endpoints_are_tolerated() -> None:
     assert application.parallelism == ()
 
 
-def test_watch_updates_until_interrupted(serving: Callable[..., Asking]) -> None:
-    asked: list[None] = []
+def test_watch_updates_until_interrupted(serve_endpoint: Callable[..., HttpClient]) -> None:
+    requests: list[None] = []
 
     def status() -> Mapping[str, Any]:
-        asked.append(None)
+        requests.append(None)
         return agent_status(LEADING, _NOW)
 
     surface = Surface.of("agent-1", host="host-1").with_section(Section(name="agent", status=status))
-    url = serving(surface).url
+    url = serve_endpoint(surface).url
     command = [sys.executable, "-m", "infra.cli", "agent", "status", url, "--watch", "--interval", "0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
         try:
-            assert until(lambda: len(asked) > 3, 30)
+            assert until(lambda: len(requests) > 3, 30)
             watching.send_signal(signal.SIGINT)
             output, complaints = watching.communicate(timeout=30)
         finally:

@@ -1,4 +1,4 @@
-"""The endpoint over real HTTP: what it answers, to whom, and what it does not let happen."""
+"""The endpoint over real HTTP: its responses, its access control and its limits."""
 
 import select
 import socket
@@ -22,13 +22,13 @@ from spark_jobs.control import (
     access_of,
     check_free,
 )
-from tests.control.conftest import Asking
+from tests.control.conftest import HttpClient
 from toolchain.broker.readiness import until
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 
-Serving = Callable[..., Asking]
-TOKEN = "a-token-that-nobody-guesses"
+ServeEndpoint = Callable[..., HttpClient]
+TOKEN = "a-secret-control-token"
 
 
 def _echo(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -44,51 +44,53 @@ def surface() -> Surface:
     return Surface.of("client-1", host="host-1", headwater="0").with_route(Route("/control/echo", _echo))
 
 
-def test_status_contains_all_sections(surface: Surface, serving: Serving) -> None:
+def test_status_contains_all_sections(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
     Counter("records", "Records", registry=surface.registry).inc(3)
-    asking = serving(surface.with_section(Section(name="runtime", status=lambda: {"threads": 2})))
-    status = asking.get("/status")
+    client = serve_endpoint(surface.with_section(Section(name="runtime", status=lambda: {"threads": 2})))
+    status = client.get("/status")
     assert (status.status, status.headers["Content-Type"]) == (200, "application/json")
     assert status.json["clientId"] == "client-1"
     assert status.json["runtime"] == {"threads": 2}
-    metrics = asking.get("/metrics?name=x")
+    metrics = client.get("/metrics?name=x")
     assert metrics.headers["Content-Type"].startswith("text/plain")
     assert "records_total 3.0" in metrics.text
     assert 'failed_stream_threads_total{client_id="client-1"} 0.0' in metrics.text
     assert "process_cpu_seconds_total" in metrics.text
-    openmetrics = asking.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
+    openmetrics = client.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
     assert openmetrics.text.endswith("# EOF\n")
 
 
-def test_health_is_that_of_worst_section(surface: Surface, serving: Serving) -> None:
-    healthy = serving(surface)
+def test_health_is_that_of_worst_section(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
+    healthy = serve_endpoint(surface)
     assert (healthy.get("/health/live").status, healthy.get("/health/ready").status) == (200, 200)
     parts = surface.with_section(Section(name="a", status=dict)).with_section(
         Section(name="b", status=dict, ready=lambda: Health(ok=False, reason="No cluster."))
     )
-    ill = serving(parts)
-    assert ill.get("/health/live").status == 200
-    assert ill.get("/health/ready").status == 503
-    assert ill.get("/health/ready").json == {"ok": False, "reason": "No cluster."}
-    assert ill.get("/status").json["ready"]["reason"] == "No cluster."
+    unhealthy = serve_endpoint(parts)
+    assert unhealthy.get("/health/live").status == 200
+    assert unhealthy.get("/health/ready").status == 503
+    assert unhealthy.get("/health/ready").json == {"ok": False, "reason": "No cluster."}
+    assert unhealthy.get("/status").json["ready"]["reason"] == "No cluster."
 
 
-def test_control_without_token_is_limited_to_loopback(surface: Surface, serving: Serving) -> None:
-    assert serving(surface).post("/control/echo", {"a": 1}).json == {"echo": {"a": 1}}
-    anywhere = serving(surface, host="0.0.0.0")  # noqa: S104 - what is tested
+def test_control_without_token_is_limited_to_loopback(
+    surface: Surface, serve_endpoint: ServeEndpoint
+) -> None:
+    assert serve_endpoint(surface).post("/control/echo", {"a": 1}).json == {"echo": {"a": 1}}
+    anywhere = serve_endpoint(surface, host="0.0.0.0")  # noqa: S104 - what is tested
     assert anywhere.get("/status").status == 200
     assert anywhere.post("/control/echo", {"a": 1}).status == 403
 
 
-def test_control_requires_token_if_set(surface: Surface, serving: Serving) -> None:
+def test_control_requires_token_if_set(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
     for host in ("127.0.0.1", "0.0.0.0"):  # noqa: S104 - what is tested
-        asking = serving(surface, host=host, token=TOKEN)
-        without = asking.post("/control/echo", {})
+        client = serve_endpoint(surface, host=host, token=TOKEN)
+        without = client.post("/control/echo", {})
         assert (without.status, without.headers["WWW-Authenticate"]) == (401, "Bearer")
         for wrong in (f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer", "Bearer ", TOKEN, "Bearer ä"):
-            assert asking.post("/control/echo", {}, {"Authorization": wrong}).status == 401
-        assert asking.post("/control/echo", {}, {"Authorization": f"Bearer {TOKEN}"}).status == 200
-        assert asking.get("/metrics").status == 200
+            assert client.post("/control/echo", {}, {"Authorization": wrong}).status == 401
+        assert client.post("/control/echo", {}, {"Authorization": f"Bearer {TOKEN}"}).status == 200
+        assert client.get("/metrics").status == 200
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,9 @@ def test_control_requires_token_if_set(surface: Surface, serving: Serving) -> No
     ],
 )
 def test_browser_pages_cannot_control(
-    surface: Surface, serving: Serving, headers: Mapping[str, str], status: int
+    surface: Surface, serve_endpoint: ServeEndpoint, headers: Mapping[str, str], status: int
 ) -> None:
-    assert serving(surface).post("/control/echo", {}, headers).status == status
+    assert serve_endpoint(surface).post("/control/echo", {}, headers).status == status
 
 
 @pytest.mark.parametrize(
@@ -120,22 +122,22 @@ def test_browser_pages_cannot_control(
     ],
 )
 def test_refused_requests_have_reason(
-    surface: Surface, serving: Serving, body: bytes, status: int, expected: str
+    surface: Surface, serve_endpoint: ServeEndpoint, body: bytes, status: int, expected: str
 ) -> None:
-    asking = serving(surface)
-    answer = asking.post("/control/echo", body)
+    client = serve_endpoint(surface)
+    answer = client.post("/control/echo", body)
     assert (answer.status, answer.json) == (status, {"error": expected})
-    assert asking.get("/health/live").status == 200
+    assert client.get("/health/live").status == 200
 
 
-def test_unknown_paths_and_methods_are_refused(surface: Surface, serving: Serving) -> None:
-    asking = serving(surface)
-    assert asking.get("/nothing").status == 404
-    assert asking.get("/nothing").json["error"].endswith("/status, /control/echo.")
-    assert asking.get("/control/echo").json == {"error": "Method not allowed. Use POST /control/echo."}
-    assert asking.post("/status", {}).status == 405
-    assert asking.ask("DELETE", "/status", None, {}).status == 501
-    head = asking.ask("HEAD", "/status", None, {})
+def test_unknown_paths_and_methods_are_refused(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
+    client = serve_endpoint(surface)
+    assert client.get("/nothing").status == 404
+    assert client.get("/nothing").json["error"].endswith("/status, /control/echo.")
+    assert client.get("/control/echo").json == {"error": "Method not allowed. Use POST /control/echo."}
+    assert client.post("/status", {}).status == 405
+    assert client.request("DELETE", "/status", None, {}).status == 501
+    head = client.request("HEAD", "/status", None, {})
     assert (head.status, head.text) == (200, "")
 
 
@@ -145,11 +147,11 @@ def test_silent_connections_do_not_block_others(surface: Surface) -> None:
         silent = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)) for _ in range(40)
         ]
-        # Those that are too many are hung up on: the endpoint stays within its threads.
-        assert _eventually(lambda: len(_hung_up(silent)) == 40 - 16)
+        # The endpoint closes the connections above its limit of threads.
+        assert _eventually(lambda: len(_closed(silent)) == 40 - 16)
         for each in silent:
             each.close()
-        assert _eventually(lambda: Asking(server.url).get("/health/live").status == 200)
+        assert _eventually(lambda: HttpClient(server.url).get("/health/live").status == 200)
 
 
 def test_port_in_use_is_reported(surface: Surface) -> None:
@@ -167,10 +169,10 @@ def test_port_in_use_is_reported(surface: Surface) -> None:
 
 def test_closed_endpoint_does_not_answer(surface: Surface) -> None:
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
-        asking = Asking(server.url)
-        assert asking.get("/status").status == 200
+        client = HttpClient(server.url)
+        assert client.get("/status").status == 200
     with pytest.raises(OSError, match="refused"):
-        asking.get("/status")
+        client.get("/status")
 
 
 def test_addresses() -> None:
@@ -193,12 +195,12 @@ def test_addresses() -> None:
             access_of(wrong, {})
 
 
-def test_ipv6(surface: Surface, serving: Serving) -> None:
-    assert serving(surface, host="::1").get("/status").status == 200
+def test_ipv6(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
+    assert serve_endpoint(surface, host="::1").get("/status").status == 200
 
 
-def _hung_up(connections: list[socket.socket]) -> list[socket.socket]:
-    """Return those that have something to say, which is the end of the connection."""
+def _closed(connections: list[socket.socket]) -> list[socket.socket]:
+    """Return the connections that the endpoint has closed: only these are readable."""
     return select.select(connections, [], [], 0.1)[0]
 
 
@@ -209,4 +211,4 @@ def _eventually(condition: Callable[[], bool]) -> bool:
         except OSError:
             return False
 
-    return bool(until(holds, _PATIENCE_SECONDS))
+    return bool(until(holds, _TIMEOUT_SECONDS))

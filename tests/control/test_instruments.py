@@ -1,4 +1,4 @@
-"""Metrics under their KIP names, status as its schema says, one line in the log for each event."""
+"""Metrics with their KIP names, a status that conforms to its schema, and one log line for each event."""
 
 import json
 from pathlib import Path

@@ -1,10 +1,10 @@
-"""The lag of a group, as its consumers would see it."""
+"""The lag of a consumer group."""
 
 from collections.abc import Callable, Mapping
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 from prometheus_client import CollectorRegistry, generate_latest
 
 from infra.observe import Connection
@@ -48,7 +48,7 @@ def _write(kafka: LocalBroker, records: Mapping[str, int]) -> None:
     assert producer.flush(30) == 0
 
 
-def _commit(kafka: LocalBroker, group: str, places: list[TopicPartition]) -> None:
+def _commit(kafka: LocalBroker, group: str, offsets: list[TopicPartition]) -> None:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "log_level": 0})
-    consumer.commit(offsets=places, asynchronous=False)
+    consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()

@@ -1,4 +1,4 @@
-"""Logs for people and for programs; secrets in neither."""
+"""Logs for people and for programs, without secrets."""
 
 import io
 import json

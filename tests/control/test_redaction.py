@@ -57,7 +57,7 @@ def _log_reset() -> Iterator[None]:
 
 @pytest.fixture(params=_STARTS)
 def started(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Start a job as far as its log: the document has an error."""
+    """Start a job that stops after its log is configured: the document has an error."""
     document = tmp_path / "document.yaml"
     document.write_text("application: {id: orders}\n")
     for name, value in _SECRETS.items():

@@ -1,4 +1,4 @@
-"""Neither what an agent logs nor what its endpoint answers holds a secret, at any level."""
+"""The log and the endpoint of an agent contain no secret, at any log level."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.live_documents import texts
-from tests.control.conftest import Asking
+from tests.control.conftest import HttpClient
 from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.readiness import until
 
@@ -59,9 +59,9 @@ def test_secrets_are_shown_nowhere(guarded: Broker, tmp_path: Path, password: st
         try:
             words = "leadership gained" if password == _USER.password else "AuthenticationRefused"
             assert until(lambda: words in log.read_text(), 60), log.read_text()
-            asking = Asking(_endpoint(log.read_text()))
-            answers = [asking.get(path).text for path in ("/status", "/metrics", "/health/ready")]
-            answers.append(asking.post("/control/autoscaling", {}).text)
+            client = HttpClient(_endpoint(log.read_text()))
+            answers = [client.get(path).text for path in ("/status", "/metrics", "/health/ready")]
+            answers.append(client.post("/control/autoscaling", {}).text)
         finally:
             agent.terminate()
             agent.wait(30)

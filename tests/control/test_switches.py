@@ -1,4 +1,4 @@
-"""The flag, switched while the agent runs: the documents say otherwise, and all else follows."""
+"""Switches of autoscaling in a running agent, which override the documents."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -53,7 +53,7 @@ def test_switch_holds_until_document_setting_changes() -> None:
     files = _Files(a="false")
     documents = SwitchedDocuments(files)
     documents.switch(enabled=True)
-    files.documents = (attrs.evolve(files.documents[0]),)  # read anew, its setting unchanged
+    files.documents = (attrs.evolve(files.documents[0]),)  # read again with the same setting
     assert _flags(documents) == {"a": "true"}
     files.documents = (_document("a", "true"),)
     assert documents.current() is files.documents

@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, *_: object) -> None:
-        """Print nothing."""
+        """Discard the log line."""
 
 
 @contextmanager

@@ -115,7 +115,7 @@ def test_the_token_follows_no_redirect(
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Print nothing."""
+            """Discard the log line."""
 
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
         thread = Thread(target=server.serve_forever)

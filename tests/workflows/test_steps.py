@@ -125,13 +125,13 @@ def _repository(folder: Path) -> str:
 
 def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Repository) -> None:
     deployment, forge = repository.deployment, repository.forge
-    board = "issues/12/comments"
+    comments_path = "issues/12/comments"
     for number in range(OTHER_COMMENTS):
-        forge.add(board, body=f"{number}: what does `{MARKER}` mean?\n{MARKER}")
+        forge.add(comments_path, body=f"{number}: what does `{MARKER}` mean?\n{MARKER}")
     done = repository.previewed()
     assert done.code == 0, str(done)
     assert forge.done == ["created"]
-    comment = forge.texts(board)[OTHER_COMMENTS]
+    comment = forge.texts(comments_path)[OTHER_COMMENTS]
     assert comment.startswith(f"{MARKER}\n### 🟢 Kafka topics: 2 to create\n")
     assert repository.previewed().code == 0
     assert forge.done == ["created"], "the same comment is not written again"
@@ -140,8 +140,8 @@ def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Rep
     assert refused.code == 1
     assert "The plan is refused" in refused.text
     assert forge.done == ["created", "updated"]
-    assert len(forge.texts(board)) == OTHER_COMMENTS + 1
-    assert "refused, 1 error" in forge.texts(board)[OTHER_COMMENTS]
+    assert len(forge.texts(comments_path)) == OTHER_COMMENTS + 1
+    assert "refused, 1 error" in forge.texts(comments_path)[OTHER_COMMENTS]
 
 
 def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None:

@@ -22,10 +22,10 @@ import java.util.Locale;
 import java.util.Properties;
 
 /**
- * Kafka Streams as the other side of a benchmark: one JVM that runs one application after the other.
+ * Kafka Streams as a compared program of a benchmark: one JVM that runs one application after the other.
  *
- * <p>A line of standard input is a request, {@code {"operator": "map" | "count", "hops": …, "lanes": [[source, sink], …], "config": {…}}}, and starts an
- * application; an empty line ends it. Standard output says {@code ready} for the JVM, {@code closed} for each application that has ended, {@code failed: …} for
+ * <p>A line of standard input is a request, {@code {"operator": "map" | "count", "subtopologies": …, "chains": [[source, sink], …], "config": {…}}}, and starts an
+ * application; an empty line ends it. Standard output: {@code ready} for the JVM, {@code closed} for each application that has ended, {@code failed: …} for
  * an exception.
  */
 public final class Peer {
@@ -70,21 +70,21 @@ public final class Peer {
 
     private static Topology topology(final JsonNode request) {
         final StreamsBuilder builder = new StreamsBuilder();
-        for (final JsonNode lane : request.get("lanes")) {
-            final KStream<String, String> source = builder.stream(lane.get(0).asText());
-            final String sink = lane.get(1).asText();
+        for (final JsonNode chain : request.get("chains")) {
+            final KStream<String, String> source = builder.stream(chain.get(0).asText());
+            final String sink = chain.get(1).asText();
             if (request.get("operator").asText().equals("count")) {
                 source.groupByKey().count(Materialized.as("counts")).toStream().to(sink, Produced.with(Serdes.String(), Serdes.Long()));
             } else {
-                mapped(source, request.get("hops").asInt()).to(sink);
+                mapped(source, request.get("subtopologies").asInt()).to(sink);
             }
         }
         return builder.build();
     }
 
-    private static KStream<String, String> mapped(final KStream<String, String> source, final int hops) {
+    private static KStream<String, String> mapped(final KStream<String, String> source, final int subtopologies) {
         KStream<String, String> rows = source.mapValues(value -> value.toUpperCase(Locale.ROOT));
-        for (int hop = 1; hop < hops; hop++) {
+        for (int number = 1; number < subtopologies; number++) {
             rows = rows.repartition().mapValues(value -> value.toUpperCase(Locale.ROOT));
         }
         return rows;

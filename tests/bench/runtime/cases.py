@@ -37,7 +37,8 @@ KEYS = (
     ),
 )
 AT_ONCE = tuple(
-    Workload(name=f"map, {lanes} in parallel", operator="map", lanes=lanes, share=0.2) for lanes in (1, 4, 8)
+    Workload(name=f"map, {chains} in parallel", operator="map", chains=chains, share=0.2)
+    for chains in (1, 4, 8)
 )
 _ONE_AND_A_HALF = 1.5
 """Times the latency of the prototype: 0.08 s for a map, 0.3 s for a count."""
@@ -52,7 +53,13 @@ LATENCY = (
         max_latency=0.3 * _ONE_AND_A_HALF,
     ),
     *(
-        Workload(name=f"{hops} maps in a row", operator="map", hops=hops, rounds=1, share=0.1)
-        for hops in (4, 8)
+        Workload(
+            name=f"{subtopologies} maps in a row",
+            operator="map",
+            subtopologies=subtopologies,
+            rounds=1,
+            share=0.1,
+        )
+        for subtopologies in (4, 8)
     ),
 )

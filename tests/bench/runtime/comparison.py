@@ -20,7 +20,7 @@ from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
-from tests.bench.runtime.sides import Side
+from tests.bench.runtime.programs import Program
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.tables import latency_table, throughput_table
 from tests.bench.runtime.topics import Topics
@@ -36,7 +36,7 @@ _WIDTH = 150
 
 @attrs.frozen
 class _Bench:
-    sides: Sequence[Side]
+    programs: Sequence[Program]
     topics: Topics
     rounds: int
     shown: Console
@@ -45,26 +45,30 @@ class _Bench:
     def warm_up(self, records: int) -> None:
         """Run each operator in full: a JVM compiles for minutes, which is long over in a service."""
         for workload in OPERATORS:
-            for side in self._sides(workload):
-                self._report(f"warming up: {workload.name}, {side.title}")
-                throughput.seconds_of(side, workload, self.topics, workload.sizes(records)[1])
+            for program in self._programs(workload):
+                self._report(f"warming up: {workload.name}, {program.title}")
+                throughput.seconds_of(program, workload, self.topics, workload.sizes(records)[1])
 
     def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> None:
         figures = [
-            (each, throughput.measure(each, self._sides(each), self.topics, records, self._report))
+            (each, throughput.measure(each, self._programs(each), self.topics, records, self._report))
             for each in self._shortened(workloads)
         ]
         self.shown.print(throughput_table(title, figures))
 
     def latency(self, records: int) -> None:
         figures = [
-            (each, latency.measure(each, self._sides(each), self.topics, records, self._report))
+            (each, latency.measure(each, self._programs(each), self.topics, records, self._report))
             for each in self._shortened(LATENCY)
         ]
         self.shown.print(latency_table(figures))
 
-    def _sides(self, workload: Workload) -> list[Side]:
-        return [side for side in self.sides if workload.has_plain_peer or side.name != PlainPySpark.name]
+    def _programs(self, workload: Workload) -> list[Program]:
+        return [
+            program
+            for program in self.programs
+            if workload.has_plain_peer or program.name != PlainPySpark.name
+        ]
 
     def _shortened(self, workloads: Sequence[Workload]) -> list[Workload]:
         return [attrs.evolve(each, rounds=min(each.rounds, self.rounds)) for each in workloads]

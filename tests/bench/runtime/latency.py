@@ -9,7 +9,7 @@ from statistics import quantiles
 import attrs
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.bench.runtime.sides import Side
+from tests.bench.runtime.programs import Program
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import PARTITIONS, Job, Workload
 
@@ -33,17 +33,21 @@ class Latency:
 
 
 def measure(
-    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, report: Callable[[str], None]
+    workload: Workload,
+    programs: Sequence[Program],
+    topics: Topics,
+    records: int,
+    report: Callable[[str], None],
 ) -> dict[str, Latency]:
-    """Return name of side → latency over `records` records, or the workload's share, in rounds."""
-    taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    """Return name of program → latency over `records` records, or the workload's share, in rounds."""
+    taken: dict[str, list[float]] = {program.name: [] for program in programs}
     of_a_round = max(2, int(records * workload.share) // workload.rounds)
     for round_ in range(workload.rounds):
-        for side in sides:
-            report(f"latency of {workload.name}, round {round_ + 1} of {workload.rounds}: {side.title}")
-            job = topics.job(side.name, workload, None)
-            with side.running(job, in_bulk=False):
-                taken[side.name] += _one_by_one(topics.servers, job, of_a_round)
+        for program in programs:
+            report(f"latency of {workload.name}, round {round_ + 1} of {workload.rounds}: {program.title}")
+            job = topics.job(program.name, workload, None)
+            with program.running(job, in_bulk=False):
+                taken[program.name] += _one_by_one(topics.servers, job, of_a_round)
     return {name: Latency.of(seconds) for name, seconds in taken.items()}
 
 
@@ -56,7 +60,7 @@ def _one_by_one(servers: str, job: Job, records: int) -> list[float]:
             time.sleep(pauses.uniform(0, _LONGEST_PAUSE_SECONDS))
             key = b"key-%d" % number
             started = time.perf_counter()
-            producer.produce(job.lanes[0].source, b"value", key)
+            producer.produce(job.chains[0].source, b"value", key)
             producer.flush()
             _await(reader, key)
             taken.append(time.perf_counter() - started)
@@ -82,7 +86,7 @@ def _reader(servers: str, job: Job) -> Iterator[Consumer]:
             "fetch.wait.max.ms": 5,
         }
     )
-    reader.assign([TopicPartition(job.lanes[0].sink, each, 0) for each in range(PARTITIONS)])
+    reader.assign([TopicPartition(job.chains[0].sink, each, 0) for each in range(PARTITIONS)])
     try:
         yield reader
     finally:

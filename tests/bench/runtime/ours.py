@@ -13,8 +13,8 @@ from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from tests.bench.runtime.sides import Committed
-from tests.bench.runtime.workloads import Job, Lane, Workload
+from tests.bench.runtime.programs import Committed
+from tests.bench.runtime.workloads import Chain, Job, Workload
 
 _MAP = '- mapValues: {value: "upper(value)"}\n'
 _REPARTITION = "- repartition: {serdes: {key: string, value: string}}\n"
@@ -60,15 +60,15 @@ def _failure(application: StreamsApplication) -> str | None:
 
 def _document(job: Job) -> TopologyDocument:
     head = f"application: {{id: {job.id}, config: {job.workload.config}}}\ntopology:\n"
-    text = head + "".join(_steps(job.workload, lane) for lane in job.lanes)
+    text = head + "".join(_steps(job.workload, chain) for chain in job.chains)
     return load_text(text, job.id).documents[0]
 
 
-def _steps(workload: Workload, lane: Lane) -> str:
-    hop = _COUNT if workload.operator == "count" else _MAP
+def _steps(workload: Workload, chain: Chain) -> str:
+    step = _COUNT if workload.operator == "count" else _MAP
     value = "long" if workload.operator == "count" else "string"
     return (
-        f"- stream: {{topic: {lane.source}, serdes: {{key: string, value: string}}}}\n"
-        + _REPARTITION.join([hop] * workload.hops)
-        + f"- to: {{topic: {lane.sink}, serdes: {{key: string, value: {value}}}}}\n"
+        f"- stream: {{topic: {chain.source}, serdes: {{key: string, value: string}}}}\n"
+        + _REPARTITION.join([step] * workload.subtopologies)
+        + f"- to: {{topic: {chain.sink}, serdes: {{key: string, value: {value}}}}}\n"
     )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.bench.runtime.topics import Topics
-from tests.bench.runtime.workloads import Job, Lane
+from tests.bench.runtime.workloads import Chain, Job
 
 
 @attrs.frozen
@@ -41,8 +41,8 @@ class PlainPySpark:
         del in_bulk
         started: list[StreamingQuery] = []
         try:
-            for lane in job.lanes:
-                steps = pairwise(self._path(job, lane))
+            for chain in job.chains:
+                steps = pairwise(self._path(job, chain))
                 started += [self._start(job, source, sink) for source, sink in steps]
             yield _Queries(started)
         finally:
@@ -50,11 +50,11 @@ class PlainPySpark:
                 query.stop()
             rmtree(self._folder / job.id, ignore_errors=True)
 
-    def _path(self, job: Job, lane: Lane) -> list[str]:
-        between = [f"{lane.sink}-{hop}" for hop in range(1, job.workload.hops)]
+    def _path(self, job: Job, chain: Chain) -> list[str]:
+        between = [f"{chain.sink}-{number}" for number in range(1, job.workload.subtopologies)]
         for topic in between:
             self._topics.create(topic)
-        return [lane.source, *between, lane.sink]
+        return [chain.source, *between, chain.sink]
 
     def _start(self, job: Job, source: str, sink: str) -> StreamingQuery:
         counts = job.workload.operator == "count"

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from tests.bench.runtime.sides import Committed
+from tests.bench.runtime.programs import Committed
 from tests.bench.runtime.workloads import PARTITIONS, Job
 from tests.oracle.kafka_streams import built_program
 
@@ -72,8 +72,8 @@ class KafkaStreamsPeer:
     def running(self, job: Job, *, in_bulk: bool) -> Iterator[Committed]:
         request = {
             "operator": job.workload.operator,
-            "hops": job.workload.hops,
-            "lanes": [[lane.source, lane.sink] for lane in job.lanes],
+            "subtopologies": job.workload.subtopologies,
+            "chains": [[chain.source, chain.sink] for chain in job.chains],
             "config": {
                 "application.id": job.id,
                 "bootstrap.servers": self._servers,

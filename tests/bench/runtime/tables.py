@@ -1,4 +1,4 @@
-"""Results as tables: one row per workload, one column per side, then our ratio to each and its target."""
+"""Results as tables: one row per workload, one column per program, then our ratio to each and its target."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from tests.bench.runtime.throughput import Throughput
 from tests.bench.runtime.workloads import CORES, PARTITIONS, Workload
 
 _OURS = "headwater"
-_SIDES = {"plain": "plain PySpark", "streams": "Kafka Streams", _OURS: "Headwater"}
+_PROGRAMS = {"plain": "plain PySpark", "streams": "Kafka Streams", _OURS: "Headwater"}
 _NOTHING = "-"
 _CAPTION = (
     f"{PARTITIONS} partitions; Kafka Streams: {PARTITIONS} threads; both others: one Spark, local[{CORES}]"
@@ -20,12 +20,12 @@ _CAPTION = (
 def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, Throughput]]]) -> Table:
     """Return a table of steady state, and the time to start and stop; ratio > 1: Headwater is faster."""
     table = _table(f"{title}\nthousand records/s (+ seconds to start and stop)", "records")
-    for workload, by_side in figures:
-        rates = {name: each.rate for name, each in by_side.items()}
+    for workload, by_program in figures:
+        rates = {name: each.rate for name, each in by_program.items()}
         table.add_row(
             workload.name,
-            f"{by_side[_OURS].large[0]:,}",
-            *(_throughput(by_side.get(side)) for side in _SIDES),
+            f"{by_program[_OURS].large[0]:,}",
+            *(_throughput(by_program.get(program)) for program in _PROGRAMS),
             _ratio(rates, "plain", workload.of_plain),
             _ratio(rates, "streams", workload.of_streams),
         )
@@ -35,13 +35,13 @@ def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, 
 def latency_table(figures: Sequence[tuple[Workload, Mapping[str, Latency]]]) -> Table:
     """Return a table of latencies; ratio of medians < 1: Headwater is faster."""
     table = _table("one record at a time\np50 / p99, milliseconds", "goal")
-    for workload, by_side in figures:
-        medians = {name: each.p50 for name, each in by_side.items()}
+    for workload, by_program in figures:
+        medians = {name: each.p50 for name, each in by_program.items()}
         goal = _NOTHING if workload.max_latency is None else f"p50 <= {workload.max_latency * 1000:.0f}"
         table.add_row(
             workload.name,
             goal,
-            *(_latency(by_side.get(side)) for side in _SIDES),
+            *(_latency(by_program.get(program)) for program in _PROGRAMS),
             _ratio(medians, "plain"),
             _ratio(medians, "streams"),
         )
@@ -51,7 +51,7 @@ def latency_table(figures: Sequence[tuple[Workload, Mapping[str, Latency]]]) -> 
 def _table(title: str, second: str) -> Table:
     table = Table(title=title, title_justify="left", caption=_CAPTION, caption_justify="left")
     table.add_column("", no_wrap=True)
-    for heading in (second, *_SIDES.values(), "ours / plain", "ours / Streams"):
+    for heading in (second, *_PROGRAMS.values(), "ours / plain", "ours / Streams"):
         table.add_column(heading, justify="right", no_wrap=True)
     return table
 

@@ -7,7 +7,7 @@ from statistics import median
 
 import attrs
 
-from tests.bench.runtime.sides import Side
+from tests.bench.runtime.programs import Program
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
 
@@ -32,29 +32,33 @@ class Throughput:
 
 
 def measure(
-    workload: Workload, sides: Sequence[Side], topics: Topics, records: int, report: Callable[[str], None]
+    workload: Workload,
+    programs: Sequence[Program],
+    topics: Topics,
+    records: int,
+    report: Callable[[str], None],
 ) -> dict[str, Throughput]:
-    """Return name of side → throughput; the sides take turns, so that other load affects all of them."""
+    """Return name of program → throughput; programs run alternately: other load affects all of them."""
     small, large = workload.sizes(records)
     seconds: dict[tuple[str, int], list[float]] = {}
     for round_ in range(workload.rounds):
-        for side in sides:
+        for program in programs:
             for size in (small, large):
-                report(f"{workload.name}, round {round_ + 1}: {side.title}, {size:,} records")
-                taken = seconds_of(side, workload, topics, size)
-                seconds.setdefault((side.name, size), []).append(taken)
+                report(f"{workload.name}, round {round_ + 1}: {program.title}, {size:,} records")
+                taken = seconds_of(program, workload, topics, size)
+                seconds.setdefault((program.name, size), []).append(taken)
     return {
-        side.name: Throughput(
-            (small, median(seconds[side.name, small])), (large, median(seconds[side.name, large]))
+        program.name: Throughput(
+            (small, median(seconds[program.name, small])), (large, median(seconds[program.name, large]))
         )
-        for side in sides
+        for program in programs
     }
 
 
-def seconds_of(side: Side, workload: Workload, topics: Topics, records: int) -> float:
+def seconds_of(program: Program, workload: Workload, topics: Topics, records: int) -> float:
     """Return the time from the start of the application to its last commit."""
-    job = topics.job(side.name, workload, records)
+    job = topics.job(program.name, workload, records)
     started = time.perf_counter()
-    with side.running(job, in_bulk=True) as running:
+    with program.running(job, in_bulk=True) as running:
         running.await_end()
         return time.perf_counter() - started

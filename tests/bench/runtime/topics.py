@@ -6,9 +6,9 @@ No topic is deleted before the end: Spark's cached producers would request its m
 from itertools import count
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public all the same
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
-from tests.bench.runtime.workloads import PARTITIONS, Job, Keys, Lane, Workload
+from tests.bench.runtime.workloads import PARTITIONS, Chain, Job, Keys, Workload
 
 _AT_ONCE = 50_000
 _SECONDS = 60
@@ -24,19 +24,19 @@ class Topics:
         self._filled: set[str] = set()
         self._numbers = count()
 
-    def job(self, side: str, workload: Workload, records: int | None) -> Job:
+    def job(self, program: str, workload: Workload, records: int | None) -> Job:
         """Return a new run over sources with `records` records; None = over its own empty sources."""
-        id_ = f"{self._prefix}-{next(self._numbers)}-{side}"
-        lanes = []
-        for number in range(workload.lanes):
+        id_ = f"{self._prefix}-{next(self._numbers)}-{program}"
+        chains = []
+        for number in range(workload.chains):
             if records is None:
                 source = f"{id_}-in-{number}"
                 self.create(source)
             else:
-                source = self._source(workload.keys, records // workload.lanes, number)
-            lanes.append(Lane(source, f"{id_}-out-{number}"))
-            self.create(lanes[-1].sink)
-        return Job(id_, workload, tuple(lanes))
+                source = self._source(workload.keys, records // workload.chains, number)
+            chains.append(Chain(source, f"{id_}-out-{number}"))
+            self.create(chains[-1].sink)
+        return Job(id_, workload, tuple(chains))
 
     def _source(self, keys: Keys, records: int, number: int) -> str:
         topic = f"{self._prefix}-in-{keys.name.lower()}-{records}-{number}"

@@ -1,4 +1,4 @@
-"""What every side runs: a topology, over records with a distribution of keys."""
+"""Workloads of the compared programs: a topology and records with a distribution of keys."""
 
 from enum import Enum
 from typing import Literal
@@ -38,19 +38,19 @@ class Keys(Enum):
 
 @attrs.frozen(kw_only=True)
 class Workload:
-    """`lanes` parallel chains, each of `hops` sub-topologies that are connected by repartition topics.
+    """`chains` parallel chains of `subtopologies` sub-topologies, which repartition topics connect.
 
     `share` is the fraction of a full run's records. `of_plain` and `of_streams` are the targets of our rate
-    as a multiple of the other side's; None = no target. Plain PySpark supports neither Kafka transactions nor
-    one update per record, so it does not run such workloads. `max_latency` is the target of the median
+    as a multiple of the other program's; None = no target. Plain PySpark supports neither Kafka transactions
+    nor one update per record, so it does not run such workloads. `max_latency` is the target of the median
     latency in seconds.
     """
 
     name: str
     operator: Literal["map", "count"]
     keys: Keys = Keys.THOUSAND
-    lanes: int = 1
-    hops: int = 1
+    chains: int = 1
+    subtopologies: int = 1
     every_update: bool = False
     exactly_once: bool = False
     share: float = 1.0
@@ -67,13 +67,13 @@ class Workload:
         return once | ({"statestore.cache.max.bytes": "0"} if self.every_update else {})
 
     def sizes(self, records: int) -> tuple[int, int]:
-        """Return the number of records of the small and the large run, of all lanes together."""
-        large = int(records * self.share) // self.lanes * self.lanes
-        return large // _SMALL_PART // self.lanes * self.lanes, large
+        """Return the number of records of the small and the large run, of all chains together."""
+        large = int(records * self.share) // self.chains * self.chains
+        return large // _SMALL_PART // self.chains * self.chains, large
 
 
 @attrs.frozen
-class Lane:
+class Chain:
     """The topics of a chain."""
 
     source: str
@@ -86,4 +86,4 @@ class Job:
 
     id: str
     workload: Workload
-    lanes: tuple[Lane, ...]
+    chains: tuple[Chain, ...]

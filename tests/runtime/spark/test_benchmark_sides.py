@@ -1,4 +1,4 @@
-"""The sides that `make bench` compares produce the same results and then end."""
+"""The programs that `make bench` compares produce the same results and then end."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
-from tests.bench.runtime.sides import Side
+from tests.bench.runtime.programs import Program
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Job, Keys, Workload
@@ -25,40 +25,40 @@ def topics(kafka: LocalBroker, unique: Callable[[str], str]) -> Topics:
 
 
 @pytest.fixture(scope="module")
-def sides(
+def programs(
     spark: SparkSession, kafka: LocalBroker, topics: Topics, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Side]]:
+) -> Iterator[list[Program]]:
     servers, folder = kafka.bootstrap_servers, tmp_path_factory.mktemp("bench")
     with KafkaStreamsPeer(servers, folder / "streams.log") as streams:
         yield [PlainPySpark(spark, servers, folder, topics), streams, Headwater(spark, servers, folder)]
 
 
-def test_all_sides_map_alike(sides: list[Side], topics: Topics) -> None:
-    workload = Workload(name="map", operator="map", lanes=2)
+def test_all_programs_map_to_the_same_values(programs: list[Program], topics: Topics) -> None:
+    workload = Workload(name="map", operator="map", chains=2)
     expected = sorted(b"VALUE-%d" % number for number in range(_RECORDS // 2))
-    for side in sides:
-        job = _done(side, topics, workload)
-        for lane in job.lanes:
-            written = WrittenTopics(topics.servers).get(lane.sink)
-            assert sorted(value or b"" for *_, value, _ in written) == expected, side.title
+    for program in programs:
+        job = _done(program, topics, workload)
+        for chain in job.chains:
+            written = WrittenTopics(topics.servers).get(chain.sink)
+            assert sorted(value or b"" for *_, value, _ in written) == expected, program.title
 
 
-def test_all_sides_count_alike(sides: list[Side], topics: Topics) -> None:
+def test_all_programs_count_the_same(programs: list[Program], topics: Topics) -> None:
     workload = Workload(name="count", operator="count", keys=Keys.SKEWED)
     expected: dict[bytes, int] = {}
     for number in range(_RECORDS):
         key = Keys.SKEWED.key(number)
         expected[key] = expected.get(key, 0) + 1
-    for side in sides:
-        (lane,) = _done(side, topics, workload).lanes
-        written = WrittenTopics(topics.servers).get(lane.sink)
+    for program in programs:
+        (chain,) = _done(program, topics, workload).chains
+        written = WrittenTopics(topics.servers).get(chain.sink)
         counts = {key: _number(value or b"") for *_, key, value, _ in written}
-        assert counts == expected, side.title
+        assert counts == expected, program.title
 
 
-def _done(side: Side, topics: Topics, workload: Workload) -> Job:
-    job = topics.job(side.name, workload, _RECORDS)
-    with side.running(job, in_bulk=True) as running:
+def _done(program: Program, topics: Topics, workload: Workload) -> Job:
+    job = topics.job(program.name, workload, _RECORDS)
+    with program.running(job, in_bulk=True) as running:
         running.await_end()
     return job
 

@@ -1,4 +1,4 @@
-"""The interface of the compared sides, and how the end of their input is detected for all of them."""
+"""The interface of the compared programs, and how the end of their input is detected for all of them."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Running(Protocol):
         """Wait until all records of the sources are processed and committed."""
 
 
-class Side(Protocol):
+class Program(Protocol):
     """One of the compared programs; `name` is part of topic names, `title` is printed."""
 
     name: str
@@ -31,11 +31,11 @@ class Side(Protocol):
 
 
 class Committed:
-    """Reads the committed offsets of the group `job.id`, in the same way for each side that has a group."""
+    """Reads the committed offsets of the group `job.id`, in the same way for each program with a group."""
 
     def __init__(self, servers: str, job: Job, failure: Callable[[], str | None]) -> None:
         self._offsets = GroupOffsets(Connection(bootstrap_servers=(servers,)), job.id)
-        self._partitions = [(lane.source, each) for lane in job.lanes for each in range(PARTITIONS)]
+        self._partitions = [(chain.source, each) for chain in job.chains for each in range(PARTITIONS)]
         self._failure = failure
 
     def await_end(self) -> None:
