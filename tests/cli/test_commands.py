@@ -122,7 +122,7 @@ def test_describe_requires_one_application(headwater: Headwater, tmp_path: Path)
 
 
 def test_describe_refuses_what_kafka_streams_refuses(headwater: Headwater, tmp_path: Path) -> None:
-    text = "application: {id: a}\ntopology:\n  - addSink: {name: out, topic: t, parents: [nobody]}\n"
+    text = "application: {id: a}\ntopology:\n  - addSink: {name: out, topic: t, parents: [missing]}\n"
     (tmp_path / "orphan.yaml").write_text(text, encoding="utf-8")
     done = headwater("describe", "orphan.yaml")
     assert (done.returncode, done.stdout) == (ExitCode.PROBLEMS, "")

@@ -1,4 +1,4 @@
-"""A cluster in memory and a reader for it, held to the behavior of the real ones by the tests beside it."""
+"""A cluster in memory and its reader. The contract tests of this folder run on it and on a real broker."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

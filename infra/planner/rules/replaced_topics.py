@@ -10,7 +10,7 @@ def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
     """Yield problems for topics with another id than recorded. One with records may have been restored."""
     for state in application.internal:
         if state.is_replaced:
-            # While the application is running nobody restores a topic: new records are its own.
+            # While the application is running, no user restores a topic: new records are its own.
             is_loss = state.is_emptied or application.caller.is_running
             severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
             yield _problem(application, state, severity)

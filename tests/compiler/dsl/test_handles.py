@@ -79,9 +79,9 @@ def test_calls_on_an_invalid_result_report_no_further_problem() -> None:
 
 def test_the_alias_of_a_branch_with_calls_names_the_last_result() -> None:
     ends = op.Branch(alias="ends", then=(step(op.To("out")),))
-    goes_on = op.Branch(alias="goes-on", then=(step(FILTER),))
-    split = step(op.Split(branches=(ends, goes_on)))
-    assert built(step(STREAM), split, step(FILTER, "goes-on")).nodes[-1].name == "KSTREAM-FILTER-0000000006"
+    continues = op.Branch(alias="continues", then=(step(FILTER),))
+    split = step(op.Split(branches=(ends, continues)))
+    assert built(step(STREAM), split, step(FILTER, "continues")).nodes[-1].name == "KSTREAM-FILTER-0000000006"
     summary, _, _ = only_problem(step(STREAM), split, step(FILTER, "ends"))
     assert summary == "`filter` follows `to`, which returns nothing."
 

@@ -47,10 +47,13 @@ def test_revenue_is_emitted_when_an_hour_is_over() -> None:
     for number, (category, amount, time) in enumerate(payments):
         assert pipe(run, "payments", f"p{number}", {"category": category, "amount": amount}, time) == []
     late = run.pipe("payments", b"p", json.dumps({"category": "milk", "amount": 1}).encode(), 2 * hour)
-    told = [record for record in late if record[0] == "revenue"]
+    emitted = [record for record in late if record[0] == "revenue"]
     double = plain_serde("double")
-    assert [(record[2], double.deserialize(record[3] or b""), record[4]) for record in told] == [
+    assert [(record[2], double.deserialize(record[3] or b""), record[4]) for record in emitted] == [
         (b"fruit" + bytes(8), 4.5, hour - 1),
         (b"milk" + bytes(8), 2.0, 20),
     ]
-    assert [record[1] for record in told] == [default_partition(b"fruit", 6), default_partition(b"milk", 6)]
+    assert [record[1] for record in emitted] == [
+        default_partition(b"fruit", 6),
+        default_partition(b"milk", 6),
+    ]

@@ -80,5 +80,5 @@ def test_records_of_several_versions_and_a_state_in_avro(url: str, tmp_path: Pat
 @pytest.mark.soak
 def test_unknown_subjects_and_ids(url: str) -> None:
     found = SchemaRegistry((url,))
-    assert found.latest("nobody-knows") is None
+    assert found.latest("unknown-subject") is None
     assert found.schema(1_000_000) is None

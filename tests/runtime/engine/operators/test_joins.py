@@ -178,7 +178,7 @@ def test_joins_of_tables_while_rows_change(call: str, answers: list[Any]) -> Non
 def foreign(call: str) -> Replay:
     return replay(
         "[{table: {topic: left, as: l}}, {table: {topic: right, as: r}}, "
-        f"{{{call}: {{from: l, with: r, foreignKey: \"nullif(value, 'nobody')\", "
+        f"{{{call}: {{from: l, with: r, foreignKey: \"nullif(value, 'missing')\", "
         f'value: "{JOINED}"}}}}, {{toStream: }}, {{to: {{topic: out}}}}]'
     )
 
@@ -192,7 +192,7 @@ def foreign(call: str) -> Replay:
             [
                 [("k", "x+-", 1)],
                 [("k", "x+X", 2)],
-                [("k", "nobody+-", 3)],
+                [("k", "missing+-", 3)],
                 [("k", "y+-", 4)],
                 [("k", "x+X", 5)],
                 [("k", "x+-", 6)],
@@ -205,7 +205,7 @@ def test_foreign_keys_that_change(call: str, answers: list[Any]) -> None:
     steps = [
         ("left", "k", "x", 1),
         ("right", "x", "X", 2),
-        ("left", "k", "nobody", 3),
+        ("left", "k", "missing", 3),
         ("left", "k", "y", 4),
         ("left", "k", "x", 5),
         ("right", "x", None, 6),
