@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from types import MappingProxyType
 
 import attrs
+import structlog
 
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
@@ -26,7 +27,19 @@ from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import TaskInput
 
 _MAX_FORWARDED_RECORDS = 2_000
-_FORWARD_TIMEOUT_SECONDS = 120.0
+_OWNER_TIMEOUT_SECONDS = 300.0
+"""How long a process waits for the owner of a task. Kafka's default of `max.poll.interval.ms`."""
+_REPORT_AFTER_SECONDS = 30.0
+_RETRY_SECONDS = 0.05
+
+_log = structlog.get_logger(__name__)
+
+
+class TaskOwnedError(Exception):
+    """The owner of a task neither processed the batch nor released the task in time.
+
+    The batch fails and is tried again: the owner may still commit its part, which is skipped then.
+    """
 
 
 def process_task_batch(
@@ -37,6 +50,7 @@ def process_task_batch(
     Raises:
         KafkaException: Kafka fails. Either nothing of the batch is committed or all of it; the next attempt
             finds out which.
+        TaskOwnedError: Another process owns the task and does not answer.
     """
     started = time.perf_counter()
     result = _TASK_OWNER.process_or_forward(request, partition, input_, tick=tick)
@@ -53,11 +67,20 @@ class Lease:
     _file: int
 
     @classmethod
-    def acquire(cls, folder: Path, task: str, owner: str) -> "Lease":
-        """Block until no other process holds the lease."""
+    def try_acquire(cls, folder: Path, task: str, owner: str) -> "Lease | None":
+        """Return the lease, or None while another process holds it."""
         folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / f"{task}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        path = folder / f"{task}.lease"
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The folder may be deleted at any time: only the file that others find is a lease.
+            is_current = os.path.samestat(os.fstat(file), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_current = False
+        if not is_current:
+            os.close(file)
+            return None
         os.ftruncate(file, 0)
         os.pwrite(file, owner.encode(), 0)
         return cls(file)
@@ -96,46 +119,54 @@ class TaskOwner:
     def process_or_forward(
         self, request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
     ) -> BatchResult:
-        name = request.task_name(partition)
-        ownership = self._ownership(name)
+        ownership = self._ownership(request.task_name(partition))
         with ownership.lock:
-            if ownership.task is None:
-                owner = Lease.owner_of(request.state_folder, name)
-                forwarded = None
-                if owner != self._address:
-                    forwarded = _forward(owner, request, partition, input_, tick=tick)
-                if forwarded is not None:
-                    return forwarded
-            was_open = ownership.task is not None
-            try:
-                return self._process_here(request, partition, ownership, input_, tick=tick)
-            except _FinalResultError as final:
-                return final.result
-            except Exception:
-                if not was_open:
-                    raise
-                # Another machine may have owned the task meanwhile: a new session reads what is committed.
-                return self._process_here(request, partition, ownership, input_, tick=tick)
+            if ownership.task is not None:
+                # It fails if another process owned the task meanwhile: then a new session reads the offsets.
+                with suppress(Exception):
+                    return self._process_here(request, partition, ownership, input_, tick=tick)
+            result = self._forward_or_acquire(request, partition, ownership, input_, tick=tick)
+            return result or self._process_here(request, partition, ownership, input_, tick=tick)
+
+    def _forward_or_acquire(
+        self, request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
+    ) -> BatchResult | None:
+        """Return the owner's result, or None when this process holds the lease.
+
+        Asks the owner before each attempt to acquire the lease: an owner releases it only when asked.
+        """
+        folder, name = request.state_folder, request.task_name(partition)
+        wait = _OwnerWait(name)
+        while True:
+            owner = Lease.owner_of(folder, name)
+            if owner not in ("", self._address):
+                result = _forward(owner, request, partition, input_, wait, tick=tick)
+                if result is not None:
+                    return result
+            ownership.lease = Lease.try_acquire(folder, name, self._address)
+            if ownership.lease is not None:
+                return None
+            wait.check()
+            time.sleep(_RETRY_SECONDS)
 
     def _process_here(
         self, request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
     ) -> BatchResult:
+        """Process a batch of a task whose lease this process holds; release the task after a failure."""
         try:
             if ownership.task is not None and ownership.task.layout_version != request.layout_version:
-                self._release(ownership)
+                task, ownership.task = ownership.task, None
+                task.close()
             if ownership.task is None:
-                ownership.lease = ownership.lease or Lease.acquire(
-                    request.state_folder, request.task_name(partition), self._address
-                )
                 ownership.task = OpenTask(request, partition)
             return ownership.task.process_batch(request, input_, tick=tick)
         except BaseException as error:
             self._release(ownership)
             if isinstance(error, TaskMigrated):
                 missing = (error.topic, error.partition, error.num_partitions)
-                raise _FinalResultError(BatchResult(partition=partition, missing_partition=missing)) from None
+                return BatchResult(partition=partition, missing_partition=missing)
             if isinstance(error, PoisonRecordError):
-                raise _FinalResultError(BatchResult(partition=partition, poison_record=str(error))) from None
+                return BatchResult(partition=partition, poison_record=str(error))
             raise
 
     def _release(self, ownership: _Ownership) -> None:
@@ -186,22 +217,33 @@ class TaskOwner:
                 return None
             try:
                 return self._process_here(request, partition, ownership, input_, tick=tick)
-            except _FinalResultError as final:
-                return final.result
             except Exception:  # noqa: BLE001 - the caller processes the batch itself and fails the same way
                 return None
 
 
-class _FinalResultError(Exception):
-    """Carries the result of a task that must not try the batch again."""
+class _OwnerWait:
+    """The time that a process waits for the owner of a task."""
 
-    def __init__(self, result: BatchResult) -> None:
-        super().__init__()
-        self.result = result
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._started = time.monotonic()
+        self._is_reported = False
+
+    def check(self) -> None:
+        """Log a long wait once. Raises `TaskOwnedError` after the timeout."""
+        waited = time.monotonic() - self._started
+        if waited >= _OWNER_TIMEOUT_SECONDS:
+            raise TaskOwnedError(
+                f"another process owns task {self._task} and did not finish its batch within "
+                f"{_OWNER_TIMEOUT_SECONDS:g} s"
+            )
+        if waited >= _REPORT_AFTER_SECONDS and not self._is_reported:
+            self._is_reported = True
+            _log.warning("waiting for the owner of a task", task=self._task, seconds=round(waited))
 
 
 def _forward(
-    owner: str, request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
+    owner: str, request: BatchRequest, partition: int, input_: TaskInput, wait: _OwnerWait, *, tick: bool
 ) -> BatchResult | None:
     """Let the owner process a few records, else let it release the task; None = process the batch here."""
     address, _, key = owner.partition("\n")
@@ -211,7 +253,10 @@ def _forward(
         with Client(address, authkey=key.encode()) as connection:
             forwarded = input_ if len(input_) <= _MAX_FORWARDED_RECORDS else None
             connection.send((request, partition, forwarded, tick))
-            return connection.recv() if connection.poll(_FORWARD_TIMEOUT_SECONDS) else None
+            while not connection.poll(_RETRY_SECONDS):
+                wait.check()
+            result: BatchResult | None = connection.recv()
+            return result
     except (OSError, EOFError):
         return None  # the owner has died
 
