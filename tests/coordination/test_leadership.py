@@ -112,7 +112,7 @@ def test_hanging_loop_loses_leadership(
     kafka: LocalBroker, group: MakeGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its heartbeats continue; it loses leadership because the loop no longer polls it."""
-    monkeypatch.setattr("spark_jobs.agent.leadership._LONGEST_TURN_MS", SESSION_MS)
+    monkeypatch.setattr("spark_jobs.agent.leadership._LONGEST_ITERATION_MS", SESSION_MS)
     agents = group(kafka.bootstrap_servers)
     hanging = agents.join("hanging")
     _, term = agents.leader([hanging])
