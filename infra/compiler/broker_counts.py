@@ -12,6 +12,9 @@ from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode
 
+EQUAL_EXPLICIT_COUNTS = "equal explicit counts throughout the topology"
+"""`expected` of the problem of unrelated explicit counts; no other problem has this value."""
+
 
 def broker_order(groups: Iterable[TopicGroup]) -> tuple[TopicGroup, ...]:
     """Return the groups in the order of a `HashMap` with their ids as strings."""
@@ -171,7 +174,7 @@ def _explicit_counts_differ(topic: str, explicit: Mapping[str, int]) -> Problem:
             f"({counts})."
         ),
         topic=topic,
-        expected="equal explicit counts throughout the topology",
+        expected=EQUAL_EXPLICIT_COUNTS,
         found=counts,
         why=(
             "Brokers up to 4.3.1 check a join of repartition topics against all explicit counts of the "

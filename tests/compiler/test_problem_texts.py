@@ -52,6 +52,29 @@ topology:
   - cogroup: {from: both, with: two}
   - aggregate: {materialized: c}
 """
+UNRELATED_COUNTS = """
+topology:
+  - stream: {topic: a}
+  - repartition: {name: r1, partitions: 3}
+  - to: {topic: o}
+  - stream: {topic: b}
+  - repartition: {name: r2, partitions: 4}
+  - to: {topic: p}
+  - stream: {topic: c}
+  - selectKey: {key: x, as: c}
+  - stream: {topic: d}
+  - selectKey: {key: x, as: d}
+  - join: {from: c, with: d, window: {difference: 1h}, name: j, storeName: s}
+"""
+REUSED_SOURCE = """
+application: {id: app, protocol: streams, config: {topology.optimization: reuse.ktable.source.topics}}
+topology:
+  - table: {topic: a, materialized: kept}
+  - toStream: {as: changes}
+  - stream: {topic: b}
+  - merge: {with: changes}
+  - to: {topic: o}
+"""
 UNUSED = "topology: [{addStateStore: {name: s}}, {stream: {topic: a}}, {to: {topic: o}}]"
 GLOBAL = "topology: [{globalTable: {topic: g, as: g}}, {stream: {topic: a}}, {to: {topic: o}}]"
 WINDOWED = """
@@ -93,6 +116,11 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     "streams protocol: not co-partitioned": (STREAMS + PLAIN, BOTH),
     "streams protocol: source missing": (STREAMS + PLAIN, {"a": 3}),
     "streams protocol: pattern": (f"{STREAMS}\n{PATTERN % 'a'}", {"a": 3}),
+    "streams protocol: unrelated explicit counts differ": (
+        STREAMS + UNRELATED_COUNTS,
+        {"a": 1, "b": 1, "c": 7, "d": 2},
+    ),
+    "streams protocol: source topic as changelog has too few partitions": (REUSED_SOURCE, BOTH),
     "streams protocol: cogroup": (STREAMS + COGROUP, {"a": 3, "b": 3}),
 }
 

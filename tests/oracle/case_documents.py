@@ -21,7 +21,7 @@ def document_of(case: Path) -> dict[str, Any]:
 
 
 def document_text(document: Mapping[str, Any]) -> str:
-    """One line a call."""
+    """Return the document as YAML, with one line per call."""
     calls = "".join(f"  - {_flow(step)}\n" for step in document["topology"])
     return f"{_HEAD}application: {_flow(document['application'])}\ntopology:\n{calls}"
 

@@ -1,13 +1,14 @@
-"""Compare Headwater's topology with that of Kafka Streams, both as a recorded `subtopologies.json`."""
+"""Compare Headwater's topology with that of Kafka Streams, both in the form of `subtopologies.json`."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from infra.compiler import StreamsConfig, build_nodes, compile_document
+from infra.compiler.broker_counts import EQUAL_EXPLICIT_COUNTS
 from infra.compiler.streams_config import MERGE_REPARTITIONS
 from infra.describe import read_description, write_description
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
@@ -25,7 +26,7 @@ _REFUSED_BY_BROKER = {"MISSING_SOURCE_TOPICS", "INCORRECTLY_PARTITIONED_TOPICS"}
 
 
 def parsed(document: Mapping[str, Any]) -> TopologyDocument | tuple[Problem, ...]:
-    """The typed document, or why there is none."""
+    """Return the typed document, or the problems of an invalid one."""
     documents = parse_document(document)
     return documents.documents[0] if documents.documents else documents.problems
 
@@ -36,7 +37,7 @@ def compiled(document: TopologyDocument, run: Run) -> CompiledApplication:
 
 
 def insides(application: CompiledApplication, nodes: NodeTopology) -> Json:
-    """Sub-topologies with their topics and configs, co-partition groups, global stores."""
+    """Return sub-topologies with their topics and configs, co-partition groups and global stores."""
     return {
         "subtopologies": [
             _subtopology(part, application.internal_topics)
@@ -82,7 +83,7 @@ def theirs(described: Mapping[str, Any]) -> Json:
 
 
 def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]) -> Iterator[str]:
-    """Every way in which Headwater says something else than Kafka Streams; nothing when both refuse."""
+    """Yield all differences between Headwater and Kafka Streams; none if both refuse the document."""
     typed = parsed(document)
     if isinstance(typed, tuple):
         if answer.refusal is None:
@@ -90,7 +91,9 @@ def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]
         return
     nodes = build_nodes(typed)
     if answer.refusal is not None and answer.refusal.stage == "build":
-        yield from _both_refuse(answer.refusal, compiled(typed, Run(typed.application.id, {})).problems)
+        yield from _refusal_differences(
+            answer.refusal, compiled(typed, Run(typed.application.id, {})).problems
+        )
         return
     if found := errors(nodes.problems):
         yield f"built by Kafka Streams, refused by us: {_texts(found)}"
@@ -105,15 +108,15 @@ def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]
 def import_differences(
     document: TopologyDocument, nodes: NodeTopology, text: str, runs: Iterable[Run]
 ) -> Iterator[str]:
-    """Yield what the text loses, after all that it does not contain was added."""
+    """Yield the differences after an export to a description and an import of it."""
     read, problems = read_description(text)
     if found := errors(problems):
-        yield f"our reader refuses the text: {_texts(found)}"
+        yield f"our reader refuses the description: {_texts(found)}"
     elif (again := write_description(read)) != text:
         yield f"import:\n--- text\n{text}\n--- after reading and writing\n{again}"
     imported = described(document.application, text, nodes)
     known = {node.name for node in nodes.nodes if isinstance(node, SourceNode)}
-    if any(group - known for group in nodes.copartition_groups) or _forgotten_processors(nodes):
+    if any(group - known for group in nodes.copartition_groups) or _has_disconnected_processors(nodes):
         return  # Kafka Streams omits members of groups or users of stores, and a text does not contain them
     if MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document):
         return  # a repartition moved above merge() leaves the other branch out of the group, not of the text
@@ -127,8 +130,8 @@ def _merges(document: TopologyDocument) -> bool:
     return any(isinstance(step.operator, Merge) for step in document.steps)
 
 
-def _forgotten_processors(nodes: NodeTopology) -> bool:
-    """Whether a builder that was added again cut a store off from processors that use it."""
+def _has_disconnected_processors(nodes: NodeTopology) -> bool:
+    """Return whether a builder that was added again disconnected a store from its processors."""
     users = {
         store.name: {node.name for node in nodes.nodes if store.name in getattr(node, "stores", ())}
         for store in nodes.stores
@@ -141,7 +144,7 @@ def _forgotten_processors(nodes: NodeTopology) -> bool:
 
 
 def _essence(application: CompiledApplication) -> Json:
-    """What is made; how a text's co-partition groups are cut matters by its effect on counts only."""
+    """Return topics and errors; co-partition groups of a description matter only for the counts."""
     return {
         "topics": {t.name: (t.kind.value, t.partitions, dict(t.config)) for t in application.internal_topics},
         "errors": sorted(problem.summary for problem in errors(application.problems)),
@@ -158,7 +161,7 @@ def _run_differences(
             if not found:
                 yield f"{run}: refused only by Kafka Streams: {counts.refusal or counts.detail}"
             else:
-                yield from _unlike_causes(run, counts, found)
+                yield from _cause_differences(run, counts, found)
         elif found:
             yield f"{run}: refused only by us: {_texts(found)}; theirs: {counts}"
         else:
@@ -192,10 +195,9 @@ _CAUSES: Mapping[str, frozenset[str]] = {
 }
 
 
-_MOST_NAMED = 8
-_EXPLAINS_THE_BROKERS_FAULT = "check a join of repartition topics against all explicit counts"
+_MAX_NAMES = 8
 _COUNTS_IN_MESSAGES = re.compile(r"(?<=[{ ])[\w.-]+=\d+(?=[,}])")
-_NAMED_IN_MESSAGES = (
+_NAMES_IN_MESSAGES = (
     re.compile(r"has not been named: (.*)"),
     re.compile(r"(?:Processor|Sink|Source) (\S+?)(?:-filter|-sink|-source)? is already added"),
     re.compile(r"Topic (\S+) has already been registered"),
@@ -207,35 +209,37 @@ _NAMED_IN_MESSAGES = (
 )
 
 
-def _less_reported(message: str, found: Iterable[Problem]) -> Iterator[str]:
-    """Names and counts that Kafka Streams names and none of our errors does."""
+def _missing_names(message: str, found: Sequence[Problem]) -> Iterator[str]:
+    """Yield a difference for names and counts in Kafka Streams' message that no error of ours contains."""
     reported = " ".join(str(attrs.astuple(problem)) for problem in found)
-    lists = [each.split(", ") for pattern in _NAMED_IN_MESSAGES for each in pattern.findall(message)]
-    names = {name for names in lists if len(names) <= _MOST_NAMED for name in names}
+    lists = [each.split(", ") for pattern in _NAMES_IN_MESSAGES for each in pattern.findall(message)]
+    names = {name for names in lists if len(names) <= _MAX_NAMES for name in names}
     if "partitions" in message or "co-partitioned" in message:
         counts = set(_COUNTS_IN_MESSAGES.findall(message))
-        names |= set() if _EXPLAINS_THE_BROKERS_FAULT in reported else counts
+        # The broker's message has the counts of one join, our problem all explicit counts.
+        is_explicit_conflict = any(problem.expected == EQUAL_EXPLICIT_COUNTS for problem in found)
+        names |= set() if is_explicit_conflict else counts
     if missing := sorted(name for name in names if name not in reported):
         yield f"our errors do not name {missing}, theirs do: {message}; ours: {_texts(found)}"
 
 
-def _unlike_causes(run: Run, counts: Counts, found: Iterable[Problem]) -> Iterator[str]:
+def _cause_differences(run: Run, counts: Counts, found: Sequence[Problem]) -> Iterator[str]:
     cause = counts.refusal.name if counts.refusal else counts.status or ""
     codes = {str(problem.code) for problem in found}
     if cause in _CAUSES and not codes & _CAUSES[cause]:
         yield f"{run}: {cause} {counts.detail or counts.refusal}, ours {_texts(found)}"
-    yield from _less_reported(counts.refusal.message if counts.refusal else counts.detail or "", found)
+    yield from _missing_names(counts.refusal.message if counts.refusal else counts.detail or "", found)
 
 
-def _both_refuse(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]:
-    """Our text names the exception class that Kafka Streams throws."""
+def _refusal_differences(refusal: Refusal, problems: Iterable[Problem]) -> Iterator[str]:
+    """Yield a difference unless a problem of ours names the exception class of Kafka Streams."""
     found = [problem for problem in errors(problems) if str(problem.code) not in _KNOWN_LATER]
     if not found:
         yield f"refused only by Kafka Streams: {refusal}"
     elif not any(refusal.name in problem.why for problem in found):
         yield f"refused for another reason: {refusal}; ours: {_texts(found)}"
     else:
-        yield from _less_reported(refusal.message, found)
+        yield from _missing_names(refusal.message, found)
 
 
 def _texts(problems: Iterable[Problem]) -> str:

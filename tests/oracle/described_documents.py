@@ -1,4 +1,4 @@
-"""Create the document of an imported text, with all that the text does not contain."""
+"""Create the document of an imported description, and add what the description does not contain."""
 
 from collections.abc import Iterator
 from typing import Any

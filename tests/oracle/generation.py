@@ -1,6 +1,6 @@
 """Random topology documents over the whole DSL and Processor API, typed so that Kafka Streams builds most.
 
-Everything is drawn through `Choices`, whose 0 is always the plainest choice: hypothesis shrinks towards it.
+All choices are drawn with `Choices`; 0 is always the simplest choice, because hypothesis shrinks towards it.
 """
 
 from typing import Any
@@ -37,10 +37,10 @@ _CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
 
 @attrs.define
 class Generator(SourceGenerator):
-    """Grows one document."""
+    """Generates one document, call by call."""
 
     only_tables: bool = False
-    """Tables joined over and over: stores are read through many unmaterialized results."""
+    """Only joins of tables: stores are read through many unmaterialized results."""
 
     def document(self, size: int) -> Options:
         self._source()
@@ -63,7 +63,7 @@ class Generator(SourceGenerator):
         }
         return counts | {"unread": 3}
 
-    # --- one call on something there is
+    # --- one call on an existing handle
 
     def _step(self) -> None:
         if self.only_tables and self.choices.chance(90):

@@ -18,7 +18,7 @@ class Handle:
 
 @attrs.define
 class SourceGenerator(StoreGenerator):
-    """Draw the sources of a topology. `steps` are the calls, `handles` are the inputs of later calls."""
+    """Generates the sources of a topology. `steps` are the calls, `handles` are the inputs of later calls."""
 
     steps: list[Options] = attrs.field(factory=list)
     handles: list[Handle] = attrs.field(factory=list)
@@ -47,7 +47,7 @@ class SourceGenerator(StoreGenerator):
         self.steps.append({operator: options or None})
 
     def _of(self, *kinds: str) -> list[Handle]:
-        """The latest first, so that the plainest choice continues the chain."""
+        """Return handles of these kinds, latest first: the simplest choice continues the chain."""
         return [handle for handle in reversed(self.handles) if handle.kind in kinds]
 
     # --- sources

@@ -30,7 +30,7 @@ _LOGGING: tuple[bool | Options, ...] = (
 
 @attrs.frozen
 class Choices:
-    """`number(n)` is one of 0 … n-1."""
+    """Random choices; `number(n)` returns one of 0 … n-1."""
 
     number: Callable[[int], int]
 
@@ -43,7 +43,7 @@ class Choices:
 
 @attrs.define
 class StoreGenerator:
-    """Draws names and stores. `bad` allows what Kafka Streams refuses."""
+    """Generates names and stores; `bad` allows names that Kafka Streams refuses."""
 
     choices: Choices
     bad: bool = False
@@ -112,7 +112,7 @@ class StoreGenerator:
         return supplier
 
     def builder(self) -> Options:
-        """A new store, or one of before: that stands for the same builder object."""
+        """Return the options of a new store, or of an earlier one: then it is the same builder object."""
         if self.builders and self.choices.chance(15):
             return dict(self.choices.pick(self.builders))
         self.builders.append(self._new_builder())
@@ -163,7 +163,7 @@ def _window_size(window: Mapping[str, Any]) -> int:
 
 
 def _span(window: Mapping[str, Any]) -> int:
-    """How long windows must be kept at least, in milliseconds."""
+    """Return the minimum retention of the windows in milliseconds."""
     ((kind, options),) = window.items()
     if kind == "unlimited":
         return 0

@@ -1,4 +1,4 @@
-"""Run the real Kafka Streams in one JVM, by the program in `java/`: one line of JSON for each request."""
+"""Run the real Kafka Streams in one JVM with the program in `java/`: one line of JSON per request."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from toolchain.progress import Progress
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - on a disk, stores wait ten times as long as they compute
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores on a disk are ten times slower
 
 
 class OracleDiedError(Exception):
@@ -107,7 +107,7 @@ class KafkaStreams:
     def ask(
         self, document: Mapping[str, Any], runs: Sequence[Run] = (), topics: Mapping[str, int] | None = None
     ) -> Answer:
-        """Build a topology; `topics` are those of the cluster, which only patterns read."""
+        """Build a topology; `topics` are the topics of the cluster, which patterns match."""
         request = {
             "document": document,
             "topics": dict(topics or {}),

@@ -1,4 +1,4 @@
-"""The recorded cases as typed values; `<app>` stands for the application id in all of them."""
+"""The recorded cases as typed values; `<app>` is the placeholder of the application id."""
 
 import json
 from collections.abc import Mapping
@@ -46,5 +46,5 @@ def cases_with(*files: str) -> tuple[Case, ...]:
 
 
 def recorded_counts(counts: Mapping[str, int], application_id: str) -> dict[str, int]:
-    """`counts` with `<app>` for the application id."""
+    """Return `counts` with `<app>` instead of the application id."""
     return {topic.replace(f"{application_id}-", "<app>-", 1): count for topic, count in counts.items()}

@@ -1,4 +1,4 @@
-"""A real Kafka Streams application on a real broker, by the program in `java/`."""
+"""Run a real Kafka Streams application on a real broker with the program in `java/`."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _SECONDS = 90
 
 @contextmanager
 def running_application(bootstrap_servers: str, document: Mapping[str, Any]) -> Iterator[None]:
-    """The application of `document`, in the state RUNNING for as long as the context lasts."""
+    """Run the application of `document`; it is in the state RUNNING inside the context."""
     java, folder = built_program()
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
     command = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]

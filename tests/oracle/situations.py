@@ -1,4 +1,4 @@
-"""What is asked of both sides: a document, and starts of its application on clusters of several shapes."""
+"""Inputs of the comparison: a document, and starts of its application on clusters with different counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ _APPLICATION_IDS = ("app", "a", "billing-2")
 
 @attrs.frozen
 class Situation:
-    """`clusters` are partition counts by topic, tried with several application ids and protocols."""
+    """A document and clusters (topic → count), compared for several application ids and protocols."""
 
     document: Mapping[str, Any]
     clusters: Sequence[Mapping[str, int]] = ({},)
@@ -40,21 +40,21 @@ class Situation:
         return list(differences(self.document, answer, runs))
 
     def text(self) -> str:
-        """As kept in `regressions/`."""
+        """Return the situation in the format of `regressions/`."""
         content = {"document": self.document, "clusters": [dict(cluster) for cluster in self.clusters]}
         return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110)
 
 
 def random_situation(choices: Choices) -> Situation:
     generator = Generator(choices, bad=choices.chance(_PERCENT_BAD), only_tables=choices.chance(8))
-    # Kafka Streams describes joins of joins in time that doubles with each, so those stay few
+    # The time in which Kafka Streams describes nested joins doubles with each join, so their number is small.
     size = 1 + choices.number(40 if choices.chance(25) and not generator.only_tables else 14)
     document = generator.document(size)
     return Situation(document, (generator.partitions(), generator.partitions(missing_percent=3)))
 
 
 def kept_situations(folder: Path) -> Iterable[tuple[str, Situation]]:
-    """Those of `folder`, by file name."""
+    """Return (file name without suffix, situation) of the files in `folder`."""
     for file in sorted(folder.glob("*.yaml")):
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
         yield file.stem, Situation(content["document"], content.get("clusters") or ({},))

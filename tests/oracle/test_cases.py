@@ -46,7 +46,7 @@ def test_counts_have_all_recorded_outcomes(case: Case) -> None:
     """Counts may depend on the application id, so the test tries many."""
     document = case.document()
     for run in case.json("partition_counts.json")["runs"]:
-        wanted = {json.dumps(outcome["counts"], sort_keys=True) for outcome in run["outcomes"]}
+        expected = {json.dumps(outcome["counts"], sort_keys=True) for outcome in run["outcomes"]}
         tried = _IDS_TRIED if run["depends_on_application_id"] else 8
         found = set()
         for number in range(tried):
@@ -55,7 +55,7 @@ def test_counts_have_all_recorded_outcomes(case: Case) -> None:
             assert not errors(ours.problems)
             counts = {topic.name: topic.partitions for topic in ours.internal_topics}
             found.add(json.dumps(recorded_counts(counts, application_id), sort_keys=True))
-        assert found == wanted
+        assert found == expected
 
 
 @pytest.mark.parametrize("case", cases_with("partition_counts.json"), ids=lambda case: case.name)

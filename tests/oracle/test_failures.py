@@ -1,4 +1,4 @@
-"""The recorded failures, replayed: where Kafka Streams dies, the plan says why, with the same counts."""
+"""Replay the recorded failures: where Kafka Streams fails, the plan has the cause with the same counts."""
 
 import json
 import re
@@ -28,18 +28,18 @@ _CODES = (
 
 @attrs.define
 class Replay:
-    """A cluster to which the steps of a case happen."""
+    """A cluster that the steps of a recorded case change."""
 
     document: TopologyDocument
     topics: dict[str, LiveTopic] = attrs.field(factory=dict)
     record: SetupRecord | None = None
 
-    def put(self, name: str, partitions: int, configs: Json | None = None) -> None:
+    def set_topic(self, name: str, partitions: int, configs: Json | None = None) -> None:
         kept = configs if configs is not None else self.topics[name].config if name in self.topics else {}
         self.topics[name] = LiveTopic(name, f"id-{name}", partitions, 1, kept)
 
     def errors(self, *, manual: bool = False) -> tuple[Problem, ...]:
-        """With `manual` set-up nothing is reconfigured and every problem is reported."""
+        """Return the errors of the plan; with `manual` setup, problems are reported and not repaired."""
         snapshot = ClusterSnapshot("cluster", 1, dict(self.topics), described=frozenset(self.topics))
         application = self.document.application
         if manual:
@@ -52,34 +52,34 @@ class Replay:
         planned = plan([compiled], snapshot, records, PlanPolicy())
         return errors((*compiled.problems, *planned.problems))
 
-    def started(self, live: Iterable[Json]) -> None:
-        """Kafka Streams has made its internal topics; they count as set up."""
+    def record_setup(self, live: Iterable[Json]) -> None:
+        """Record the internal topics that Kafka Streams created as set up."""
         for topic in live:
-            self.put(topic["name"], topic["partitions"], topic["configs"])
+            self.set_topic(topic["name"], topic["partitions"], topic["configs"])
         recorded = {t["name"]: RecordedTopic(t["name"], f"id-{t['name']}", t["partitions"]) for t in live}
         if recorded:
             self.record = SetupRecord(self.document.application.id, recorded, 1)
 
 
 @pytest.mark.parametrize("case", cases_with("failure.json"), ids=lambda case: case.name)
-def test_plan_refuses_what_stops_kafka_streams(case: Case) -> None:
+def test_plan_refuses_the_causes_of_kafka_streams_failures(case: Case) -> None:
     replay = Replay(case.document())
     for step in json.loads(case.text("failure.json").replace("<app>", case.name))["steps"]:
         if "topic" in step and "partitions" in step:
-            replay.put(step["topic"], step["partitions"], step.get("configs"))
+            replay.set_topic(step["topic"], step["partitions"], step.get("configs"))
         elif "topic" in step:
             del replay.topics[step["topic"]]
         elif "exception" in step:
             _same_reason(step["exception"], replay.errors())
         elif step.get("state") == "RUNNING":
-            _no_refusal_without_data_at_stake(replay.errors())
-            replay.started(step["internal_topics"])
+            _refusals_only_prevent_silent_data_loss(replay.errors())
+            replay.record_setup(step["internal_topics"])
         elif "misconfigurations" in step:
             _same_validation(step, replay.errors(manual=True))
 
 
 def _same_reason(exception: Json, found: tuple[Problem, ...]) -> None:
-    """The same problem, about the same topics with the same counts."""
+    """Assert that the problem has the same code, topics and counts as the exception."""
     thrown = f"{exception['class']} {exception['message']}"
     codes = next(codes for text, codes in _CODES if text in thrown)
     matching = [problem for problem in found if problem.code in codes]
@@ -91,14 +91,14 @@ def _same_reason(exception: Json, found: tuple[Problem, ...]) -> None:
         assert {topic, expected, actual} <= words
 
 
-def _no_refusal_without_data_at_stake(found: tuple[Problem, ...]) -> None:
-    """Headwater refuses more than Kafka Streams does, but only where data is lost in silence."""
+def _refusals_only_prevent_silent_data_loss(found: tuple[Problem, ...]) -> None:
+    """Assert that Headwater refuses more than Kafka Streams only where data would be lost silently."""
     silent = {ProblemCode.MISCONFIGURED_INTERNAL_TOPIC, ProblemCode.MISSING_INTERNAL_TOPICS}
     assert {problem.code for problem in found} <= silent, found
 
 
 def _same_validation(step: Json, found: tuple[Problem, ...]) -> None:
-    """As `InternalTopicManager#validate`, except that the default retention.bytes is no setting."""
+    """Assert the result of `InternalTopicManager#validate`, without the default retention.bytes."""
     wrong = {
         topic
         for topic, faults in step["misconfigurations"].items()

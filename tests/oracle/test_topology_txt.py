@@ -223,7 +223,7 @@ def test_processor_api() -> None:
     )
 
 
-def test_cogroups_of_their_own() -> None:
+def test_separate_cogroups() -> None:
     made = calls(
         """
         a = stream a (string,string) ; groupByKey
@@ -238,7 +238,7 @@ def test_cogroups_of_their_own() -> None:
     assert cogroups == [{"from": "a"}, {"with": "b"}, {"from": "b"}]
 
 
-def test_what_is_no_call_is_skipped() -> None:
+def test_lines_that_are_not_calls_are_skipped() -> None:
     text = """
         config topic.segment.bytes=5
         stream a (string,string)   -- a comment ; not a call

@@ -1,4 +1,4 @@
-"""From the recorded cases' `topology.txt` to our documents, by rule. The language: `cases/README.md`.
+"""Translate `topology.txt` of the recorded cases to documents. The language: `cases/README.md`.
 
 Every line is a chain of calls in the order in which Java makes them. An argument in parentheses is called
 after its receiver and before the call it belongs to; the chains of branches run once the whole split is made.
@@ -133,7 +133,7 @@ class Program:
         return self._value(word), *_head(rest)
 
     def _value(self, name: str) -> Value:
-        """A name that was never given is that of the statement before."""
+        """Return the value of this name; an unknown name is the result of the previous statement."""
         if name not in self.names:
             if self.last_statement is None:
                 raise ValueError(f"no value named {name}")
@@ -195,7 +195,7 @@ class Program:
         return self._plain(operator, receiver, arguments)
 
     def _plain(self, operator: str, receiver: Value | None, arguments: Arguments) -> Value | None:
-        """A call that takes no other value."""
+        """Apply a call without other streams or tables as arguments."""
         kind = receiver.kind if receiver else ""
         options = plain(operator, kind, arguments) | self._does(operator, receiver, arguments)
         store = options.get("materialized")

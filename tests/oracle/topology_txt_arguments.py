@@ -1,4 +1,4 @@
-"""What stands behind an operator in `topology.txt`: words, functions, serdes, options, nested calls."""
+"""The arguments of an operator in `topology.txt`: words, functions, serdes, options, nested calls."""
 
 import re
 from collections.abc import Mapping
@@ -76,18 +76,18 @@ class Arguments:
 
 
 def list_items(text: str) -> list[str]:
-    """`[a, b]` or `a`."""
+    """Return the items of `[a, b]` or `a`."""
     return [item.strip() for item in text.strip().strip("[]").split(",") if item.strip()]
 
 
 def mapping_items(text: str) -> dict[str, str]:
-    """`{key: value, other: "v,w"}`."""
+    """Return the items of `{key: value, other: "v,w"}`."""
     found = re.findall(r"""([\w.-]+)\s*:\s*("[^"]*"|[^,}]+)""", text)
     return {key: value.strip().strip('"') for key, value in found}
 
 
 def split_top(text: str, separator: str) -> list[str]:
-    """Split at separators that stand outside of quotes and brackets."""
+    """Split at separators outside of quotes and brackets."""
     parts, start, at = [], 0, 0
     while at < len(text):
         if text[at] == '"':

@@ -1,4 +1,4 @@
-"""From the functions of `topology.txt`, in Python spelling, to Spark SQL.
+"""Translate the functions of `topology.txt`, which have Python syntax, to Spark SQL.
 
 `+` puts texts together or adds numbers: which one follows from its operands, and for bare parameters from
 what the stream holds there. As in Java a null within a text is "null".
@@ -39,7 +39,7 @@ class Function:
 
 @attrs.frozen
 class Bound:
-    """What a parameter stands for: SQL, what it holds, and whether null is shown in texts."""
+    """A parameter's value: SQL, the kind of its content, and whether texts show null."""
 
     sql: str
     kind: Kind = "string"
@@ -71,7 +71,7 @@ def literal(text: str) -> Sql:
     return _sql(ast.parse(text, mode="eval").body, {})
 
 
-def _sql(node: ast.expr, names: Mapping[str, Bound]) -> Sql:  # noqa: C901, PLR0911, PLR0912 - a form a line
+def _sql(node: ast.expr, names: Mapping[str, Bound]) -> Sql:  # noqa: C901, PLR0911, PLR0912 - one line per form
     match node:
         case ast.Constant(value=str(text)):
             return Sql("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'", "string")

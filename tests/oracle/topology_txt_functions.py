@@ -1,4 +1,4 @@
-"""Which functions of a call in `topology.txt` become which expressions of our documents."""
+"""Translate the functions of a call in `topology.txt` to expressions of documents."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def cogrouped(arguments: Arguments, holds: Kind) -> Options:
 
 
 def result_holds(operator: str, arguments: Arguments, holds: Kind) -> Kind:
-    """What the values of the result are."""
+    """Return the kind of the result's values."""
     if arguments.serdes is not None:
         return "number" if arguments.serdes[1] in NUMBERS else "string"
     if operator == "count" or any(map(_ADDER.search, arguments.words)):

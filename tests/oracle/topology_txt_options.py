@@ -1,4 +1,4 @@
-"""From the arguments of a call in `topology.txt` to the options of our documents."""
+"""Translate the arguments of a call in `topology.txt` to the options of documents."""
 
 import re
 from typing import Any
@@ -184,7 +184,7 @@ def _target(arguments: Arguments) -> Options:
 
 
 def plain(operator: str, kind: str, arguments: Arguments) -> Options:
-    """Options of the calls that take no other value."""
+    """Return the options of calls without other streams or tables as arguments."""
     if operator == "windowedBy":
         return _windowed(arguments)
     if operator == "suppress":

@@ -24,9 +24,9 @@ import java.util.Properties;
 /**
  * Kafka Streams as a compared program of a benchmark: one JVM that runs one application after the other.
  *
- * <p>A line of standard input is a request, {@code {"operator": "map" | "count", "subtopologies": …, "chains": [[source, sink], …], "config": {…}}}, and starts an
- * application; an empty line ends it. Standard output: {@code ready} for the JVM, {@code closed} for each application that has ended, {@code failed: …} for
- * an exception.
+ * <p>A line of standard input is a request, {@code {"operator": "map" | "count", "subtopologies": …, "chains": [[source, sink], …], "config": {…}}}, and
+ * starts an application; an empty line ends it. Standard output: {@code ready} for the JVM, {@code closed} for each application that has ended,
+ * {@code failed: …} for an exception.
  */
 public final class Peer {
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(60);

@@ -27,8 +27,8 @@ import java.util.TreeSet;
 import java.util.stream.Stream;
 
 /**
- * Data through a document's topology by the test driver: one partition a topic, no cache, no throttles. An input is a record, or `advance`: milliseconds that
- * pass on the clock.
+ * Processes records with a document's topology and the test driver: one partition per topic, no cache, no throttling. An input is a record, or `advance`:
+ * milliseconds by which the clock advances.
  */
 final class DataRun {
     private static final String APPLICATION = "app";
@@ -65,7 +65,7 @@ final class DataRun {
         }
     }
 
-    /** What the application dies of while it runs, with the reason that lies deepest. */
+    /** The exception that stops the running application, with its root cause. */
     private static final class Died extends RuntimeException {
         Died(final StreamsException error) {
             super(error.getMessage() + ": " + deepest(error));

@@ -53,7 +53,7 @@ final class DslCalls {
         this.builder = builder;
     }
 
-    /** Makes the calls of `steps` in order; returns the result of the last. */
+    /** Makes the calls of `steps` in order; returns the result of the last call. */
     Object run(final List<Object> steps, final Object start) {
         Object result = start;
         for (final Object step : steps) {
@@ -409,7 +409,7 @@ final class DslCalls {
         }
     }
 
-    /** Null when nothing is said of the branch, so that the overload without a Branched is called. */
+    /** Null if the branch has no options: then the overload without a Branched is called. */
     private Branched branched(final Map<String, Object> options) {
         final Call branch = new Call("branch", options);
         final String name = branch.text("name");

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * The functions of all documents, on texts. Some return null, which deletes. Values have the form `key:rest`; results keep it and
+ * The functions of all documents, on texts. Some return null, which deletes the key. Values have the form `key:rest`; results keep it and
  * stay short. `tests/runtime/engine/fuzzing` has the same functions in SQL.
  */
 @SuppressWarnings("rawtypes")
@@ -43,18 +43,18 @@ final class Functions {
         return (key, value) -> (value == null ? 0 : text(value).length()) % divisor != 0;
     }
 
-    /** Empty, or null. */
+    /** Returns an empty text or null. */
     static Initializer initializer(final Call call) {
         final Object first = call.has("init") && call.text("init").contains("null") ? null : "";
         return () -> first;
     }
 
-    /** Now and then later than the record says, now and then invalid. */
+    /** Returns the record's timestamp, sometimes a later one, sometimes an invalid one. */
     private static long timestamp(final long given, final String value) {
         return value.endsWith("4") ? -1 : value.endsWith("6") ? given + 7_000 : given;
     }
 
-    /** A sink's topic, one of two. */
+    /** Returns one of two sink topics. */
     static String topic(final Object value) {
         return "out-chosen-" + (value == null ? 0 : text(value).length()) % 2;
     }

@@ -15,7 +15,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The five joins; which it is follows from the two sides. */
+/** The five joins; the types of both inputs determine the join. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Joins {
     private final Call call;

@@ -63,7 +63,7 @@ final class ProcessorApiCalls {
         }
     }
 
-    /** What fills a store: a processor without stores of its own. */
+    /** A processor without own stores that fills a store. */
     static Call filler(final Call call) {
         return new Call(call.operator(), call.has("class") ? Map.of("class", call.text("class")) : Map.of());
     }

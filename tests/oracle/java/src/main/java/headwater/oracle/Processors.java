@@ -24,7 +24,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Processors that do a document's `Works`, a new one at each call because Kafka Streams checks that. In a list of `stores` a text names a store to connect, a mapping is the supplier's own.
+ * Suppliers of processors with the behavior in `Works`; each call returns a new processor, because Kafka Streams checks that.
+ * In a list of `stores`, a text is the name of a store to connect, a mapping is a store of the supplier.
  */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Processors {
@@ -148,7 +149,7 @@ final class Processors {
         return names.toArray(new String[0]);
     }
 
-    /** Null, as suppliers without stores return, when there are none. */
+    /** Returns null if there are no stores, as suppliers without stores do. */
     private static Set<StoreBuilder<?>> builders(final List<Object> stores) {
         final Set<StoreBuilder<?>> builders = new LinkedHashSet<>();
         for (final Object store : stores) {

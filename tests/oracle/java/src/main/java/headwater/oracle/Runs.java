@@ -22,7 +22,7 @@ import java.util.Map;
 import java.util.Properties;
 
 /**
- * Runs the topology of a document on a real broker again and again, each time from scratch, in one JVM.
+ * Runs the topologies of documents on a real broker in one JVM, one after the other, each from an empty state.
  *
  * <p>A line of standard input that is a request, {@code {"document": {…}, "properties": {…}}}, starts a run; an empty line ends it. Standard output has a line
  * for each state, and {@code failed:} with the messages of an exception and of its causes. {@code "streamsProtocolAt"} names where an administrator without a

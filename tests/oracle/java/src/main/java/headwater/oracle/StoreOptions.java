@@ -23,7 +23,7 @@ final class StoreOptions {
     private StoreOptions() {
     }
 
-    /** Null when the document passes none. A text is `Materialized.as(text)`. */
+    /** Null if the document has none. A text is `Materialized.as(text)`. */
     static <S extends StateStore> Materialized<Object, Object, S> materialized(final Call call) {
         final Object given = call.options().get("materialized");
         if (given == null) {
@@ -65,7 +65,7 @@ final class StoreOptions {
         return Materialized.as((KeyValueBytesStoreSupplier) supplier);
     }
 
-    /** A store supplier; its kind says which factory method of `Stores` makes it. */
+    /** A store supplier; its kind selects the factory method of `Stores`. */
     static StoreSupplier<?> supplier(final Call options) {
         final String name = options.text("name");
         final boolean inMemory = inMemory(options);
@@ -93,7 +93,7 @@ final class StoreOptions {
         }
     }
 
-    /** Equal definitions within a document stand for one builder object, as a Java program would share it. */
+    /** Equal definitions within a document are one builder object, as in a Java program that shares it. */
     static StoreBuilder<?> builder(final Call options) {
         final Map<String, Object> definition = new HashMap<>(options.options());
         definition.remove("processors");
@@ -150,7 +150,7 @@ final class StoreOptions {
         return Boolean.FALSE.equals(options.options().get("logging"));
     }
 
-    /** Null when logging was not said to be on. */
+    /** Null if logging is not enabled explicitly. */
     static Map<String, String> loggingOverrides(final Call options) {
         final Object logging = options.options().get("logging");
         return logging == null || Boolean.FALSE.equals(logging) ? null

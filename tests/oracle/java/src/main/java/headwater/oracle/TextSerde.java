@@ -6,7 +6,7 @@ import org.apache.kafka.common.serialization.Serializer;
 
 import java.nio.charset.StandardCharsets;
 
-/** The default serde of data runs: writes the text of anything, reads text. */
+/** The default serde of data runs: serializes any value as text and deserializes text. */
 public final class TextSerde implements Serde<Object> {
     @Override
     public Serializer<Object> serializer() {

@@ -24,13 +24,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 
-/** What processors do, by the name behind the colon of a document's `class`; `tests/runtime/engine/fuzzing/processors.py` says the same in Python. */
+/** The behavior of processors by the name after the colon of a document's `class`; `tests/runtime/engine/fuzzing/processors.py` is the same in Python. */
 @SuppressWarnings({"rawtypes", "unchecked"})
 final class Works {
     private Works() {
     }
 
-    /** A new value out of a record and stores. */
+    /** Computes a new value from a record and stores. */
     interface Work {
         Object value(Function<String, StateStore> stores, Object key, Object value, long timestamp);
     }
@@ -74,7 +74,7 @@ final class Works {
         return name(call).equals("Spread") || name(call).equals("Choose");
     }
 
-    /** Several records out of one, or one to the child that its value chooses. */
+    /** Forwards several records for one, or one record to the child that its value selects. */
     static void send(final Call call, final ProcessorContext context, final Record record) {
         if (name(call).equals("Choose")) {
             context.forward(record, (record.value() == null ? 0 : text(record.value()).length()) % 2 == 0 ? "even" : "odd");

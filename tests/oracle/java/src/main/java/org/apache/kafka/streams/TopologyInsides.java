@@ -2,7 +2,7 @@ package org.apache.kafka.streams;
 
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
 
-/** Opens what {@link Topology} keeps protected. */
+/** Gives access to protected members of {@link Topology}. */
 public final class TopologyInsides {
     private TopologyInsides() {
     }

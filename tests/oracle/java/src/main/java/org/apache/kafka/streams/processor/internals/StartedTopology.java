@@ -44,7 +44,7 @@ public final class StartedTopology {
         builder.initializeSubscription();
     }
 
-    /** The consumer's subscription: what the group leader sees of the cluster's topics. */
+    /** Subscribes the consumer: the group leader gets these topics of the cluster. */
     public void subscribe(final Set<String> clusterTopics) {
         if (builder.usesPatternSubscription()) {
             final Predicate<String> subscribed = Pattern.compile(builder.sourceTopicPatternString()).asMatchPredicate();
@@ -108,7 +108,7 @@ public final class StartedTopology {
             defaults, config.getLong(StreamsConfig.WINDOW_STORE_CHANGE_LOG_ADDITIONAL_RETENTION_MS_CONFIG)));
     }
 
-    /** What the group leader's assignor decides (classic protocol): counts of the internal topics, tasks of each sub-topology. */
+    /** Returns the decisions of the group leader's assignor (classic protocol): counts of internal topics, tasks of each sub-topology. */
     public Map<String, Object> countsOfClassicLeader(final Map<String, Integer> partitions) {
         final Cluster cluster = clusterOf(partitions);
         final RecordingTopicManager manager = new RecordingTopicManager(config);
@@ -160,7 +160,7 @@ public final class StartedTopology {
         return new Cluster("oracle", List.of(Node.noNode()), infos, Set.of(), Set.of());
     }
 
-    /** Stands for a cluster that has no internal topic yet and accepts every creation. */
+    /** Simulates a cluster without internal topics that accepts every creation. */
     private static final class RecordingTopicManager extends InternalTopicManager {
         private final Map<String, Object> counts = new TreeMap<>();
 
