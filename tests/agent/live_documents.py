@@ -12,23 +12,23 @@ _CALLS: list[tuple[int, int]] = []
 _LOCK = Lock()
 
 
-class Heard:
-    """`tests.agent.live_documents:Heard`: records each call."""
+class RecordingPartitioner:
+    """`tests.agent.live_documents:RecordingPartitioner`: records each call."""
 
     def on_partition_expansion(self, old: int, new: int) -> None:
         with _LOCK:
             _CALLS.append((old, new))
 
 
-class Failing:
+class FailingPartitioner:
     def on_partition_expansion(self, old: int, new: int) -> None:
         raise RuntimeError(f"cannot take {new} instead of {old}")
 
 
-HEARD = f"{__name__}:Heard"
+RECORDING_PARTITIONER = f"{__name__}:RecordingPartitioner"
 
 
-def heard() -> list[tuple[int, int]]:
+def recorded_calls() -> list[tuple[int, int]]:
     """Return the recorded calls and clear the record."""
     with _LOCK:
         calls, _CALLS[:] = list(_CALLS), []
@@ -49,12 +49,12 @@ def unique_documents(suffix: str) -> tuple[TopologyDocument, ...]:
     return documents(*texts(suffix))
 
 
-class Written:
-    """Append each call to the file named by HEARD_FILE, for an agent in another process."""
+class WritingPartitioner:
+    """Append each call to the file named by CALLS_FILE, for an agent in another process."""
 
     def on_partition_expansion(self, old: int, new: int) -> None:
-        with Path(os.environ["HEARD_FILE"]).open("a") as file:
+        with Path(os.environ["CALLS_FILE"]).open("a") as file:
             file.write(f"{old} {new}\n")
 
 
-WRITTEN = f"{__name__}:Written"
+WRITING_PARTITIONER = f"{__name__}:WritingPartitioner"

@@ -111,6 +111,6 @@ def await_counts(
     seconds: float = SECONDS,
 ) -> None:
     """Wait until all topics have the counts that `sources` require."""
-    wanted = set_up(documents, sources)
-    until(lambda: {name: cluster.partitions(name) for name in wanted} == wanted, seconds)
-    assert {name: cluster.partitions(name) for name in wanted} == wanted
+    expected = set_up(documents, sources)
+    until(lambda: {name: cluster.partitions(name) for name in expected} == expected, seconds)
+    assert {name: cluster.partitions(name) for name in expected} == expected

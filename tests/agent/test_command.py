@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tests.agent.live_documents import WRITTEN, texts, unique_documents
+from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.pulumi.cluster import Cluster
 from toolchain.broker.local import LocalBroker
@@ -35,7 +35,7 @@ class AgentCommand:
     def changelog(self) -> str:
         return f"totals-app-{self.suffix}-counts-changelog"
 
-    def grow(self, orders: int) -> None:
+    def expand_orders(self, orders: int) -> None:
         self.cluster.expand(f"orders-{self.suffix}", orders)
 
     def await_counts(self, orders: int) -> None:
@@ -47,10 +47,18 @@ class AgentCommand:
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "HEADWATER_BOOTSTRAP_SERVERS": self.servers,
-            "HEARD_FILE": str(self.folder / "heard.txt"),
+            "CALLS_FILE": str(self.folder / "calls.txt"),
         }
         return subprocess.Popen(
-            [*command, "--group", self.suffix, "--metadata-max-age-ms", str(age_ms), "--callback", WRITTEN],
+            [
+                *command,
+                "--group",
+                self.suffix,
+                "--metadata-max-age-ms",
+                str(age_ms),
+                "--callback",
+                WRITING_PARTITIONER,
+            ],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -69,12 +77,12 @@ def command(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) ->
 
 
 def test_once_expands_everything_and_ends(command: AgentCommand) -> None:
-    command.grow(5)
+    command.expand_orders(5)
     agent = command.start(*CLI, "run", str(command.folder), "--once", "--follow-up-ms", "300")
     output, _ = agent.communicate(timeout=SECONDS)
     assert agent.returncode == 0, output
     command.await_counts(5)
-    assert sorted((command.folder / "heard.txt").read_text().splitlines()) == ["3 5", "3 5"]
+    assert sorted((command.folder / "calls.txt").read_text().splitlines()) == ["3 5", "3 5"]
 
 
 def test_once_reports_problems_that_block_expansion(command: AgentCommand) -> None:
@@ -95,7 +103,7 @@ def test_program_for_spark_submit_runs_with_manifest_until_stopped(command: Agen
     )
     agent = command.start(*PROGRAM, "--manifest", str(manifest))
     try:
-        command.grow(4)
+        command.expand_orders(4)
         command.await_counts(4)
     finally:
         agent.send_signal(signal.SIGTERM)
@@ -110,7 +118,7 @@ def test_sighup_reads_cluster_at_once(command: AgentCommand) -> None:
     assert agent.stdout is not None
     try:
         assert any("leadership gained" in line for line in agent.stdout)
-        command.grow(4)
+        command.expand_orders(4)
         agent.send_signal(signal.SIGHUP)
         command.await_counts(4)
     finally:

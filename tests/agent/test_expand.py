@@ -13,7 +13,7 @@ from spark_jobs.agent.expand import expand
 from spark_jobs.agent.kafka_cluster import _MOST_ADDED, _batches
 from spark_jobs.agent.ports import Callback
 from spark_jobs.agent.state import Outcome, Shortfall, TopicResult
-from tests.agent.live_documents import HEARD, Failing, heard
+from tests.agent.live_documents import RECORDING_PARTITIONER, FailingPartitioner, recorded_calls
 from tests.agent.running import InMemory
 from tests.agent.simulation import ORDERS, documents
 
@@ -107,7 +107,9 @@ def callback(given: Callback | None) -> Callable[[str], Callback | None]:
 
 
 def test_exception_of_callback_is_returned() -> None:
-    assert call_callback(callback(Failing()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
+    assert (
+        call_callback(callback(FailingPartitioner()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
+    )
     assert call_callback(callback(None), "a", 2, 4) == ""
 
 
@@ -123,11 +125,11 @@ def test_hanging_callback_does_not_block() -> None:
 
 
 def test_static_partitioner_of_application_is_called() -> None:
-    heard()
-    own = callbacks_of(None, InMemory(documents(ORDERS.replace("tenants:ByTenant", HEARD))))
+    recorded_calls()
+    own = callbacks_of(None, InMemory(documents(ORDERS.replace("tenants:ByTenant", RECORDING_PARTITIONER))))
     assert call_callback(own, "totals-app", 2, 4) == ""
     assert call_callback(own, "another-app", 2, 4) == ""
-    assert heard() == [(2, 4)]
+    assert recorded_calls() == [(2, 4)]
     absent = callbacks_of(None, InMemory(documents(ORDERS)))
     assert "No module named 'tenants'" in call_callback(absent, "totals-app", 2, 4)
 

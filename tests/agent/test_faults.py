@@ -25,7 +25,7 @@ from spark_jobs.agent.events import (
     Notified,
 )
 from spark_jobs.agent.state import Outcome, Phase
-from tests.agent.live_documents import HEARD, heard, texts
+from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts
 from tests.agent.running import Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import documents
 from tests.pulumi.cluster import Cluster
@@ -64,7 +64,7 @@ class RunningApplication:
     def sources(self, orders: int) -> dict[str, int]:
         return {f"orders-{self.suffix}": orders, f"returns-{self.suffix}": 3}
 
-    def grow(self, orders: int) -> None:
+    def expand_orders(self, orders: int) -> None:
         self.cluster.expand(f"orders-{self.suffix}", orders)
 
     def await_counts(self, orders: int, seconds: float = 60) -> None:
@@ -86,12 +86,12 @@ def application(broker: Broker, unique: Callable[[str], str]) -> RunningApplicat
 
 
 def set_up(broker: Broker, unique: Callable[[str], str], timeout_ms: int = 900_000) -> RunningApplication:
-    made = RunningApplication(
+    application = RunningApplication(
         broker, Cluster(broker.bootstrap_servers), unique("x").removeprefix("x-"), timeout_ms
     )
-    make_topics(made.cluster, made.documents, made.sources(2))
-    heard()
-    return made
+    make_topics(application.cluster, application.documents, application.sources(2))
+    recorded_calls()
+    return application
 
 
 def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
@@ -109,7 +109,7 @@ def test_broker_hangs_longer_than_request_timeout(application: RunningApplicatio
         settings(application.broker.bootstrap_servers, application.documents, application.suffix)
     ) as agent:
         application.await_steady(agent)
-        application.grow(6)
+        application.expand_orders(6)
         application.broker.pause()
         try:
             await_true(lambda: agent.of(ClusterUnreadable) and agent.state.read_problems)
@@ -126,7 +126,7 @@ def test_broker_restarts_during_expansion(application: RunningApplication) -> No
         settings(application.broker.bootstrap_servers, application.documents, application.suffix)
     ) as agent:
         application.await_steady(agent)
-        application.grow(5)
+        application.expand_orders(5)
         application.broker.restart()
         application.await_counts(5)
         application.await_steady(agent)
@@ -140,7 +140,7 @@ def test_broker_is_killed_and_restarted(application: RunningApplication) -> None
         application.broker.kill()
         await_true(lambda: agent.of(ClusterUnreadable))
         application.broker.start()
-        application.grow(7)
+        application.expand_orders(7)
         application.await_counts(7)
         application.await_steady(agent)
     assert agent.state.failures == 0
@@ -232,11 +232,15 @@ def test_failed_topic_holds_back_only_upstream_topics(
     """After a partial success, only the failed topics are retried, and the callback is called once."""
     refused = permissions.deny_alter(f"totals-{application.suffix}")
     secured = settings(
-        "", application.documents, application.suffix, callback=HEARD, connection=login(application.broker)
+        "",
+        application.documents,
+        application.suffix,
+        callback=RECORDING_PARTITIONER,
+        connection=login(application.broker),
     )
     with running(secured) as agent:
         application.await_steady(agent)
-        application.grow(6)
+        application.expand_orders(6)
         await_true(lambda: len(agent.of(AttemptFailed)) > 1)
         assert application.cluster.partitions(application.changelog) == 6
         assert application.cluster.partitions(application.repartition) == 3
@@ -249,7 +253,7 @@ def test_failed_topic_holds_back_only_upstream_topics(
         application.await_counts(6)
         await_true(lambda: len(agent.of(Notified)) == 2)
     assert outcomes(agent)[application.changelog] == [Outcome.EXPANDED]
-    assert sorted(heard()) == [(3, 6), (3, 6)]
+    assert sorted(recorded_calls()) == [(3, 6), (3, 6)]
 
 
 def test_permissions_are_revoked_and_granted_again(
@@ -259,7 +263,7 @@ def test_permissions_are_revoked_and_granted_again(
     with running(secured) as agent:
         application.await_steady(agent)
         binding = permissions.deny_alter(application.changelog)
-        application.grow(4)
+        application.expand_orders(4)
         await_true(lambda: agent.of(AttemptFailed))
         permissions.revoke(binding)
         application.await_counts(4)
@@ -294,25 +298,29 @@ def test_agent_gives_up_once_after_timeout_and_keeps_running(
     ]
     denied = permissions.deny_alter(application.changelog)
     secured = settings(
-        "", application.documents, application.suffix, callback=HEARD, connection=login(broker)
+        "",
+        application.documents,
+        application.suffix,
+        callback=RECORDING_PARTITIONER,
+        connection=login(broker),
     )
     with running(secured) as agent:
         application.await_steady(agent)
-        application.grow(6)
+        application.expand_orders(6)
         await_true(lambda: agent.phase(application.app) is Phase.GIVEN_UP)
         assert agent.state.failures == 1
         (gave_up,) = agent.of(GaveUp)
         assert isinstance(gave_up, GaveUp)
         assert 3_000 <= gave_up.failing_for_ms < 10_000
         permissions.revoke(denied)
-        looks = agent.state.reads
-        await_true(lambda: agent.state.reads > looks + 2)
+        reads = agent.state.reads
+        await_true(lambda: agent.state.reads > reads + 2)
         assert application.cluster.partitions(application.changelog) == 3
-        application.grow(7)
+        application.expand_orders(7)
         application.await_counts(7)
         await_true(lambda: len(agent.of(Notified)) >= 2)
         assert agent.state.failures == 1
-    assert (3, 7) in heard()
+    assert (3, 7) in recorded_calls()
     for binding in everything:
         permissions.revoke(binding)
 
@@ -327,7 +335,7 @@ def test_controller_mutation_quota_delays_expansion(
         with running(settings(broker.bootstrap_servers, application.documents, application.suffix)) as agent:
             application.await_steady(agent)
             broker.limit_topic_changes(1)
-            application.grow(6)
+            application.expand_orders(6)
             await_true(lambda: agent.of(AttemptFailed) or agent.of(ClusterUnreadable), 60)
             application.await_counts(6, seconds=100)
             application.await_steady(agent)

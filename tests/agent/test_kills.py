@@ -19,7 +19,7 @@ from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.journal import read_lines
 from spark_jobs.agent.journal_lines import JournalLine, latest_entries, valid_lines
 from spark_jobs.agent.state import Stage
-from tests.agent.live_documents import WRITTEN, texts, unique_documents
+from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, await_true, make_topics
 from tests.agent.simulation import set_up
 from tests.pulumi.cluster import Cluster
@@ -41,19 +41,26 @@ class Deployment:
     folder: Path
 
     @property
-    def heard(self) -> Path:
-        return self.folder / "heard.txt"
+    def calls_file(self) -> Path:
+        return self.folder / "calls.txt"
 
     def sources(self, orders: int) -> dict[str, int]:
         return {f"orders-{self.suffix}": orders, f"returns-{self.suffix}": SECOND}
 
-    def wanted(self, orders: int) -> dict[str, int]:
+    def required_counts(self, orders: int) -> dict[str, int]:
         return set_up(unique_documents(self.suffix), self.sources(orders))
 
     @contextmanager
     def agent(self) -> Iterator["subprocess.Popen[bytes]"]:
         command = [sys.executable, "-m", "infra.cli", "agent", "run", str(self.folder / "documents")]
-        command += ["--bootstrap-server", self.servers, "--group", self.suffix, "--callback", WRITTEN]
+        command += [
+            "--bootstrap-server",
+            self.servers,
+            "--group",
+            self.suffix,
+            "--callback",
+            WRITING_PARTITIONER,
+        ]
         command += ["--metadata-max-age-ms", "200", "--follow-up-ms", "300", "--session-timeout-ms", "1000"]
         with (self.folder / "agent.log").open("ab") as log:
             process = subprocess.Popen(
@@ -61,7 +68,7 @@ class Deployment:
                 cwd=ROOT,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "HEARD_FILE": str(self.heard)},
+                env={**os.environ, "CALLS_FILE": str(self.calls_file)},
             )
         try:
             yield process
@@ -79,9 +86,9 @@ def deployment(
     for number, text in enumerate(texts(suffix)):
         (tmp_path / "documents" / f"{number}.yaml").write_text(text)
     with own_broker(Settings(overrides=QUICK)) as broker:
-        made = Deployment(broker.bootstrap_servers, Cluster(broker.bootstrap_servers), suffix, tmp_path)
-        make_topics(made.cluster, unique_documents(suffix), made.sources(FIRST))
-        yield made
+        deployment = Deployment(broker.bootstrap_servers, Cluster(broker.bootstrap_servers), suffix, tmp_path)
+        make_topics(deployment.cluster, unique_documents(suffix), deployment.sources(FIRST))
+        yield deployment
 
 
 def test_expansion_completes_after_kills_at_few_random_times(deployment: Deployment) -> None:
@@ -108,7 +115,7 @@ def _kill_at_random(deployment: Deployment, times: int) -> None:
             Event().wait(chance.uniform(0, LONGEST_LIFE_SECONDS))
             agent.send_signal(signal.SIGKILL)
             assert agent.wait() == -signal.SIGKILL
-        for name, most in deployment.wanted(orders).items():
+        for name, most in deployment.required_counts(orders).items():
             assert (deployment.cluster.partitions(name) or 0) <= most, name
     with deployment.agent():
         await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 60)
@@ -139,5 +146,5 @@ def _check_history(deployment: Deployment, orders: int, kills: int) -> None:
         for earlier, later in pairwise(own):
             assert earlier.after == later.before
         assert set(own[-1].after.values()) == {orders}
-    calls = deployment.heard.read_text().splitlines()
+    calls = deployment.calls_file.read_text().splitlines()
     assert len(finished) <= len(calls) <= len(finished) + kills

@@ -33,7 +33,7 @@ from spark_jobs.agent.state import (
     Shortfall,
     TopicCounts,
 )
-from tests.agent.live_documents import HEARD, heard, texts, unique_documents
+from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts, unique_documents
 from tests.agent.running import SECONDS, Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import set_up
 from tests.pulumi.cluster import Cluster
@@ -89,19 +89,21 @@ def applications(kafka: LocalBroker, unique: Callable[[str], str]) -> Applicatio
     suffix = unique("x").removeprefix("x-")
     applications = Applications(kafka.bootstrap_servers, suffix, Cluster(kafka.bootstrap_servers))
     make_topics(applications.cluster, unique_documents(suffix), applications.sources(2))
-    heard()
+    recorded_calls()
     return applications
 
 
 def test_first_expanded_source_expands_all_downstream_topics(applications: Applications) -> None:
     documents = unique_documents(applications.suffix)
-    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+    with running(
+        settings(applications.servers, documents, applications.suffix, callback=RECORDING_PARTITIONER)
+    ) as agent:
         applications.await_steady(agent)
         applications.cluster.expand(applications.orders, 6)
         applications.await_counts(6)
         await_true(lambda: len(agent.of(Notified)) == 2)
         applications.await_steady(agent)
-        assert sorted(heard()) == [(3, 6), (3, 6)]
+        assert sorted(recorded_calls()) == [(3, 6), (3, 6)]
         assert agent.state.applications[applications.totals_app].parallelism[1] == Parallelism(1, 6, 6)
         applications.cluster.expand(applications.returns, 7)
         applications.await_counts(6, 7)
@@ -196,19 +198,23 @@ def test_agent_started_late_finds_missing_partitions(applications: Applications)
 
 def test_expansion_without_agent_is_notified_by_next_agent(applications: Applications) -> None:
     documents = unique_documents(applications.suffix)
-    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+    with running(
+        settings(applications.servers, documents, applications.suffix, callback=RECORDING_PARTITIONER)
+    ) as agent:
         applications.await_steady(agent)
         applications.cluster.expand(applications.orders, 4)
         await_true(lambda: len(agent.of(Notified)) == 2)
-    heard()
+    recorded_calls()
     for name in [
         applications.orders,
         *(name for name in required_counts(applications, 6) if name not in applications.sources(0)),
     ]:
         applications.cluster.expand(name, 6)
-    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+    with running(
+        settings(applications.servers, documents, applications.suffix, callback=RECORDING_PARTITIONER)
+    ) as agent:
         await_true(lambda: len(agent.of(Notified)) == 2)
-        assert sorted(heard()) == [(4, 6), (4, 6)]
+        assert sorted(recorded_calls()) == [(4, 6), (4, 6)]
         assert not agent.of(AttemptEnded)
 
 
@@ -290,7 +296,9 @@ def test_lagging_metadata_repeats_and_refuses_nothing(
     }
     monkeypatch.setattr(run_module, "KafkaCluster", _Lagging)
     documents = unique_documents(applications.suffix)
-    with running(settings(applications.servers, documents, applications.suffix, callback=HEARD)) as agent:
+    with running(
+        settings(applications.servers, documents, applications.suffix, callback=RECORDING_PARTITIONER)
+    ) as agent:
         applications.await_steady(agent)
         applications.cluster.expand(applications.orders, 6)
         applications.await_counts(6)
@@ -298,4 +306,4 @@ def test_lagging_metadata_repeats_and_refuses_nothing(
         _Lagging.old = {}
     assert len([event for event in agent.events if isinstance(event, AttemptEnded)]) == 2
     assert not agent.of(ApplicationRefused)
-    assert sorted(heard()) == [(3, 6), (3, 6)]
+    assert sorted(recorded_calls()) == [(3, 6), (3, 6)]

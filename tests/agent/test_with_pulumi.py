@@ -25,9 +25,11 @@ GROWING = {"partition.autoscaling.enabled": True}
 def deployment(
     tmp_path: Path, pulumi_toolchain: PulumiToolchain, kafka: LocalBroker, unique: Callable[[str], str]
 ) -> Deployment:
-    made = make_deployment(tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique)
-    made.set_up(GROWING, setup={"allowUnsafeExpansion": True})
-    return made
+    deployment = make_deployment(
+        tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique
+    )
+    deployment.set_up(GROWING, setup={"allowUnsafeExpansion": True})
+    return deployment
 
 
 def agent_of(deployment: Deployment) -> AgentSettings:

@@ -48,7 +48,7 @@ class Deployment:
         assert until(lambda: leader.application(self.totals_app).get("phase") == "steady", SECONDS)
         return leader
 
-    def grow(self, orders: int) -> None:
+    def expand_orders(self, orders: int) -> None:
         self._cluster.expand(self.orders, orders)
 
     def await_counts(self, orders: int) -> None:
@@ -86,7 +86,7 @@ def test_metrics_status_and_history_show_expansion(deployment: Deployment) -> No
     one, two = deployment.start("agent-1"), deployment.start("agent-2")
     leader = deployment.leader(one, two)
     other = two if leader is one else one
-    deployment.grow(6)
+    deployment.expand_orders(6)
     tasks = {"application_id": deployment.totals_app, "subtopology_id": "1"}
     for agent in (leader, other):  # both agents see the expansion by the leader
         agent.await_value(6, "current_subtopology_parallelism", **tasks)
@@ -117,7 +117,7 @@ def test_another_agent_finishes_expansion_of_killed_leader(deployment: Deploymen
     one, two = deployment.start("agent-1", 3_000), deployment.start("agent-2", 3_000)
     leader = deployment.leader(one, two)
     next_leader = two if leader is one else one
-    deployment.grow(7)
+    deployment.expand_orders(7)
     while leader.await_line("attempt ended")["application"] != deployment.totals_app:
         pass
     leader.end(signal.SIGKILL)
@@ -135,7 +135,7 @@ def test_paused_leader_does_not_overwrite_new_leader(deployment: Deployment) -> 
     paused = deployment.leader(one, two)
     next_leader = two if paused is one else one
     paused.process.send_signal(signal.SIGSTOP)
-    deployment.grow(8)
+    deployment.expand_orders(8)
     deployment.await_counts(8)
     assert until(lambda: _is_over(deployment), SECONDS)
     paused.process.send_signal(signal.SIGCONT)
@@ -159,7 +159,7 @@ def test_broker_that_hangs_for_30_seconds_causes_no_second_leader(
         try:
             agents = deployment.start("agent-1"), deployment.start("agent-2")
             before = deployment.leader(*agents)
-            deployment.grow(9)
+            deployment.expand_orders(9)
             before.await_line("expansion started")
             broker.pause()
             before.await_line("leadership lost")
@@ -189,7 +189,7 @@ def test_autoscaling_is_switched_while_agent_runs(deployment: Deployment) -> Non
     off = deployment.run("autoscaling", "off", agent.url, "--application", deployment.totals_app)
     assert off.stdout == f"{agent.url}: autoscaling is off for {deployment.totals_app}.\n"
     assert until(lambda: agent.application(deployment.totals_app)["autoscaling"] is False, SECONDS)
-    deployment.grow(5)
+    deployment.expand_orders(5)
     assert until(lambda: agent.application(deployment.totals_app)["phase"] == "stopped", SECONDS)
     assert agent.application(deployment.totals_app)["errorCode"] == "INCOMPLETE_SOURCE_TOPIC_METADATA"
     stopped = {"application_id": deployment.totals_app}

@@ -1,4 +1,4 @@
-"""Agents of one group as objects in this process; `subject` runs agents that a test pauses or kills."""
+"""Agents of one group as objects in this process; `leader_process` is for tests that pause or kill one."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -71,5 +71,5 @@ def group(unique: Callable[[str], str]) -> Iterator[Callable[[str], Group]]:
         return groups[-1]
 
     yield make
-    for made in groups:
-        made.close()
+    for group in groups:
+        group.close()

@@ -20,7 +20,7 @@ from spark_jobs.agent.journal import read_lines
 from spark_jobs.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
 from spark_jobs.agent.state import ExpansionEntry, Stage
 from tests.coordination.conftest import Group
-from tests.coordination.subject import entry
+from tests.coordination.leader_process import entry
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
 

@@ -23,7 +23,7 @@ from spark_jobs.agent.leadership import next_term
 from spark_jobs.agent.ports import NoLongerLeaderError
 from spark_jobs.agent.state import Stage
 from tests.coordination.conftest import SESSION_MS, Group
-from tests.coordination.subject import entry
+from tests.coordination.leader_process import entry
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
@@ -191,7 +191,7 @@ def _running_leader(agents: Group) -> Iterator[tuple[subprocess.Popen[str], int]
     """Run an agent that leads; kill it at the end in any state."""
     [address] = agents.connection.bootstrap_servers
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.coordination.subject", address, agents.name, str(SESSION_MS)],
+        [sys.executable, "-m", "tests.coordination.leader_process", address, agents.name, str(SESSION_MS)],
         cwd=_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

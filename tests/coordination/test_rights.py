@@ -17,7 +17,7 @@ from infra.observe import Connection
 from spark_jobs.agent.coordination_topic import TOPIC_CONFIG, coordination_topic
 from spark_jobs.agent.state import Stage
 from tests.coordination.conftest import Group
-from tests.coordination.subject import entry
+from tests.coordination.leader_process import entry
 from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.readiness import until
 
@@ -34,15 +34,15 @@ def guarded(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
 
 @pytest.fixture
 def agents(guarded: Broker, group: Callable[[str], Group]) -> Group:
-    made = group(guarded.address("SASL_PLAINTEXT"))
-    made.connection = Connection(
+    agents = group(guarded.address("SASL_PLAINTEXT"))
+    agents.connection = Connection(
         bootstrap_servers=(guarded.address("SASL_PLAINTEXT"),),
         protocol="SASL_PLAINTEXT",
         mechanism="PLAIN",
         username=_USER.name,
         password=_USER.password,
     )
-    return made
+    return agents
 
 
 def test_permissions_on_topic_and_group_are_sufficient(guarded: Broker, agents: Group) -> None:

@@ -177,9 +177,9 @@ def _indented(value: Json) -> str:
 
 
 def _count_differences(run: Run, ours: CompiledApplication, counts: Counts) -> Iterator[str]:
-    made = {topic.name: topic.partitions for topic in ours.internal_topics}
-    if made != dict(counts.counts):
-        yield f"{run}: counts {made}, theirs {counts.counts}"
+    created = {topic.name: topic.partitions for topic in ours.internal_topics}
+    if created != dict(counts.counts):
+        yield f"{run}: counts {created}, theirs {counts.counts}"
     tasks = {str(part.id): part.tasks for part in ours.subtopologies if part.tasks}
     if tasks != dict(counts.tasks):
         yield f"{run}: tasks {tasks}, theirs {counts.tasks}"

@@ -53,7 +53,7 @@ def random_situation(choices: Choices) -> Situation:
     return Situation(document, (generator.partitions(), generator.partitions(missing_percent=3)))
 
 
-def kept_situations(folder: Path) -> Iterable[tuple[str, Situation]]:
+def stored_situations(folder: Path) -> Iterable[tuple[str, Situation]]:
     """Return (file name without suffix, situation) of the files in `folder`."""
     for file in sorted(folder.glob("*.yaml")):
         content = yaml.safe_load(file.read_text(encoding="utf-8"))

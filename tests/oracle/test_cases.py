@@ -85,19 +85,19 @@ def test_topics_found_on_the_broker(case: Case) -> None:
     }
     for run in case.json("internal_topics.json")["runs"]:
         ours = compiled(document, Run("<app>", run["sources"]))
-        made = {topic.name: topic for topic in ours.internal_topics}
+        created = {topic.name: topic for topic in ours.internal_topics}
         live = {topic["name"]: topic for topic in run["internal_topics"]}
-        assert made.keys() == live.keys()
-        assert {name: topic.kind.value for name, topic in made.items()} == {
+        assert created.keys() == live.keys()
+        assert {name: topic.kind.value for name, topic in created.items()} == {
             n: t["kind"] for n, t in live.items()
         }
-        assert {name: dict(topic.config) for name, topic in made.items()} == {
+        assert {name: dict(topic.config) for name, topic in created.items()} == {
             n: t["configs"] for n, t in live.items()
         }
         possible = outcomes[json.dumps(run["sources"], sort_keys=True)]
         assert {name: topic["partitions"] for name, topic in live.items()} in possible
         if len(possible) == 1:
-            assert {name: topic.partitions for name, topic in made.items()} == possible[0]
+            assert {name: topic.partitions for name, topic in created.items()} == possible[0]
             assert {str(part.id): part.tasks for part in ours.subtopologies if part.tasks} == {
                 number: part["tasks"] for number, part in run["subtopologies"].items() if part["tasks"]
             }

@@ -12,14 +12,14 @@ from infra.compiler import build_nodes
 from infra.spec import load_documents
 from tests.oracle.generation_stores import Choices
 from tests.oracle.kafka_streams import KafkaStreams
-from tests.oracle.situations import Situation, kept_situations, random_situation
+from tests.oracle.situations import Situation, random_situation, stored_situations
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 _HERE = Path(__file__).parent
 _QUICK = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "300"))
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "5000"))
-_REGRESSIONS = dict(kept_situations(_HERE / "regressions"))
-_PUBLISHED = dict(kept_situations(_HERE / "published"))
+_REGRESSIONS = dict(stored_situations(_HERE / "regressions"))
+_PUBLISHED = dict(stored_situations(_HERE / "published"))
 _EXAMPLES = [
     file
     for file in sorted((_HERE.parents[1] / "topology_schemas" / "examples").rglob("*.yaml"))

@@ -53,8 +53,8 @@ def same(text: str, expected: str) -> None:
     ],
 )
 def test_windows(line: str, window: str) -> None:
-    made = calls(f"stream a (string,string)\ngroupByKey\nwindowedBy {line}\ncount")
-    assert made[2] == {"windowedBy": yaml.safe_load(window)}
+    steps = calls(f"stream a (string,string)\ngroupByKey\nwindowedBy {line}\ncount")
+    assert steps[2] == {"windowedBy": yaml.safe_load(window)}
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_windows(line: str, window: str) -> None:
     ],
 )
 def test_stores(options: str, materialized: str) -> None:
-    made = calls(
+    steps = calls(
         f"stream a (string,string)\ngroupByKey\nwindowedBy tumbling size=10s grace=0s\ncount {options}"
     )
-    assert (made[3]["count"] or {}).get("materialized") == yaml.safe_load(materialized)
+    assert (steps[3]["count"] or {}).get("materialized") == yaml.safe_load(materialized)
 
 
 def test_a_versioned_table_joined_with_a_grace_period() -> None:
@@ -224,7 +224,7 @@ def test_processor_api() -> None:
 
 
 def test_separate_cogroups() -> None:
-    made = calls(
+    steps = calls(
         """
         a = stream a (string,string) ; groupByKey
         b = stream b (string,string) ; groupByKey
@@ -234,7 +234,7 @@ def test_separate_cogroups() -> None:
         cogroup b (k,v,agg) -> agg ; aggregate init=""
         """
     )
-    cogroups = [step["cogroup"] for step in made if "cogroup" in step]
+    cogroups = [step["cogroup"] for step in steps if "cogroup" in step]
     assert cogroups == [{"from": "a"}, {"with": "b"}, {"from": "b"}]
 
 

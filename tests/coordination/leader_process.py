@@ -1,6 +1,6 @@
 """Run an agent in its own process: become leader, begin an expansion, print the term and read commands.
 
-    python -m tests.coordination.subject BOOTSTRAP_SERVERS NAME SESSION_MS
+    python -m tests.coordination.leader_process BOOTSTRAP_SERVERS NAME SESSION_MS
 
 Prints `leads TERM` when its first line is in the journal. For each line of standard input, it tries
 to continue in that term and prints the result.
