@@ -278,7 +278,7 @@ def test_permissions_are_revoked_and_granted_again(
         await_true(lambda: agent.phase(application.app) is Phase.REFUSED)
         (problem,) = agent.state.applications[application.app].problems
         assert problem.code == "MissingSourceTopic"
-        assert "right to describe" in problem.fix
+        assert "permission to describe" in problem.fix
         permissions.revoke(hidden)
         application.await_steady(agent)
 
