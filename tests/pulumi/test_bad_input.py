@@ -41,7 +41,7 @@ def test_all_invalid_documents_are_reported_together(deployment: Deployment) -> 
         "DocumentTooLarge",
     )
     words = " ".join(outcome.text.split())
-    assert "is to have 5 replicas on 1 broker." in words, str(outcome)
+    assert "requires 5 replicas, but the cluster has only 1 broker." in words, str(outcome)
     for name in ("broken", "alias-bomb", "too-large"):
         assert f"{name}.yaml" in words, str(outcome)
     for name in documents:

@@ -46,7 +46,7 @@ def test_up_continues_and_the_next_preview_is_clean(
     deployment.declare(config, setup=unsafe)
     up = up_with_concurrent_expansion(deployment, after="read")
     assert up.succeeded, str(up)
-    assert f"expand    {deployment.changelog}" in up.text, str(up)
+    assert f"expand       {deployment.changelog}" in up.text, str(up)
     deployment.settles_at(6, 6)
     assert deployment.cluster.config(deployment.changelog).get("segment.bytes") == (
         "2000000" if config != GROWING else None
