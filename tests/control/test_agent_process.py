@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import AdminClient
 
+from spark_jobs.agent.coordination_topic import coordination_topic
 from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.control.agent_process import AGENT, ROOT, SECONDS, AgentProcess
@@ -31,6 +34,7 @@ class Deployment:
         self.servers, self.suffix, self.folder = servers, suffix, folder
         self.totals_app, self.orders = f"totals-app-{suffix}", f"orders-{suffix}"
         self._cluster = Cluster(servers)
+        self._admin = AdminClient({"bootstrap.servers": servers})
         self._agents: list[AgentProcess] = []
         for number, text in enumerate(texts(suffix)):
             (folder / f"{number}.yaml").write_text(text)
@@ -44,9 +48,17 @@ class Deployment:
         assert until(
             lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, SECONDS
         )
+        # While an agent joins, the leader rejoins, and does not notice then that its session expires.
+        assert until(lambda: self._members() == len(agents), SECONDS)
         [leader] = [agent for agent in agents if agent.value("headwater_agent_leader")]
         assert until(lambda: leader.application(self.totals_app).get("phase") == "steady", SECONDS)
         return leader
+
+    def _members(self) -> int:
+        """Return the number of agents in the group; 0 while it rebalances."""
+        topic = coordination_topic(self.suffix)
+        group = self._admin.describe_consumer_groups([topic])[topic].result()
+        return len(group.members) if group.state is ConsumerGroupState.STABLE else 0
 
     def expand_orders(self, orders: int) -> None:
         self._cluster.expand(self.orders, orders)

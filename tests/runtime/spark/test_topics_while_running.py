@@ -1,7 +1,9 @@
 """KIP-698 while an application runs: topics are deleted, re-created or misconfigured."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from threading import Event
 
 import pytest
 import structlog
@@ -10,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from infra.model.problems import ProblemCode
 from infra.observe import Connection, KafkaClusterReader
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
 from toolchain.broker.readiness import until
 
@@ -41,6 +44,27 @@ def _recreated(name: str) -> Damage:
             assert problem.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS  # noqa: PT017 - it is not always raised
 
     return damage
+
+
+def _source_recreated(running: RunningApplication) -> None:
+    """Re-create the source topic between two topic checks: a missing one stops the application."""
+    with _no_topic_check():
+        _recreated("in")(running)
+
+
+@contextmanager
+def _no_topic_check() -> Iterator[None]:
+    skipped = Event()
+
+    def skip(_watch: TopicWatch, *, fully: bool) -> bool:
+        del fully
+        skipped.set()
+        return False
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TopicWatch, "_check", skip)
+        assert skipped.wait(TIMEOUT_SECONDS)  # a check that began before has ended
+        yield
 
 
 def _set(name: str, key: str, value: str) -> Damage:
@@ -101,7 +125,7 @@ def test_re_created_topic_stops_the_application_that_has_written_to_it_since(
         (_deleted("counts-changelog"), "counts-changelog"),
         (_deleted("counts-repartition"), "counts-repartition"),
         (_recreated("counts-repartition"), "counts-repartition"),
-        (_recreated("in"), "in"),
+        (_source_recreated, "in"),
     ],
 )
 def test_lost_topic_is_re_created_and_the_counts_continue(
