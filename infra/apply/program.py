@@ -23,8 +23,7 @@ from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState, acl_name
 from infra.model.problems import Problem, errors
 from infra.observe import ClusterReader, Connection, KafkaClusterReader
-from infra.planner import ActionKind, ApplicationPlan, Plan
-from infra.planner.acls import AclActionKind
+from infra.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
 
 _NAMESPACE = "headwater:"
 

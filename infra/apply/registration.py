@@ -15,8 +15,7 @@ import attrs
 
 from infra.apply.stack_state import StackState, TopicInState, acl_inputs, acl_name
 from infra.model.acls import Acl
-from infra.planner import ActionKind, ApplicationPlan, TopicAction
-from infra.planner.acls import AclAction, AclActionKind
+from infra.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, TopicAction
 
 _ALL = ("partitions", "replicationFactor", "config")
 _SEPARATOR = "|"

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from infra.model.acls import Acl, Operation, Pattern, ResourceKind, Right
+from infra.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
 from infra.model.record import RecordedTopic, SetupRecord
 
 COMPONENT_TYPE = "headwater:kafka:InternalTopics"
@@ -124,11 +124,11 @@ def acl_inputs(acl: Acl) -> dict[str, str]:
     return {
         "aclPrincipal": acl.principal,
         "aclHost": acl.host,
-        "aclOperation": acl.right.operation.value,
+        "aclOperation": acl.permission.operation.value,
         "aclPermissionType": "Allow",
-        "aclResourceType": acl.right.kind.value,
-        "aclResourceName": acl.right.name,
-        "resourcePatternTypeFilter": acl.right.pattern.value,
+        "aclResourceType": acl.permission.kind.value,
+        "aclResourceName": acl.permission.name,
+        "resourcePatternTypeFilter": acl.permission.pattern.value,
     }
 
 
@@ -143,13 +143,13 @@ def _acls(resources: Mapping[str, Properties]) -> Iterator[tuple[Acl, tuple[str,
 
 
 def _acl(outputs: Properties) -> Acl:
-    right = Right(
+    permission = Permission(
         kind=ResourceKind(outputs["aclResourceType"]),
         name=outputs["aclResourceName"],
         operation=Operation(outputs["aclOperation"]),
         pattern=Pattern(outputs["resourcePatternTypeFilter"]),
     )
-    return Acl(outputs["aclPrincipal"], outputs["aclHost"], right)
+    return Acl(outputs["aclPrincipal"], outputs["aclHost"], permission)
 
 
 def _record(

@@ -22,7 +22,7 @@ _COUNT_PROBLEMS = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES...]")
-@click.option("--self", "for_headwater", is_flag=True, help="Show the rights that Headwater requires.")
+@click.option("--self", "for_headwater", is_flag=True, help="Show the permissions that Headwater requires.")
 @click.option(
     "--for",
     "purpose",
@@ -59,7 +59,7 @@ def acls(
     These are the least privileges. An application needs no permission to create topics if its internal topics
     exist. This command grants nothing: `pulumi up` does so for documents with `acls`; for others an
     administrator runs the printed commands. A cluster is required only for source patterns. With --self and
-    no FILES, the rights are for all names.
+    no FILES, the permissions are for all names.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def acls(
     problems = (*loaded.problems, *_problems(compiled, for_headwater=for_headwater))
     if form == "commands" and (without_principal := [part.holder for part in grants if not part.principals]):
         raise click.UsageError(
-            f"No principal for the rights of {', '.join(without_principal)}: use --principal."
+            f"No principal for the permissions of {', '.join(without_principal)}: use --principal."
         )
     write(_render(form, grants, problems, bootstrap_server), output)
     if form != "json":
@@ -114,7 +114,7 @@ _PURPOSES = {
 
 
 def _problems(compiled: Sequence[CompiledApplication], *, for_headwater: bool) -> Iterator[Problem]:
-    """Yield errors that make the list wrong, and rights that it cannot contain; ignore missing counts."""
+    """Yield errors that make the list wrong, and permissions that it omits; ignore missing counts."""
     for application in compiled:
         yield from (found for found in errors(application.problems) if found.code not in _COUNT_PROBLEMS)
         if not for_headwater:

@@ -55,7 +55,7 @@ ANY_NAME = "*"
 
 
 @attrs.frozen
-class Right:
+class Permission:
     """The permission to perform `operation` on the resources with this name or prefix."""
 
     kind: ResourceKind
@@ -63,7 +63,7 @@ class Right:
     operation: Operation
     pattern: Pattern = Pattern.LITERAL
 
-    def covers(self, other: "Right") -> bool:
+    def covers(self, other: "Permission") -> bool:
         """Return whether this permission includes `other`."""
         if self.kind is not other.kind or other.operation not in {self.operation, self.operation.implied}:
             return False
@@ -80,17 +80,17 @@ class Right:
 
 @attrs.frozen
 class Acl:
-    """An ACL: permits `right` to a principal (`User:orders`) from `host` (an address, or `*` for all)."""
+    """An ACL: a principal (`User:orders`) has a permission from `host` (an address, or `*` for all)."""
 
     principal: str
     host: str
-    right: Right
+    permission: Permission
 
     @property
     def text(self) -> str:
         """Return a unique text of the ACL, such as `User:orders Read Topic orders`."""
         host = "" if self.host == ANY_NAME else f" from {self.host}"
-        return f"{self.principal} {self.right.text}{host}"
+        return f"{self.principal} {self.permission.text}{host}"
 
 
 class InternalTopicAcls(StrEnum):

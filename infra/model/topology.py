@@ -8,7 +8,7 @@ import attrs
 from infra.model.acls import AclDeclaration
 from infra.model.nodes import NodeTopology
 from infra.model.observed import ObservedTopology
-from infra.model.operators import Operator
+from infra.model.operators import Step
 from infra.model.problems import Location
 
 
@@ -25,19 +25,6 @@ class Lifecycle(Enum):
     ACTIVE = "active"
     RELEASED = "released"
     RETIRED = "retired"
-
-
-@attrs.frozen
-class Step:
-    """One call: `operator` on the handle `input`; its result is named `alias`.
-
-    Without `input` the call is made on the result of the preceding step.
-    """
-
-    operator: Operator
-    at: Location
-    input: str | None = None
-    alias: str | None = None
 
 
 @attrs.frozen

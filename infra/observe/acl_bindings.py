@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.model.acls import Acl, Operation, Pattern, ResourceKind, Right
+from infra.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
 
 _KINDS = {
     ResourceKind.TOPIC: ResourceType.TOPIC,
@@ -41,14 +41,14 @@ _OUR_OPERATIONS = {theirs: ours for ours, theirs in _OPERATIONS.items()}
 
 
 def acl_binding(acl: Acl) -> AclBinding:
-    right = acl.right
+    permission = acl.permission
     return AclBinding(
-        _KINDS[right.kind],
-        right.name,
-        _PATTERNS[right.pattern],
+        _KINDS[permission.kind],
+        permission.name,
+        _PATTERNS[permission.pattern],
         acl.principal,
         acl.host,
-        _OPERATIONS[right.operation],
+        _OPERATIONS[permission.operation],
         AclPermissionType.ALLOW,
     )
 
@@ -63,7 +63,7 @@ def acl_of(binding: AclBinding) -> Acl | None:
         return None
     if binding.permission_type is not AclPermissionType.ALLOW:
         return None
-    return Acl(binding.principal, binding.host, Right(kind, binding.name, operation, pattern))
+    return Acl(binding.principal, binding.host, Permission(kind, binding.name, operation, pattern))
 
 
 def operations_of(operations: Iterable[Enum]) -> frozenset[Operation]:

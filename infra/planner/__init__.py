@@ -4,8 +4,18 @@ Belongs here: what a run does, and when it must refuse, one file per rule (`rule
 printed.
 """
 
-from infra.planner.actions import ActionKind, ConfigChange, TopicAction
+from infra.planner.actions import AclAction, AclActionKind, ActionKind, ConfigChange, TopicAction
 from infra.planner.decide import plan
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 
-__all__ = ["ActionKind", "ApplicationPlan", "ConfigChange", "Plan", "PlanPolicy", "TopicAction", "plan"]
+__all__ = [
+    "AclAction",
+    "AclActionKind",
+    "ActionKind",
+    "ApplicationPlan",
+    "ConfigChange",
+    "Plan",
+    "PlanPolicy",
+    "TopicAction",
+    "plan",
+]

@@ -10,9 +10,8 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
-from infra.planner.acls.actions import AclAction
 from infra.planner.acls.decide import acl_actions, acls_after, revoked_while_running
-from infra.planner.actions import ActionKind, TopicAction
+from infra.planner.actions import AclAction, ActionKind, TopicAction
 from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted

@@ -8,8 +8,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.policies import Policy
 from infra.model.problems import Problem, errors
 from infra.model.record import SetupRecord
-from infra.planner.acls.actions import AclAction
-from infra.planner.actions import TopicAction
+from infra.planner.actions import AclAction, TopicAction
 
 
 @attrs.frozen

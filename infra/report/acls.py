@@ -1,4 +1,4 @@
-"""Rights as text, as JSON, and as `kafka-acls.sh` commands that grant them."""
+"""Permissions as text, as JSON, and as `kafka-acls.sh` commands that grant them."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from infra.model.acls import ANY_NAME, Pattern, ResourceKind, Right
+from infra.model.acls import ANY_NAME, Pattern, Permission, ResourceKind
 from infra.model.problems import Problem
 from infra.planner.acls import Need
 from infra.planner.phrases import counted
@@ -31,7 +31,7 @@ _KIND_NAMES = {
 
 @attrs.frozen
 class Grants:
-    """The rights that an application (`holder` is its id) or Headwater needs for `purpose`.
+    """The permissions that an application (`holder` is its id) or Headwater needs for `purpose`.
 
     `principals` is empty while no principal is named.
     """
@@ -45,7 +45,7 @@ class Grants:
     @property
     def by_resource(self) -> Iterator[Sequence[Need]]:
         """Yield the needs of each resource together."""
-        for _, group in groupby(self.needs, key=lambda need: _resource(need.right)):
+        for _, group in groupby(self.needs, key=lambda need: _resource(need.permission)):
             yield tuple(group)
 
 
@@ -55,7 +55,7 @@ def acls_text(grants: Iterable[Grants]) -> str:
 
 
 def acls_json(grants: Iterable[Grants], problems: Sequence[Problem] = ()) -> dict[str, Any]:
-    """Return `{"grants": [{"holder", "purpose", "principals", "hosts", "rights": […]}], "problems": […]}`."""
+    """Return `{"grants": [{"holder", "purpose", "principals", "hosts", "permissions"}], "problems"}`."""
     return {
         "grants": [
             {
@@ -63,7 +63,7 @@ def acls_json(grants: Iterable[Grants], problems: Sequence[Problem] = ()) -> dic
                 "purpose": part.purpose,
                 "principals": list(part.principals),
                 "hosts": list(part.hosts),
-                "rights": [_right(need) for need in part.needs],
+                "permissions": [_permission(need) for need in part.needs],
             }
             for part in grants
         ],
@@ -81,8 +81,8 @@ def acls_commands(grants: Iterable[Grants], server: str) -> str:
     return "\n".join(lines)
 
 
-def _resource(right: Right) -> tuple[str, str, str]:
-    return right.kind, right.name, right.pattern
+def _resource(permission: Permission) -> tuple[str, str, str]:
+    return permission.kind, permission.name, permission.pattern
 
 
 def _lines(grants: Grants) -> Iterator[str]:
@@ -95,15 +95,15 @@ def _lines(grants: Grants) -> Iterator[str]:
 
 
 def _row(needs: Sequence[Need]) -> tuple[str, str, str, str]:
-    right = needs[0].right
+    permission = needs[0].permission
     reasons = dict.fromkeys(need.reason for need in needs)
-    operations = ", ".join(need.right.operation for need in needs)
-    name = right.name + (ANY_NAME if right.pattern is Pattern.PREFIXED else "")
-    return _KIND_NAMES[right.kind], name, operations, "; ".join(reasons)
+    operations = ", ".join(need.permission.operation for need in needs)
+    name = permission.name + (ANY_NAME if permission.pattern is Pattern.PREFIXED else "")
+    return _KIND_NAMES[permission.kind], name, operations, "; ".join(reasons)
 
 
 def _principals(grants: Grants) -> str:
-    number = counted(len(grants.needs), "right")
+    number = counted(len(grants.needs), "permission")
     if not grants.principals:
         return f"{number}, no principal named"
     hosts = f" from {', '.join(grants.hosts)}" if _hosts(grants) else ""
@@ -114,12 +114,12 @@ def _hosts(grants: Grants) -> Sequence[str]:
     return () if grants.hosts == (ANY_NAME,) else grants.hosts
 
 
-def _right(need: Need) -> dict[str, str]:
+def _permission(need: Need) -> dict[str, str]:
     return {
-        "resourceType": need.right.kind.value,
-        "resourceName": need.right.name,
-        "patternType": need.right.pattern.value,
-        "operation": need.right.operation.value,
+        "resourceType": need.permission.kind.value,
+        "resourceName": need.permission.name,
+        "patternType": need.permission.pattern.value,
+        "operation": need.permission.operation.value,
         "reason": need.reason,
     }
 
@@ -129,12 +129,12 @@ def _commands(grants: Grants, server: str) -> Iterator[str]:
         words = ["kafka-acls.sh", "--bootstrap-server", server, "--add"]
         words += [word for name in grants.principals for word in ("--allow-principal", name)]
         words += [word for host in _hosts(grants) for word in ("--allow-host", host)]
-        words += [word for need in needs for word in ("--operation", need.right.operation.value)]
-        yield shlex.join([*words, *_resource_options(needs[0].right)])
+        words += [word for need in needs for word in ("--operation", need.permission.operation.value)]
+        yield shlex.join([*words, *_resource_options(needs[0].permission)])
 
 
-def _resource_options(right: Right) -> Sequence[str]:
-    if right.kind is ResourceKind.CLUSTER:
-        return [_OPTIONS[right.kind]]
-    pattern = ["--resource-pattern-type", "prefixed"] if right.pattern is Pattern.PREFIXED else []
-    return [_OPTIONS[right.kind], right.name, *pattern]
+def _resource_options(permission: Permission) -> Sequence[str]:
+    if permission.kind is ResourceKind.CLUSTER:
+        return [_OPTIONS[permission.kind]]
+    pattern = ["--resource-pattern-type", "prefixed"] if permission.pattern is Pattern.PREFIXED else []
+    return [_OPTIONS[permission.kind], permission.name, *pattern]

@@ -8,8 +8,15 @@ from rich.text import Text
 from infra.model.compiled import InternalTopic
 from infra.model.problems import errors
 from infra.model.topology import Sink
-from infra.planner import ActionKind, ApplicationPlan, ConfigChange, Plan, TopicAction
-from infra.planner.acls import AclAction, AclActionKind
+from infra.planner import (
+    AclAction,
+    AclActionKind,
+    ActionKind,
+    ApplicationPlan,
+    ConfigChange,
+    Plan,
+    TopicAction,
+)
 from infra.planner.phrases import counted
 from infra.report.printable import printable
 

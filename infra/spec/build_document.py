@@ -3,7 +3,7 @@
 from typing import Any
 
 from infra.model.acls import AclDeclaration, InternalTopicAcls
-from infra.model.operators import Branch, Split
+from infra.model.operators import Branch, Split, Step
 from infra.model.problems import Location, Problem
 from infra.model.topology import (
     Application,
@@ -11,7 +11,6 @@ from infra.model.topology import (
     Protocol,
     Setup,
     Sink,
-    Step,
     TopologyDocument,
 )
 from infra.spec.build_operators import BUILDERS

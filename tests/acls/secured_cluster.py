@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     OffsetSpec,
 )
 
-from infra.model.acls import Acl, Operation, ResourceKind, Right
+from infra.model.acls import Acl, Operation, Permission, ResourceKind
 from infra.observe import Connection
 from infra.observe.acl_bindings import acl_binding, acl_of, filter_for
 from toolchain.broker import Broker, SaslUser
@@ -76,9 +76,9 @@ class SecuredCluster:
         bindings = self._admin.describe_acls(filter_for(principal)).result()
         return frozenset(acl for binding in bindings if (acl := acl_of(binding)) is not None)
 
-    def set_acls(self, principal: str, rights: Iterable[Right]) -> None:
-        """Grant these rights to a principal, and revoke all others."""
-        expected = {Acl(principal, "*", right) for right in rights}
+    def set_acls(self, principal: str, permissions: Iterable[Permission]) -> None:
+        """Grant these permissions to a principal, and revoke all others."""
+        expected = {Acl(principal, "*", permission) for permission in permissions}
         live = self.acls(principal)
         if new := expected - live:
             for future in self._admin.create_acls([acl_binding(acl) for acl in new]).values():
@@ -102,11 +102,11 @@ class SecuredCluster:
         """Return the sum of the latest offsets of all partitions."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
-    def denials(self, start: int) -> set[Right]:
-        """Return the rights that the authorizer denied, according to the log from byte `start`."""
+    def denials(self, start: int) -> set[Permission]:
+        """Return the permissions that the authorizer denied, according to the log from byte `start`."""
         text = self.broker.log.read_bytes()[start:].decode(errors="replace")
         return {
-            Right(
+            Permission(
                 _KINDS.get(match["kind"]) or ResourceKind(match["kind"]),
                 match["name"],
                 _OPERATIONS[match["operation"]],

@@ -7,13 +7,12 @@ import pytest
 
 from infra.apply.registration import AclResource, register, with_acls
 from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
-from infra.model.acls import Acl, AclDeclaration, LiveAcls, Operation, ResourceKind, Right
+from infra.model.acls import Acl, AclDeclaration, LiveAcls, Operation, Permission, ResourceKind
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Location, ProblemCode, Severity
 from infra.model.topology import Lifecycle
-from infra.planner import Plan
-from infra.planner.acls import AclActionKind
+from infra.planner import AclActionKind, Plan
 from infra.planner.drift import FindingKind, find_drift
 from infra.report import plan_text
 from infra.report.drift.markdown import drift_markdown
@@ -22,8 +21,8 @@ from infra.report.drift.to_json import drift_json
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 GRANT, KEEP, REVOKE = AclActionKind.GRANT, AclActionKind.KEEP, AclActionKind.REVOKE
-GROUP = Acl("User:orders", "*", Right(ResourceKind.GROUP, "orders", Operation.READ))
-SOURCE = Acl("User:orders", "*", Right(ResourceKind.TOPIC, "orders-in", Operation.READ))
+GROUP = Acl("User:orders", "*", Permission(ResourceKind.GROUP, "orders", Operation.READ))
+SOURCE = Acl("User:orders", "*", Permission(ResourceKind.TOPIC, "orders-in", Operation.READ))
 
 
 @attrs.define
@@ -94,7 +93,7 @@ def test_acls_that_are_no_longer_needed_are_revoked() -> None:
     cluster = SimulatedSecuredCluster()
     cluster.up(declaring(steps=2))
     planned = cluster.up(declaring(steps=1))
-    assert {acl.right.name for acl, kind in kinds(planned).items() if kind is REVOKE} == {
+    assert {acl.permission.name for acl, kind in kinds(planned).items() if kind is REVOKE} == {
         "orders-step2-repartition"
     }
     planned = cluster.up(application())

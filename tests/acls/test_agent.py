@@ -1,4 +1,4 @@
-"""The agent with exactly the rights that `headwater acls` lists for it."""
+"""The agent with exactly the permissions that `headwater acls` lists for it."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 _SECONDS = 40
 
 
-def test_the_agent_expands_topics_with_the_listed_rights(
+def test_the_agent_expands_topics_with_the_listed_permissions(
     secured_cluster: SecuredCluster, unique: Callable[[str], str]
 ) -> None:
     id_, source = unique("stock"), unique("movements")
@@ -37,7 +37,7 @@ def test_the_agent_expands_topics_with_the_listed_rights(
     internal = {f"{id_}-by-item-repartition": 2, f"{id_}-levels-changelog": 2}
     secured_cluster.create({source: 2, **internal})
     needs = headwater_needs(Purpose.AGENT, [compile_document(documents[0], {})])
-    secured_cluster.set_acls(f"User:{HEADWATER.name}", [need.right for need in needs])
+    secured_cluster.set_acls(f"User:{HEADWATER.name}", [need.permission for need in needs])
     log = secured_cluster.log_length
     with running(settings("", documents, id_, connection=secured_cluster.connection(HEADWATER))):
         assert until(lambda: f"headwater-agent-{id_}" in secured_cluster.topics(), _SECONDS)

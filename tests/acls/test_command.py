@@ -9,7 +9,7 @@ import pytest
 
 from infra.cli.exit_codes import ExitCode
 from infra.compiler import compile_documents
-from infra.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, ResourceKind, Right
+from infra.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, Permission, ResourceKind
 from infra.planner.acls import Purpose, acls_of, application_needs, headwater_needs
 from infra.spec import load_documents
 from tests.cli.conftest import EXAMPLES, Headwater, headwater
@@ -32,7 +32,7 @@ def test_each_format(headwater: Headwater, golden: Golden, form: str) -> None:
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_the_rights_of_headwater(headwater: Headwater, golden: Golden, purpose: Purpose) -> None:
+def test_the_permissions_of_headwater(headwater: Headwater, golden: Golden, purpose: Purpose) -> None:
     done = headwater("acls", *_DOCUMENTS, "--self", "--for", purpose.value, "--principal", "User:headwater")
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     golden(_GOLDEN / f"headwater-{purpose}.text", done.stdout)
@@ -59,7 +59,7 @@ def _acls(words: Sequence[str]) -> Iterator[Acl]:
     for principal in values["--allow-principal"]:
         for host in values.get("--allow-host", ["*"]):
             for operation in values["--operation"]:
-                yield Acl(principal, host, Right(kind, name, Operation(operation), pattern))
+                yield Acl(principal, host, Permission(kind, name, Operation(operation), pattern))
 
 
 def test_the_commands_grant_what_the_plan_grants(headwater: Headwater) -> None:

@@ -1,4 +1,4 @@
-"""Headwater with exactly the rights that it lists, and its problems without each single one of them."""
+"""Headwater with exactly the permissions that it lists, and its problems without each single one of them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from infra.apply.planning import Planned, plan_stack
 from infra.apply.stack_state import StackState
 from infra.cli.exit_codes import ExitCode
 from infra.compiler import compile_document
-from infra.model.acls import Operation, Pattern, ResourceKind, Right
+from infra.model.acls import Operation, Pattern, Permission, ResourceKind
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.planner.acls import Purpose, headwater_needs
@@ -48,9 +48,9 @@ DOCUMENT: Mapping[str, Any] = {
 }
 
 
-def needs(purpose: Purpose) -> tuple[Right, ...]:
+def needs(purpose: Purpose) -> tuple[Permission, ...]:
     document = load_text(yaml.safe_dump(dict(DOCUMENT)), "stock.yaml").documents[0]
-    return tuple(need.right for need in headwater_needs(purpose, [compile_document(document, {})]))
+    return tuple(need.permission for need in headwater_needs(purpose, [compile_document(document, {})]))
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +71,12 @@ class Outcome:
 
 def run(
     secured_cluster: SecuredCluster,
-    rights: Iterable[Right],
+    permissions: Iterable[Permission],
     folder: Path,
     records: Mapping[str, SetupRecord] | None = None,
 ) -> Outcome:
-    """Run `pulumi up` as Headwater's user with these rights, until the first registration."""
-    secured_cluster.set_acls(PRINCIPAL, rights)
+    """Run `pulumi up` as Headwater's user with these permissions, until the first registration."""
+    secured_cluster.set_acls(PRINCIPAL, permissions)
     connection = secured_cluster.connection(HEADWATER)
     settings = stack_settings(
         {
@@ -102,7 +102,7 @@ def documents(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_listed_rights_are_sufficient_for_a_run_with_each_kind_of_change(
+def test_the_listed_permissions_are_sufficient_for_a_run_with_each_kind_of_change(
     cluster: SecuredCluster, documents: Path
 ) -> None:
     log = cluster.log_length
@@ -116,21 +116,21 @@ def test_the_listed_rights_are_sufficient_for_a_run_with_each_kind_of_change(
     assert cluster.denials(log) == set()
 
 
-def without_right(rights: Iterable[Right], missing: Right) -> list[Right]:
-    """Return the rights without one, but with the right that this one implies."""
-    others = [right for right in rights if right != missing]
+def without_permission(permissions: Iterable[Permission], missing: Permission) -> list[Permission]:
+    """Return the permissions without one, but with the permission that this one implies."""
+    others = [permission for permission in permissions if permission != missing]
     implied = missing.operation.implied
     return others if implied is None else [*others, attrs.evolve(missing, operation=implied)]
 
 
-def code_for(missing: Right) -> ProblemCode:
+def code_for(missing: Permission) -> ProblemCode:
     """Return the expected code. Without the defaults of the brokers, replication factors are not known."""
     is_of_brokers = missing.kind is ResourceKind.CLUSTER and missing.operation is Operation.DESCRIBE_CONFIGS
     return ProblemCode.REPLICATION_FACTOR if is_of_brokers else ProblemCode.NOT_AUTHORIZED
 
 
-def names_right(problem: Problem, missing: Right) -> bool:
-    """Return whether the fix is to grant exactly this right."""
+def names_permission(problem: Problem, missing: Permission) -> bool:
+    """Return whether the fix is to grant exactly this permission."""
     if missing.kind is ResourceKind.CLUSTER:
         return f"{missing.operation} on the cluster" in problem.fix
     word = missing.kind.lower()
@@ -138,27 +138,27 @@ def names_right(problem: Problem, missing: Right) -> bool:
     return problem.fix.startswith(prefix)
 
 
-@pytest.mark.parametrize("missing", needs(Purpose.UP), ids=lambda right: right.text.replace(" ", "-"))
-def test_a_run_without_one_of_the_rights_is_refused_before_it_changes_anything(
-    cluster: SecuredCluster, documents: Path, missing: Right
+@pytest.mark.parametrize("missing", needs(Purpose.UP), ids=lambda each: each.text.replace(" ", "-"))
+def test_a_run_without_one_of_the_permissions_is_refused_before_it_changes_anything(
+    cluster: SecuredCluster, documents: Path, missing: Permission
 ) -> None:
-    problems = run(cluster, without_right(needs(Purpose.UP), missing), documents).problems
+    problems = run(cluster, without_permission(needs(Purpose.UP), missing), documents).problems
     assert problems
-    assert all(names_right(problem, missing) for problem in problems), problems
+    assert all(names_permission(problem, missing) for problem in problems), problems
     assert {problem.code for problem in problems} == {code_for(missing)}
 
 
-@pytest.mark.parametrize("missing", needs(Purpose.PLAN), ids=lambda right: right.text.replace(" ", "-"))
-def test_a_plan_without_one_of_the_rights_is_refused(
-    cluster: SecuredCluster, documents: Path, missing: Right
+@pytest.mark.parametrize("missing", needs(Purpose.PLAN), ids=lambda each: each.text.replace(" ", "-"))
+def test_a_plan_without_one_of_the_permissions_is_refused(
+    cluster: SecuredCluster, documents: Path, missing: Permission
 ) -> None:
-    problems = run(cluster, without_right(needs(Purpose.PLAN), missing), documents).problems
+    problems = run(cluster, without_permission(needs(Purpose.PLAN), missing), documents).problems
     assert {problem.code for problem in problems} == {code_for(missing)}
-    assert all(names_right(problem, missing) for problem in problems), problems
+    assert all(names_permission(problem, missing) for problem in problems), problems
 
 
 @pytest.mark.parametrize("command", ["plan", "drift"])
-def test_plan_and_drift_need_only_the_rights_to_read(
+def test_plan_and_drift_need_only_the_permissions_to_read(
     cluster: SecuredCluster, documents: Path, headwater: Headwater, command: str
 ) -> None:
     connection = cluster.connection(HEADWATER)
@@ -175,21 +175,23 @@ def test_plan_and_drift_need_only_the_rights_to_read(
     assert "User:stock Read Topic movements" in done.stdout, done.stderr
     assert done.returncode == {"plan": ExitCode.DONE, "drift": ExitCode.DRIFT}[command], done.stderr
     assert cluster.denials(log) == set()
-    missing = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)
+    missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)
     configs = attrs.evolve(missing, operation=Operation.DESCRIBE_CONFIGS)
     for each in (missing, configs):
-        cluster.set_acls(PRINCIPAL, [right for right in needs(Purpose.PLAN) if right != each])
+        cluster.set_acls(PRINCIPAL, [permission for permission in needs(Purpose.PLAN) if permission != each])
         refused = headwater(*arguments)
         assert refused.returncode == ExitCode.PROBLEMS
         assert f"Grant the user {each.operation} on topic {ID}-" in " ".join(refused.stderr.split())
 
 
-def test_deleting_topics_needs_an_additional_right(cluster: SecuredCluster, tmp_path: Path) -> None:
+def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster, tmp_path: Path) -> None:
     topics = {name: RecordedTopic(name, "", 4) for name in (CHANGELOG, REPARTITION)}
     retired = {ID: SetupRecord(ID, topics, 4, retired=True)}
-    needed = [right for right in needs(Purpose.RETIRE) if right.kind is not ResourceKind.CLUSTER]
+    needed = [
+        permission for permission in needs(Purpose.RETIRE) if permission.kind is not ResourceKind.CLUSTER
+    ]
     assert run(cluster, needed, tmp_path, retired).problems == ()
-    missing = Right(ResourceKind.TOPIC, f"{ID}-", Operation.DELETE)
+    missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DELETE)
     problems = run(cluster, needs(Purpose.UP), tmp_path, retired).problems
     assert {problem.topic for problem in problems} == {CHANGELOG, REPARTITION}
-    assert all(names_right(problem, missing) for problem in problems)
+    assert all(names_permission(problem, missing) for problem in problems)

@@ -1,4 +1,4 @@
-"""Real Kafka Streams runs with the planned rights, and fails without any one of them."""
+"""Real Kafka Streams runs with the planned permissions, and fails without any one of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from infra.compiler import compile_document
-from infra.model.acls import Operation, ResourceKind, Right
+from infra.model.acls import Operation, Permission, ResourceKind
 from infra.planner.acls import application_needs
 from infra.spec import load_text
 from tests.acls.conftest import APPLICATION
@@ -45,12 +45,14 @@ def document(config: Mapping[str, str], acls: Mapping[str, str] | None = None) -
     }
 
 
-def rights(declared: Mapping[str, Any]) -> tuple[Right, ...]:
-    """Return the rights that are planned for the application."""
+def permissions(declared: Mapping[str, Any]) -> tuple[Permission, ...]:
+    """Return the permissions that are planned for the application."""
     loaded = load_text(yaml.safe_dump(dict(declared)), "orders.yaml")
     compiled = compile_document(loaded.documents[0], TOPICS)
     assert not compiled.missing_sources
-    return tuple(need.right for need in application_needs(compiled, loaded.documents[0].application.acls))
+    return tuple(
+        need.permission for need in application_needs(compiled, loaded.documents[0].application.acls)
+    )
 
 
 @attrs.frozen
@@ -88,7 +90,7 @@ def application(secured_cluster: SecuredCluster, streams_process: StreamsProcess
 
 
 def assert_runs(
-    application: SecuredApplication, declared: Mapping[str, Any], granted: tuple[Right, ...]
+    application: SecuredApplication, declared: Mapping[str, Any], granted: tuple[Permission, ...]
 ) -> None:
     """Assert that the application writes records and purges its repartition topic, without a denial."""
     secured_cluster = application.secured_cluster
@@ -110,30 +112,32 @@ def _has_written_and_purged(secured_cluster: SecuredCluster, out: int, purged: i
 
 @pytest.mark.parametrize("internal_topics", ["literal", "prefixed"])
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_kafka_streams_runs_with_the_planned_rights(
+def test_kafka_streams_runs_with_the_planned_permissions(
     application: SecuredApplication, guarantee: str, internal_topics: str
 ) -> None:
     declared = document({"processing.guarantee": guarantee}, {"internalTopics": internal_topics})
-    granted = rights(declared)
-    assert Operation.CREATE not in {right.operation for right in granted}
+    granted = permissions(declared)
+    assert Operation.CREATE not in {permission.operation for permission in granted}
     assert_runs(application, declared, granted)
 
 
 MISSING = [
-    pytest.param(guarantee, right, id=f"{guarantee}-{right.text}".replace(" ", "-"))
+    pytest.param(guarantee, permission, id=f"{guarantee}-{permission.text}".replace(" ", "-"))
     for guarantee in GUARANTEES
-    for right in rights(document({"processing.guarantee": guarantee}))
+    for permission in permissions(document({"processing.guarantee": guarantee}))
 ]
 
 
 @pytest.mark.parametrize(("guarantee", "missing"), MISSING)
-def test_kafka_streams_fails_without_one_of_the_rights(
-    application: SecuredApplication, guarantee: str, missing: Right
+def test_kafka_streams_fails_without_one_of_the_permissions(
+    application: SecuredApplication, guarantee: str, missing: Permission
 ) -> None:
     declared, secured_cluster = document({"processing.guarantee": guarantee}), application.secured_cluster
     if secured_cluster.latest_offsets(RESTORED) == 0:  # when only this test is selected
-        assert_runs(application, declared, rights(declared))
-    secured_cluster.set_acls(PRINCIPAL, [right for right in rights(declared) if right != missing])
+        assert_runs(application, declared, permissions(declared))
+    secured_cluster.set_acls(
+        PRINCIPAL, [permission for permission in permissions(declared) if permission != missing]
+    )
     log = secured_cluster.log_length
     with application.running(declared) as run:
         secured_cluster.produce("orders")
@@ -147,12 +151,12 @@ def test_kafka_streams_fails_without_one_of_the_rights(
         assert run.failures == []
 
 
-def is_denial_of(denied: Right, missing: Right) -> bool:
-    """Return whether the denied right is the missing one, or the Describe that it implies."""
+def is_denial_of(denied: Permission, missing: Permission) -> bool:
+    """Return whether the denied permission is the missing one, or the Describe that it implies."""
     return missing.covers(denied)
 
 
-def assert_fails_for(run: Run, missing: Right) -> None:
+def assert_fails_for(run: Run, missing: Permission) -> None:
     """Assert that the exception belongs to the kind of resource, and names the resource where Kafka does."""
     error, named = {
         ResourceKind.TOPIC: ("TopicAuthorizationException", f"[{missing.name}]"),
@@ -162,7 +166,7 @@ def assert_fails_for(run: Run, missing: Right) -> None:
     assert any(error in failure and named in failure for failure in run.failures), run.failures
 
 
-def test_the_streams_protocol_needs_the_same_rights(application: SecuredApplication) -> None:
+def test_the_streams_protocol_needs_the_same_permissions(application: SecuredApplication) -> None:
     application.secured_cluster.delete_group(ID)
     config = {"group.protocol": "streams"}
-    assert_runs(application, document(config), rights(document(config)))
+    assert_runs(application, document(config), permissions(document(config)))

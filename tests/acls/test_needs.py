@@ -1,4 +1,4 @@
-"""The rights that a topology needs: all of them, and no others."""
+"""The permissions that a topology needs: all of them, and no others."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infra.compiler import compile_document
-from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, ResourceKind, Right
+from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, Permission, ResourceKind
 from infra.model.compiled import CompiledApplication
 from infra.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
 from infra.planner.acls.needs import named
@@ -49,11 +49,11 @@ def shop(config: str = "", acls: str = "") -> CompiledApplication:
 
 
 def texts(application: CompiledApplication) -> set[str]:
-    return right_texts(application_needs(application, application.application.acls))
+    return permission_texts(application_needs(application, application.application.acls))
 
 
-def right_texts(needs: Iterable[Need]) -> set[str]:
-    return {need.right.text for need in needs}
+def permission_texts(needs: Iterable[Need]) -> set[str]:
+    return {need.permission.text for need in needs}
 
 
 def test_an_application_reads_writes_restores_purges_and_commits() -> None:
@@ -70,7 +70,7 @@ def test_transactions_need_transactional_ids_with_the_application_id_as_prefix()
     }
 
 
-def test_prefixed_rights_do_not_allow_the_deletion_of_changelogs() -> None:
+def test_prefixed_permissions_do_not_allow_the_deletion_of_changelogs() -> None:
     prefixed = texts(shop(acls=", internalTopics: prefixed"))
     assert {text for text in prefixed if "shop-" in text} == {
         "Read Topic shop-*",
@@ -142,9 +142,9 @@ def test_a_pattern_becomes_names_and_prefixes(pattern: str, names: list[str]) ->
 @given(data=st.data())
 def test_the_names_of_a_pattern_cover_all_topics_that_it_matches(pattern: str, data: st.DataObject) -> None:
     topic = data.draw(st.from_regex(pattern, fullmatch=True, alphabet=st.sampled_from("abcdefoprsuvxy-129")))
-    required = Right(ResourceKind.TOPIC, topic, Operation.READ)
+    required = Permission(ResourceKind.TOPIC, topic, Operation.READ)
     granted = [named(ResourceKind.TOPIC, name, Operation.READ) for name in pattern_names(pattern) or ["*"]]
-    assert any(right.covers(required) for right in granted)
+    assert any(permission.covers(required) for permission in granted)
 
 
 def stream(pattern: str, acls: str = "") -> CompiledApplication:
@@ -191,9 +191,9 @@ observed:
     assert "its sink topics are not known" in problem.summary
 
 
-def test_covered_rights_are_omitted() -> None:
+def test_covered_permissions_are_omitted() -> None:
     def need(operation: Operation, name: str, pattern: Pattern = Pattern.LITERAL) -> Need:
-        return Need(Right(ResourceKind.TOPIC, name, operation, pattern), "")
+        return Need(Permission(ResourceKind.TOPIC, name, operation, pattern), "")
 
     needs = [
         need(Operation.DESCRIBE, "orders-eu"),
@@ -205,7 +205,7 @@ def test_covered_rights_are_omitted() -> None:
         need(Operation.ALTER_CONFIGS, ANY_NAME),
         need(Operation.READ, "order"),
     ]
-    assert [each.right.text for each in least(needs)] == [
+    assert [each.permission.text for each in least(needs)] == [
         "AlterConfigs Topic *",
         "Read Topic order",
         "Read Topic orders-*",
@@ -246,7 +246,7 @@ AGENT = {
 
 
 @pytest.mark.parametrize(
-    ("purpose", "rights"),
+    ("purpose", "permissions"),
     [
         (Purpose.PLAN, READING),
         (Purpose.UP, CHANGING),
@@ -254,24 +254,24 @@ AGENT = {
         (Purpose.AGENT, AGENT),
     ],
 )
-def test_headwater_needs_the_rights_for_its_purpose(purpose: Purpose, rights: set[str]) -> None:
-    assert right_texts(headwater_needs(purpose, [shop()])) == rights
+def test_headwater_needs_the_permissions_for_its_purpose(purpose: Purpose, permissions: set[str]) -> None:
+    assert permission_texts(headwater_needs(purpose, [shop()])) == permissions
 
 
-def test_rights_on_the_cluster_are_needed_only_for_acls_and_broker_defaults() -> None:
+def test_permissions_on_the_cluster_are_needed_only_for_acls_and_broker_defaults() -> None:
     plain = compiled(APPLICATION % ("replication.factor: 3", ""))
-    assert not [text for text in right_texts(headwater_needs(Purpose.UP, [plain])) if "Cluster" in text]
+    assert not [text for text in permission_texts(headwater_needs(Purpose.UP, [plain])) if "Cluster" in text]
 
 
-def test_rights_on_managed_sinks_are_literal() -> None:
+def test_permissions_on_managed_sinks_are_literal() -> None:
     managed = compiled(APPLICATION % ("", "topics: {out: {partitions: 4}}"))
-    found = right_texts(headwater_needs(Purpose.RETIRE, [managed]))
+    found = permission_texts(headwater_needs(Purpose.RETIRE, [managed]))
     assert {"Create Topic out", "Alter Topic out", "AlterConfigs Topic out"} <= found
     assert "Delete Topic out" not in found
 
 
-def test_without_documents_the_rights_are_on_all_topics_and_groups() -> None:
-    assert right_texts(headwater_needs(Purpose.PLAN)) == {
+def test_without_documents_the_permissions_are_on_all_topics_and_groups() -> None:
+    assert permission_texts(headwater_needs(Purpose.PLAN)) == {
         "Describe Topic *",
         "DescribeConfigs Topic *",
         "Describe Group *",

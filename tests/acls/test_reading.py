@@ -9,25 +9,25 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.model.acls import CLUSTER_NAME, Acl, LiveAcls, Operation, Pattern, ResourceKind, Right
+from infra.model.acls import CLUSTER_NAME, Acl, LiveAcls, Operation, Pattern, Permission, ResourceKind
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
 from infra.observe.acl_bindings import acl_binding, acl_of
 from tests.acls.secured_cluster import SecuredCluster
 from toolchain.broker.local import LocalBroker
 
-RIGHTS = [
-    Right(ResourceKind.TOPIC, "reading-orders", Operation.READ),
-    Right(ResourceKind.TOPIC, "reading-", Operation.ALTER_CONFIGS, Pattern.PREFIXED),
-    Right(ResourceKind.TRANSACTIONAL_ID, "reading-", Operation.WRITE, Pattern.PREFIXED),
-    Right(ResourceKind.GROUP, "*", Operation.DESCRIBE),
-    Right(ResourceKind.CLUSTER, CLUSTER_NAME, Operation.ALTER),
+PERMISSIONS = [
+    Permission(ResourceKind.TOPIC, "reading-orders", Operation.READ),
+    Permission(ResourceKind.TOPIC, "reading-", Operation.ALTER_CONFIGS, Pattern.PREFIXED),
+    Permission(ResourceKind.TRANSACTIONAL_ID, "reading-", Operation.WRITE, Pattern.PREFIXED),
+    Permission(ResourceKind.GROUP, "*", Operation.DESCRIBE),
+    Permission(ResourceKind.CLUSTER, CLUSTER_NAME, Operation.ALTER),
 ]
 
 
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("kind", ResourceKind)
 def test_acls_are_converted_to_bindings_and_back(kind: ResourceKind, operation: Operation) -> None:
-    acl = Acl("User:CN=orders,OU=shop", "10.1.2.3", Right(kind, "name", operation, Pattern.PREFIXED))
+    acl = Acl("User:CN=orders,OU=shop", "10.1.2.3", Permission(kind, "name", operation, Pattern.PREFIXED))
     assert acl_of(acl_binding(acl)) == acl
 
 
@@ -42,7 +42,7 @@ def test_deny_and_all_bindings_are_ignored() -> None:
 @pytest.mark.broker
 def test_the_acls_of_one_or_more_principals_are_read_in_one_request(secured_cluster: SecuredCluster) -> None:
     for principal in ("User:first", "User:second"):
-        secured_cluster.set_acls(principal, RIGHTS)
+        secured_cluster.set_acls(principal, PERMISSIONS)
     reader = KafkaClusterReader(Connection(bootstrap_servers=(secured_cluster.broker.bootstrap_servers,)))
 
     def read(*principals: str) -> frozenset[Acl]:
@@ -55,7 +55,9 @@ def test_the_acls_of_one_or_more_principals_are_read_in_one_request(secured_clus
         assert plain - before == reader.requests - plain + 2
         return live.allowed
 
-    first, second = ({Acl(f"User:{name}", "*", right) for right in RIGHTS} for name in ("first", "second"))
+    first, second = (
+        {Acl(f"User:{name}", "*", permission) for permission in PERMISSIONS} for name in ("first", "second")
+    )
     assert read("User:first") == first
     assert read("User:first", "User:second") >= first | second
 

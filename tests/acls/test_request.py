@@ -1,6 +1,6 @@
 """Snapshot requests with few permissions: which configs and ACLs are requested."""
 
-from infra.model.acls import Acl, Operation, ResourceKind, Right
+from infra.model.acls import Acl, Operation, Permission, ResourceKind
 from infra.model.record import SetupRecord
 from infra.observe import SnapshotRequest, snapshot_request
 from infra.spec import load_text
@@ -32,6 +32,6 @@ def test_configs_are_requested_only_for_managed_topics() -> None:
 
 def test_acls_are_requested_for_declared_and_recorded_principals() -> None:
     assert request().acl_principals == {"User:shop", "User:deputy"}
-    held = Acl("User:former", "*", Right(ResourceKind.GROUP, "audit", Operation.READ))
+    held = Acl("User:former", "*", Permission(ResourceKind.GROUP, "audit", Operation.READ))
     records = {"audit": SetupRecord("audit", {}, 1, acls=frozenset({held}))}
     assert request(records).acl_principals == {"User:shop", "User:deputy", "User:former"}

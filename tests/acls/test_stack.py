@@ -1,4 +1,4 @@
-"""ACLs as resources of a real stack, with a user that has only the rights that Headwater needs."""
+"""ACLs as resources of a real stack, with a user that has only the permissions that Headwater needs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from infra.compiler import compile_documents
-from infra.model.acls import Operation, ResourceKind, Right
+from infra.model.acls import Operation, Permission, ResourceKind
 from infra.planner.acls import Purpose, headwater_needs
 from infra.spec import load_documents
 from tests.acls.conftest import HEADWATER
@@ -44,10 +44,12 @@ class Shop:
         self.stack.document(id_, yaml.safe_dump(document))
 
     def allow(self, purpose: Purpose) -> None:
-        """Grant Headwater's user the rights for the documents."""
+        """Grant Headwater's user the permissions for the documents."""
         loaded = load_documents([self.stack.folder / "documents"])
         compiled = compile_documents(loaded.documents, {})
-        self.secured_cluster.set_acls(PRINCIPAL, [need.right for need in headwater_needs(purpose, compiled)])
+        self.secured_cluster.set_acls(
+            PRINCIPAL, [need.permission for need in headwater_needs(purpose, compiled)]
+        )
 
     def up(self) -> Outcome:
         log = self.secured_cluster.log_length
@@ -61,7 +63,7 @@ class Shop:
         assert outcome.succeeded, str(outcome)
 
     def granted(self) -> set[str]:
-        return {acl.right.text for acl in self.secured_cluster.acls(self.user)}
+        return {acl.permission.text for acl in self.secured_cluster.acls(self.user)}
 
     def held(self) -> set[str]:
         """Return the names of the ACLs in the state."""
@@ -72,8 +74,8 @@ class Shop:
         }
 
 
-def rights(id_: str) -> set[str]:
-    """Return the rights that an application needs in addition to those on its source."""
+def permissions(id_: str) -> set[str]:
+    """Return the permissions that an application needs in addition to those on its source."""
     return {
         *(f"{each} Topic {id_}-by-customer-repartition" for each in ("Read", "Write", "Delete")),
         *(f"{each} Topic {id_}-counts-changelog" for each in ("Read", "Write")),
@@ -105,9 +107,9 @@ def test_acls_are_granted_restored_and_revoked(shop: Shop, unique: Callable[[str
     id_ = unique("app")
     shop.declare(id_)
     shop.allow(Purpose.UP)
-    existing = Right(ResourceKind.GROUP, id_, Operation.READ)
+    existing = Permission(ResourceKind.GROUP, id_, Operation.READ)
     shop.secured_cluster.set_acls(shop.user, [existing])
-    expected = rights(id_) | {f"Read Topic {shop.source}"}
+    expected = permissions(id_) | {f"Read Topic {shop.source}"}
     assert "1 ACL to adopt" in shop.up().text
     assert shop.granted() == expected
     shop.assert_no_changes()
@@ -136,26 +138,26 @@ def test_an_acl_of_two_applications_is_kept_when_one_no_longer_needs_it(
     assert f"{first}/{shop.user} {source}" in shop.held()
     shop.declare(first, acls=False)
     shop.up()
-    assert shop.granted() == rights(second) | {source}
+    assert shop.granted() == permissions(second) | {source}
     assert f"{second}/{shop.user} {source}" in shop.held()
     shop.assert_no_changes()
     shop.declare(second, lifecycle="released")
     shop.up()
     shop.stack.document(second, None)
     shop.up()
-    assert shop.granted() == rights(second) | {source}
+    assert shop.granted() == permissions(second) | {source}
     assert shop.held() == set()
 
 
-def without(needed: Iterable[Right], operation: Operation) -> list[Right]:
-    return [right for right in needed if right.operation is not operation]
+def without(needed: Iterable[Permission], operation: Operation) -> list[Permission]:
+    return [permission for permission in needed if permission.operation is not operation]
 
 
 def test_a_run_without_permission_changes_nothing(shop: Shop, unique: Callable[[str], str]) -> None:
     id_ = unique("app")
     shop.declare(id_)
     shop.allow(Purpose.UP)
-    held = [acl.right for acl in shop.secured_cluster.acls(PRINCIPAL)]
+    held = [acl.permission for acl in shop.secured_cluster.acls(PRINCIPAL)]
     shop.secured_cluster.set_acls(PRINCIPAL, without(held, Operation.CREATE))
     outcome = shop.stack.up()
     assert not outcome.succeeded
@@ -164,7 +166,7 @@ def test_a_run_without_permission_changes_nothing(shop: Shop, unique: Callable[[
     assert "nothing was changed" in outcome.text
     assert shop.granted() == set()
     assert not [name for name in shop.secured_cluster.topics() if name.startswith(id_)]
-    # A preview needs only the rights to read.
+    # A preview needs only the permissions to read.
     shop.allow(Purpose.PLAN)
     preview = shop.stack.preview()
     assert preview.succeeded, str(preview)

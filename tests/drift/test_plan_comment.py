@@ -72,7 +72,7 @@ def test_a_comment_without_changes() -> None:
 
 
 def test_the_summary_counts_re_created_and_reconfigured_topics_of_the_plan() -> None:
-    plan = "Plan for 1 application: 1 to recreate, 2 to reconfigure, 0 unchanged.\n\nshop\n  recreate  a\n"
+    plan = "Plan for 1 application: 1 to re-create, 2 to reconfigure, 0 unchanged.\n\nshop\n  re-create  a\n"
     text = plan_comment(read_preview(_document([_step("shop", "a")], ("info", plan))))
     assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to reconfigure" in text.splitlines()[1]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from infra.compiler.dsl.handles import CALLS_ON, KIND, Handle, call_name
 from infra.compiler.dsl.problems import unsupported_call
+from infra.model.operators import Step
 from infra.model.problems import Location, Problem
-from infra.model.topology import Step
 
 _NO_CALLS = {
     "global table": "Name it in `with` of a stream's join.",

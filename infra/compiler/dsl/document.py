@@ -17,9 +17,8 @@ from infra.compiler.dsl.handles import (
 )
 from infra.compiler.dsl.processor_api import is_processor_api
 from infra.model import operators as op
-from infra.model.operators import Operator
+from infra.model.operators import Operator, Step
 from infra.model.stores import Materialized
-from infra.model.topology import Step
 
 
 class Document:

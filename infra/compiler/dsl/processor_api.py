@@ -8,10 +8,9 @@ from infra.compiler.dsl.stores import Store, built_store, supplier_problems
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, RunProcessor, SinkSettings, SourceSettings
-from infra.model.operators import Operator
+from infra.model.operators import Operator, Step
 from infra.model.problems import Location
 from infra.model.stores import StoreBuilder
-from infra.model.topology import Step
 
 
 def is_processor_api(operator: Operator) -> bool:

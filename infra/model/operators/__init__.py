@@ -30,6 +30,7 @@ from infra.model.operators.sources import (
     ReadTable,
     Topics,
 )
+from infra.model.operators.steps import Step
 from infra.model.operators.streams import (
     Branch,
     Merge,
@@ -101,6 +102,7 @@ __all__ = [
     "Reduce",
     "Repartition",
     "Split",
+    "Step",
     "Suppress",
     "To",
     "ToStream",

@@ -1,14 +1,11 @@
 """Calls on a `KStream` that return a stream, and sinks."""
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import attrs
 
+from infra.model.operators.steps import Step
 from infra.model.stores import Materialized, Serdes, StoreBuilder
-
-if TYPE_CHECKING:
-    from infra.model.topology import Step
 
 
 class TransformKind(Enum):
@@ -83,7 +80,7 @@ class Branch:
     name: str | None = None
     alias: str | None = None
     where: str | None = None
-    then: "tuple[Step, ...]" = ()
+    then: tuple[Step, ...] = ()
 
 
 @attrs.frozen

@@ -4,14 +4,11 @@ Belongs here: the least privileges of an application (`application`) and of Head
 grants and revocations of a run (`decide`).
 """
 
-from infra.planner.acls.actions import AclAction, AclActionKind
 from infra.planner.acls.application import application_needs, incomplete_needs
 from infra.planner.acls.headwater import Purpose, headwater_needs
 from infra.planner.acls.needs import Need, acls_of, least
 
 __all__ = [
-    "AclAction",
-    "AclActionKind",
     "Need",
     "Purpose",
     "acls_of",

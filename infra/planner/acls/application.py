@@ -25,8 +25,8 @@ from infra.model.acls import (
     InternalTopicAcls,
     Operation,
     Pattern,
+    Permission,
     ResourceKind,
-    Right,
 )
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, Severity
@@ -107,10 +107,10 @@ def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) ->
 def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
     id_ = compiled.application.id
     if compiled.is_observed or any(not part.is_global for part in compiled.subtopologies):
-        yield Need(Right(ResourceKind.GROUP, id_, Operation.READ), "consumer group")
+        yield Need(Permission(ResourceKind.GROUP, id_, Operation.READ), "consumer group")
     if StreamsConfig.of(compiled.application).guarantee is Guarantee.EXACTLY_ONCE_V2:
-        right = Right(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
-        yield Need(right, "transactions (exactly once)")
+        permission = Permission(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
+        yield Need(permission, "transactions (exactly once)")
 
 
 def _unknown_topology(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:

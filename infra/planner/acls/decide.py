@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from infra.model.acls import Acl, LiveAcls
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.record import SetupRecord
-from infra.planner.acls.actions import AclAction, AclActionKind
 from infra.planner.acls.application import application_needs
 from infra.planner.acls.needs import acls_of
+from infra.planner.actions import AclAction, AclActionKind
 from infra.planner.phrases import counted, listed
 from infra.planner.run import Run
 
@@ -54,7 +54,7 @@ def revoked_while_running(run: Run, actions: Mapping[str, Sequence[AclAction]]) 
                 else f"An ACL of {application.id} is revoked while it is running.",
                 application=application.id,
                 expected="a consumer group without members, or a version that does not use them",
-                found=listed(acl.right.text for acl in revoked),
+                found=listed(acl.permission.text for acl in revoked),
                 why="Instances of an earlier version that still use these ACLs fail with a "
                 "TopicAuthorizationException.",
                 fix="If such instances are running, add the topics to `reads` and `writes` of `acls`, run "
@@ -69,9 +69,9 @@ def _needed(run: Run) -> Iterator[tuple[str, Acl, str]]:
         declared = application.compiled.application.acls
         if declared is not None:
             needs = application_needs(application.compiled, declared)
-            reasons = {need.right: need.reason for need in needs}
+            reasons = {need.permission: need.reason for need in needs}
             for acl in acls_of(needs, declared.principals, declared.hosts):
-                yield application.id, acl, reasons[acl.right]
+                yield application.id, acl, reasons[acl.permission]
 
 
 def _kind(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from infra.compiler import StreamsConfig
-from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, ResourceKind, Right
+from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
 from infra.model.compiled import CompiledApplication
 from infra.planner.acls.needs import Need, least, named, topic
 from infra.planner.acls.topics import (
@@ -60,7 +60,9 @@ def _seeing(application: CompiledApplication | None, managed: Sequence[str]) -> 
     for name in managed:
         yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
     group = application.application.id if application else ANY_NAME
-    yield Need(Right(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application is running")
+    yield Need(
+        Permission(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application is running"
+    )
 
 
 def _comparing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
@@ -109,4 +111,4 @@ def _coordination() -> Iterator[Need]:
 
 
 def _cluster(operation: Operation, reason: str) -> Need:
-    return Need(Right(ResourceKind.CLUSTER, CLUSTER_NAME, operation), reason)
+    return Need(Permission(ResourceKind.CLUSTER, CLUSTER_NAME, operation), reason)

@@ -1,42 +1,48 @@
-"""Needed rights, each with its reason."""
+"""Needed permissions, each with its reason."""
 
 from collections.abc import Iterable, Sequence
 
 import attrs
 
-from infra.model.acls import ANY_NAME, Acl, Operation, Pattern, ResourceKind, Right
+from infra.model.acls import ANY_NAME, Acl, Operation, Pattern, Permission, ResourceKind
 
 
 @attrs.frozen
 class Need:
-    """A right and, in a few words, why it is needed."""
+    """A permission and, in a few words, why it is needed."""
 
-    right: Right
+    permission: Permission
     reason: str
 
 
 def least(needs: Iterable[Need]) -> tuple[Need, ...]:
     """Return the needs without those that others cover, in order: topics first, by name and operation.
 
-    If a right is needed twice, the first reason is kept.
+    If a permission is needed twice, the first reason is kept.
     """
-    first: dict[Right, Need] = {}
+    first: dict[Permission, Need] = {}
     for need in needs:
-        first.setdefault(need.right, need)
-    prefixes = [right for right in first if right.pattern is Pattern.PREFIXED or right.name == ANY_NAME]
+        first.setdefault(need.permission, need)
+    prefixes = [each for each in first if each.pattern is Pattern.PREFIXED or each.name == ANY_NAME]
     kept = [
         need
-        for right, need in first.items()
-        if not any(other != right and other.covers(right) for other in (*prefixes, *_stronger(right, first)))
+        for permission, need in first.items()
+        if not any(
+            other != permission and other.covers(permission)
+            for other in (*prefixes, *_stronger(permission, first))
+        )
     ]
-    return tuple(sorted(kept, key=lambda need: _order(need.right)))
+    return tuple(sorted(kept, key=lambda need: _order(need.permission)))
 
 
 def acls_of(needs: Iterable[Need], principals: Sequence[str], hosts: Sequence[str]) -> tuple[Acl, ...]:
-    """Return an ACL for each principal, host and right."""
-    rights = [need.right for need in needs]
+    """Return an ACL for each principal, host and permission."""
+    permissions = [need.permission for need in needs]
     return tuple(
-        Acl(principal, host, right) for principal in principals for host in hosts for right in rights
+        Acl(principal, host, permission)
+        for principal in principals
+        for host in hosts
+        for permission in permissions
     )
 
 
@@ -46,17 +52,17 @@ def topic(name: str, *operations: Operation, reason: str) -> Iterable[Need]:
         yield Need(named(ResourceKind.TOPIC, name, operation), reason)
 
 
-def named(kind: ResourceKind, name: str, operation: Operation) -> Right:
-    """Return the right to `name`. A star at its end stands for all names with this prefix."""
+def named(kind: ResourceKind, name: str, operation: Operation) -> Permission:
+    """Return the permission for `name`. A star at its end stands for all names with this prefix."""
     if name != ANY_NAME and name.endswith(ANY_NAME):
-        return Right(kind, name.removesuffix(ANY_NAME), operation, Pattern.PREFIXED)
-    return Right(kind, name, operation)
+        return Permission(kind, name.removesuffix(ANY_NAME), operation, Pattern.PREFIXED)
+    return Permission(kind, name, operation)
 
 
-def _stronger(right: Right, among: dict[Right, Need]) -> Iterable[Right]:
-    """Return the rights to the same resource that imply this one."""
-    implying = _IMPLYING.get(right.operation, ())
-    return (other for each in implying if (other := attrs.evolve(right, operation=each)) in among)
+def _stronger(permission: Permission, among: dict[Permission, Need]) -> Iterable[Permission]:
+    """Return the permissions to the same resource that imply this one."""
+    implying = _IMPLYING.get(permission.operation, ())
+    return (other for each in implying if (other := attrs.evolve(permission, operation=each)) in among)
 
 
 _IMPLYING = {
@@ -67,5 +73,10 @@ _KINDS = list(ResourceKind)
 _OPERATIONS = list(Operation)
 
 
-def _order(right: Right) -> tuple[int, str, str, int]:
-    return _KINDS.index(right.kind), right.name, right.pattern, _OPERATIONS.index(right.operation)
+def _order(permission: Permission) -> tuple[int, str, str, int]:
+    return (
+        _KINDS.index(permission.kind),
+        permission.name,
+        permission.pattern,
+        _OPERATIONS.index(permission.operation),
+    )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from infra.compiler.renumbering import renumbering_problems
 from infra.model.cluster import ClusterSnapshot
 from infra.model.problems import Problem, ProblemCode, Severity
-from infra.planner.acls.actions import AclActionKind
+from infra.planner.actions import AclActionKind
 from infra.planner.drift.findings import Finding, FindingKind
 from infra.planner.drift.orphans import prefix
 from infra.planner.phrases import counted

@@ -14,10 +14,7 @@ metadata still has its version. If it dies after the transaction, `recover(versi
 from collections.abc import Mapping
 from typing import Protocol
 
-from spark_jobs.runtime.engine.stores.overlay import Overlay
-
-Changes = Mapping[str, Mapping[bytes, bytes | None]]
-"""Store → key → value that a batch wrote; None = deleted."""
+from spark_jobs.runtime.engine.stores.overlay import Changes, Overlay
 
 
 class TaskState(Protocol):

@@ -17,7 +17,7 @@ import lmdb
 
 from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
 from spark_jobs.runtime.engine.stores.interfaces import SortedReads
-from spark_jobs.runtime.engine.task_state import Changes
+from spark_jobs.runtime.engine.stores.overlay import Changes
 from spark_jobs.runtime.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
 
 _BATCH = b"batch"

@@ -6,10 +6,10 @@ from infra.compiler.dsl import build_dsl
 from infra.compiler.streams_config import StreamsConfig
 from infra.model import operators as op
 from infra.model.nodes import NodeTopology
-from infra.model.operators import JoinType, Operator, TransformKind
+from infra.model.operators import JoinType, Operator, Step, TransformKind
 from infra.model.operators.grouping import SuppressUntil
 from infra.model.problems import Location
-from infra.model.topology import Application, Step, TopologyDocument
+from infra.model.topology import Application, TopologyDocument
 from infra.model.windows import TumblingWindow
 
 AT = Location("case.yaml", 1, 1)

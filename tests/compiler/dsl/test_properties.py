@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from infra.compiler.dsl import build_dsl
 from infra.compiler.streams_config import OPTIMIZATIONS, StreamsConfig
 from infra.model import operators as op
-from infra.model.operators import JoinType, Operator, TransformKind
+from infra.model.operators import JoinType, Operator, Step, TransformKind
 from infra.model.operators.grouping import SuppressUntil
 from infra.model.problems import Location
 from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
-from infra.model.topology import Application, Step, TopologyDocument
+from infra.model.topology import Application, TopologyDocument
 from infra.model.windows import (
     HoppingWindow,
     JoinWindow,

@@ -10,9 +10,9 @@ from infra.compiler.dsl import build_dsl
 from infra.compiler.streams_config import StreamsConfig
 from infra.model import operators as op
 from infra.model.nodes import NodeTopology
-from infra.model.operators import JoinType, TransformKind
+from infra.model.operators import JoinType, Step, TransformKind
 from infra.model.problems import Location, errors
-from infra.model.topology import Application, Step, TopologyDocument
+from infra.model.topology import Application, TopologyDocument
 from infra.model.windows import JoinWindow
 
 AT = Location("case.yaml", 1, 1)

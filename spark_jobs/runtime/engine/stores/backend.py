@@ -7,8 +7,7 @@ import attrs
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
 from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
-from spark_jobs.runtime.engine.stores.overlay import Overlay
-from spark_jobs.runtime.engine.task_state import Changes
+from spark_jobs.runtime.engine.stores.overlay import Changes, Overlay
 
 
 @attrs.frozen

@@ -1,11 +1,14 @@
 """The writes of a batch over the committed store: per key, a batch reads and writes the store once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from sortedcontainers import SortedList  # type: ignore[import-untyped]
 
 from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
+
+Changes = Mapping[str, Mapping[bytes, bytes | None]]
+"""Store → key → value that a batch wrote; None = deleted."""
 
 _FIRST_CHUNK = 8
 _UNREAD = b"\0unread"  # compared by identity

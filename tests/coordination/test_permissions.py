@@ -81,7 +81,7 @@ def _admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
 
 
-def _allow(broker: Broker, *rights: tuple[ResourceType, str, AclOperation]) -> None:
+def _allow(broker: Broker, *permissions: tuple[ResourceType, str, AclOperation]) -> None:
     bindings = [
         AclBinding(
             kind,
@@ -92,7 +92,7 @@ def _allow(broker: Broker, *rights: tuple[ResourceType, str, AclOperation]) -> N
             operation,
             AclPermissionType.ALLOW,
         )
-        for kind, name, operation in rights
+        for kind, name, operation in permissions
     ]
     admin = _admin(broker)  # the client must exist until its responses arrive
     for future in admin.create_acls(bindings).values():
