@@ -1,7 +1,7 @@
 """The reference of the document format, generated from the schema: the second half of docs/documents.md."""
 
+import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from infra.spec.phrases import code, literal, types
 from infra.spec.schema import Schema, document_schema, operators, resolve
@@ -25,6 +25,7 @@ _SHARED = (
 )  # fmt: skip
 _LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application", "acls"}
 _NAME_OR_BUILDER = "storeOrName"
+_WIDTH = 120
 
 
 def reference() -> str:
@@ -63,7 +64,7 @@ _PARTS = {
 def _section(heading: str, schema: Schema, operator: str | None = None) -> Iterator[str]:
     title = schema.get("title", "")
     yield from (heading, "")
-    yield (f"**{title}.** " if operator and title != operator else "") + schema["description"]
+    yield _wrapped((f"**{title}.** " if operator and title != operator else "") + schema["description"])
     yield ""
     yield from _options(schema)
     if operator is not None:
@@ -76,11 +77,9 @@ def _options(schema: Schema) -> Iterator[str]:
     if not schema.get("properties"):
         return
     required = set(schema.get("required", ()))
-    yield from ("| key | | value |", "|---|---|---|")
     for name, part in schema["properties"].items():
         known = resolve(part)
-        mark = " (required)" if name in required else ""
-        yield f"| `{name}`{mark} | {_cell(known['description'])} | {_cell(_values(part))} |"
+        yield _option(name, part, is_required=name in required)
         if "properties" in known and "$ref" not in part:
             yield from _inner_options(name, known)
         if known.get("type") == "array" and "$ref" not in part:
@@ -94,8 +93,12 @@ def _inner_options(name: str, schema: Schema) -> Iterator[str]:
     """Return the options of a mapping without its own section."""
     required = set(schema.get("required", ()))
     for inner, part in schema.get("properties", {}).items():
-        mark = " (required)" if inner in required else ""
-        yield f"| `{name}.{inner}`{mark} | {_cell(resolve(part)['description'])} | {_cell(_values(part))} |"
+        yield _option(f"{name}.{inner}", part, is_required=inner in required)
+
+
+def _option(name: str, part: Schema, *, is_required: bool) -> str:
+    mark = " (required)" if is_required else ""
+    return _wrapped(f"- `{name}`{mark}: {_values(part)}. {resolve(part)['description']}", indent="  ")
 
 
 def _values(part: Schema) -> str:
@@ -134,5 +137,9 @@ def _link(name: str) -> str:
     return f"[{name}](#{name.lower()})"
 
 
-def _cell(text: Any) -> str:  # noqa: ANN401 - a text of the schema
-    return str(text).replace("|", "\\|").replace("\n", " ")
+def _wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph or a list item in lines of at most 120 characters; code spans may be longer."""
+    lines = textwrap.wrap(
+        text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)
