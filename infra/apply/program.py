@@ -5,7 +5,7 @@ A problem must be found before the first registration, because `--skip-preview` 
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pulumi
@@ -14,7 +14,7 @@ from tenacity import retry, stop_after_attempt, wait_exponential
 
 from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
-from infra.apply.guard import deletion_guard
+from infra.apply.guard import Deletable, deletion_guard
 from infra.apply.messages import log_plan, log_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
@@ -109,7 +109,7 @@ def _register_components(
 ) -> list[InternalTopics]:
     """Register a component for each application with resources, and log the plan of each application."""
     # Always registered: the engine also calls it for resources that this run does not register.
-    guard = deletion_guard(set(_deletable(plan)))
+    guard = deletion_guard(_deletable(plan), target.reader)
     components = {
         application.application_id: InternalTopics(application, target, guard, opts)
         for application in plan.applications
@@ -121,12 +121,17 @@ def _register_components(
     return list(components.values())
 
 
-def _deletable(plan: Plan) -> Iterator[str]:
-    """Yield the names of topics and ACLs that the plan deletes."""
-    yield from (action.name for action in plan.actions if action.kind is ActionKind.DELETE)
-    for application in plan.applications:
-        revoked = (action.acl for action in application.acls if action.kind is AclActionKind.REVOKE)
-        yield from (acl_name(application.application_id, acl) for acl in revoked)
+def _deletable(plan: Plan) -> Deletable:
+    deleted = (action for action in plan.actions if action.kind is ActionKind.DELETE)
+    return Deletable(
+        topics={action.name: action.live.topic_id for action in deleted if action.live is not None},
+        acls=frozenset(
+            acl_name(application.application_id, action.acl)
+            for application in plan.applications
+            for action in application.acls
+            if action.kind is AclActionKind.REVOKE
+        ),
+    )
 
 
 def _is_deleted(application: ApplicationPlan) -> bool:

@@ -1,12 +1,12 @@
 """A folder with a Pulumi project, and the Pulumi CLI that runs in it."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
 from toolchain import PulumiToolchain
+from toolchain.sessions import run_in_session
 
 
 @attrs.frozen
@@ -37,15 +37,11 @@ class PulumiProject:
         return {**self.toolchain.environment(self.base, home=self.home), **self.variables}
 
     def run(self, *arguments: str) -> Finished:
-        """Run `pulumi` without colors and prompts, and wait for it."""
-        finished = subprocess.run(
+        """Run `pulumi` without colors and prompts, and wait for it. None of its processes remains."""
+        finished = run_in_session(
             [self.toolchain.cli, *arguments, "--non-interactive", "--color", "never"],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+            folder=self.folder,
+            environment=self.environment,
+            is_error_in_output=True,
         )
-        return Finished(finished.returncode, finished.stdout)
+        return Finished(finished.code, finished.output)

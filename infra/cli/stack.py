@@ -1,7 +1,6 @@
 """The setup records and settings of a Pulumi stack, read with the Pulumi CLI."""
 
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from infra.apply.stack_config import StackConfig
 from infra.apply.stack_state import StackState
 from infra.model.record import SetupRecord
 from toolchain import ToolchainError, ensure_pulumi
+from toolchain.sessions import run_in_session
 
 _NAMESPACE = "headwater:"
 
@@ -45,22 +45,18 @@ def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str
         pulumi = ensure_pulumi()
     except ToolchainError as error:
         raise click.ClickException(str(error)) from error
-    answer = subprocess.run(
+    answer = run_in_session(
         [pulumi.cli, *arguments, "--stack", stack],
-        cwd=project,
+        folder=project,
         # The login of the user, not that of the toolchain.
-        env={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+        environment={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
     )
-    if answer.returncode:
+    if answer.code:
         raise click.ClickException(
-            f"Pulumi cannot show the {what} of stack {stack}:\n  {answer.stderr.strip()}\n"
+            f"Pulumi cannot show the {what} of stack {stack}:\n  {answer.error.strip()}\n"
             "  Set --project to the folder of Pulumi.yaml, and log in to the stack's backend: pulumi login"
         )
-    return answer.stdout
+    return answer.output
 
 
 def parse_setup_records(text: str, origin: str) -> Mapping[str, SetupRecord]:

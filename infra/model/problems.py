@@ -52,6 +52,7 @@ class ProblemCode(StrEnum):
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
     APPLICATION_REMOVED = "ApplicationRemoved"
+    TOPIC_REPLACED = "TopicReplaced"
     GROUP_ACTIVE = "GroupActive"
     WRONG_CLUSTER = "WrongCluster"
     BLAST_RADIUS = "BlastRadius"

@@ -25,14 +25,21 @@ def release(
 def retire(
     record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
 ) -> ApplicationPlan:
-    """Return the plan that prepares deletion: internal topics lose protection, sinks are released."""
+    """Return the plan that prepares deletion: internal topics lose protection, sinks are released.
+
+    The record gets the ids of the topics as they are now: the second step deletes only topics with these ids.
+    """
     actions = tuple(
         untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
         if topic.is_sink
         else untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
         for topic in _topics(record)
     )
-    internal = {t.name: t for t in _topics(record) if not t.is_sink and t.name in snapshot.topics}
+    internal = {
+        topic.name: attrs.evolve(topic, topic_id=snapshot.topics[topic.name].topic_id)
+        for topic in _topics(record)
+        if not topic.is_sink and topic.name in snapshot.topics
+    }
     note = (
         f"retired, step 1 of 2: nothing is deleted yet. Remove the document and run again to delete "
         f"{counted(len(internal), 'internal topic')}"

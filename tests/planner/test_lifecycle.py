@@ -88,6 +88,47 @@ def test_retired_topics_that_no_longer_exist_are_released() -> None:
     assert not cluster.topics
 
 
+def test_a_topic_that_was_re_created_after_the_first_step_is_not_deleted() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.up(RETIRED)
+    cluster.recreate(CHANGELOG, is_empty=False)
+    plan = cluster.plan()
+    assert codes(plan) == [ProblemCode.TOPIC_REPLACED]
+    assert (plan.problems[0].topic, plan.is_applicable) == (CHANGELOG, False)
+    cluster.up(RETIRED)
+    cluster.up()
+    assert not cluster.topics
+
+
+def test_a_topic_whose_id_was_not_recorded_is_not_deleted() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.up(RETIRED)
+    record = cluster.records["orders"]
+    cluster.records["orders"] = attrs.evolve(
+        record, topics={**record.topics, CHANGELOG: RecordedTopic(CHANGELOG, "", 4)}
+    )
+    assert not cluster.plan().is_applicable
+
+
+def test_the_first_step_of_retiring_records_the_ids_that_it_finds() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.recreate(CHANGELOG, is_empty=True)
+    plan = cluster.plan(RETIRED)
+    assert codes(plan) == [ProblemCode.TOPIC_REPLACED]
+    assert plan.is_applicable
+    (part,) = plan.applications
+    assert part.record is not None
+    assert part.record.topics[CHANGELOG].topic_id == cluster.topics[CHANGELOG].topic_id
+
+
+def test_a_released_application_may_have_topics_that_were_re_created() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.up(RETIRED)
+    cluster.recreate(CHANGELOG, is_empty=False)
+    assert not cluster.up(RELEASED).problems
+    assert CHANGELOG in cluster.topics
+
+
 def test_renaming_releases_the_old_topics_and_keeps_the_initial_processors() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.records["orders"] = attrs.evolve(cluster.records["orders"], initial_processors=3)

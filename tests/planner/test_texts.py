@@ -157,6 +157,19 @@ def group_active_while_retired() -> Plan:
     return cluster.plan(application(lifecycle=Lifecycle.RETIRED))
 
 
+def re_created_before_retiring() -> Plan:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.recreate(CHANGELOG, is_empty=False)
+    return cluster.plan(application(lifecycle=Lifecycle.RETIRED))
+
+
+def re_created_while_retired() -> Plan:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.up(application(lifecycle=Lifecycle.RETIRED))
+    cluster.recreate(CHANGELOG, is_empty=False)
+    return cluster.plan()
+
+
 def group_of_the_streams_protocol() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     retired = application(id_="sales")
@@ -217,6 +230,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     renumbered_automatic,
     group_active,
     group_active_while_retired,
+    re_created_before_retiring,
+    re_created_while_retired,
     group_of_the_streams_protocol,
     unnecessary_reinitialize,
     application_removed,

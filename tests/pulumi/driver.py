@@ -16,10 +16,12 @@ import attrs
 import yaml
 
 from toolchain import PulumiToolchain
+from toolchain.sessions import kill_session
 
 _ROOT = Path(__file__).parents[2]
 _PROJECT = "name: headwater\nruntime: python\n"
 _SECONDS = 600  # more than any command takes; pytest has a timeout of its own
+_KILLED_SECONDS = 10
 STACK = "test"
 
 
@@ -105,7 +107,7 @@ class Stack:
         return Outcome(process.returncode, output)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start the CLI in a process group of its own."""
+        """Start the CLI in a session of its own."""
         return subprocess.Popen(
             [
                 self.toolchain.cli,
@@ -150,8 +152,12 @@ class Stack:
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "KAFKA_"))
         }
+        return {**self.toolchain.environment(clean, home=self.folder / "home"), **self.variables}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return what the CLI needs to find the stack."""
         return {
-            **self.toolchain.environment(clean, home=self.folder / "home"),
             "PULUMI_BACKEND_URL": f"file://{self.folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
             **self.environment,
@@ -184,9 +190,12 @@ def end(process: "subprocess.Popen[str]", *, seconds: float) -> Outcome:
 
 
 def kill(process: "subprocess.Popen[str]") -> str:
-    """Kill the CLI and all its children (language host, program, plugins); return what it had written."""
-    os.killpg(process.pid, signal.SIGKILL)
-    output, _ = process.communicate()
+    """Kill the CLI and all its children (language host, program, plugins); return what it had written.
+
+    Plugins have process groups of their own, but are in the session of the CLI.
+    """
+    kill_session(process.pid)
+    output, _ = process.communicate(timeout=_KILLED_SECONDS)
     return output
 
 

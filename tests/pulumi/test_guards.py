@@ -83,6 +83,25 @@ def test_a_retired_application_is_deleted_in_two_steps(deployment: Deployment) -
     deployment.is_clean()
 
 
+def test_a_topic_that_was_re_created_between_the_steps_of_retiring_is_not_deleted(
+    deployment: Deployment,
+) -> None:
+    deployment.set_up()
+    deployment.declare(lifecycle="retired")
+    deployment.up()
+    deployment.cluster.delete(deployment.changelog)
+    deployment.cluster.create(deployment.changelog, 2)
+    deployment.stack.document(deployment.id, None)
+    outcome = deployment.refused("TopicReplaced")
+    assert deployment.changelog in outcome.text, str(outcome)
+    deployment.declare(lifecycle="released")
+    deployment.up()
+    deployment.stack.document(deployment.id, None)
+    deployment.up()
+    deployment.settles_at(4, 2)
+    assert not deployment.stack.topics()
+
+
 def test_a_change_of_bootstrap_servers_replaces_nothing(deployment: Deployment) -> None:
     deployment.set_up()
     before = deployment.facts()

@@ -3,13 +3,16 @@
 import os
 import signal
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from infra.cli.pulumi_project import PulumiProject
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
-from tests.pulumi.driver import end, kill
+from tests.pulumi.driver import STACK, Stack, end, kill
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
@@ -39,6 +42,7 @@ def test_a_killed_up_is_finished_by_the_next(deployment: Deployment, setup: str)
     process = deployment.stack.start(*SLOWLY)
     assert until(lambda: len(deployment.cluster.existing(names)) >= 3, SECONDS)
     kill(process)
+    assert not _processes_of(deployment.stack)
     made = {name: deployment.cluster.topic_id(name) for name in deployment.cluster.existing(names)}
     assert 3 <= len(made) < STORES
     locked = deployment.stack.up()
@@ -48,6 +52,38 @@ def test_a_killed_up_is_finished_by_the_next(deployment: Deployment, setup: str)
     assert deployment.cluster.existing(names) == set(names)
     assert {name: deployment.cluster.topic_id(name) for name in made} == made
     deployment.is_clean()
+
+
+def _processes_of(stack: Stack) -> set[int]:
+    """Return the processes whose environment names the folder of the stack: CLI, language host, plugins."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and str(stack.folder).encode() in (entry / "environ").read_bytes():
+                found.add(int(entry.name))
+    return found - {os.getpid()}
+
+
+def _cli_of(stack: Stack) -> int | None:
+    for pid in _processes_of(stack):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/exe").readlink() == stack.toolchain.cli.resolve():
+                return pid
+    return None
+
+
+def test_no_process_outlives_a_cli_that_is_killed_alone(deployment: Deployment) -> None:
+    names, stack = many(deployment), deployment.stack
+    project = PulumiProject(stack.folder, stack.toolchain, stack.variables, home=stack.folder / "home")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(project.run, *SLOWLY, "--stack", STACK)
+        assert until(lambda: len(deployment.cluster.existing(names)) >= 3, SECONDS)
+        assert len(_processes_of(stack)) >= 4, "CLI, language host, program and plugin"
+        cli = _cli_of(stack)
+        assert cli is not None
+        os.kill(cli, signal.SIGKILL)
+        assert running.result(SECONDS).code == -signal.SIGKILL
+    assert not _processes_of(stack)
 
 
 def test_a_killed_up_without_checkpoints_is_finished_by_adoption(deployment: Deployment) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
 from infra.observe.client_log import client_log
 from toolchain import KafkaDistribution, PulumiToolchain
 from toolchain.broker import Broker
+from toolchain.sessions import run_in_session
 
 STACK = "demo"
 DOCUMENTS = "topologies"
@@ -58,17 +58,13 @@ class Environment:
         return self.project.run(*arguments, "--stack", STACK)
 
     def headwater(self, *arguments: str) -> Finished:
-        finished = subprocess.run(
+        finished = run_in_session(
             [sys.executable, "-m", "infra.cli", *arguments],
-            cwd=self.folder,
-            env=self.project.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+            folder=self.folder,
+            environment=self.project.environment,
+            is_error_in_output=True,
         )
-        return Finished(finished.returncode, finished.stdout)
+        return Finished(finished.code, finished.output)
 
     def topics(self) -> Mapping[str, LiveTopic]:
         """Return all topics except Kafka's internal ones, by name."""

@@ -23,6 +23,7 @@ from infra.planner.rules.reinitialize_stays_on import reinitialize_stays_on
 from infra.planner.rules.renumbered import renumbered
 from infra.planner.rules.replaced_topics import replaced_topics
 from infra.planner.rules.replication import replication
+from infra.planner.rules.retired_topics import retired_topics
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.timeout import timeout
 from infra.planner.rules.twice_managed import twice_managed
@@ -54,6 +55,7 @@ RUN_RULES: tuple[RunRule, ...] = (
     wrong_cluster,
     application_removed,
     group_active,
+    retired_topics,
     twice_managed,
     check_run,
     no_authorizer,
