@@ -11,7 +11,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 
 from infra.apply.cluster_writer import ClusterWriter
 from infra.apply.engine import TopicParent
-from infra.apply.registration import Repair, TopicResource, register, register_expanded, with_acls
+from infra.apply.registration import Registration, Repair, TopicResource, register_expanded
 from infra.apply.stack_state import (
     COMPONENT_TYPE,
     SETUP_TYPE,
@@ -118,11 +118,12 @@ class InternalTopics(pulumi.ComponentResource):
         self,
         planned: ApplicationPlan,
         target: Target,
+        registration: Registration,
         guard: pulumi.ResourceHook,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         self.planned = planned
-        self.registration = with_acls(register(planned.actions, target.state), planned, target.state)
+        self.registration = registration
         self._target = target
         self._guard = guard
         name = planned.application_id

@@ -19,8 +19,10 @@ from infra.apply.messages import log_plan, log_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
 from infra.apply.provider import connect_for_deletions, kafka_provider
+from infra.apply.registration import Registration, registration_of
 from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState, acl_name
+from infra.apply.uniqueness import registered_twice
 from infra.model.problems import Problem, errors
 from infra.observe import ClusterReader, Connection, KafkaClusterReader
 from infra.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
@@ -58,6 +60,14 @@ async def deploy(
     log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
+    registrations = {
+        part.application_id: registration_of(part, state)
+        for part in planned.plan.applications
+        if not _is_deleted(part)
+    }
+    if twice := tuple(registered_twice(registrations)):
+        log_problems(twice)
+        raise pulumi.RunError(_refusal_text(twice))
     writer = writer_for(settings.connection)
     # Not in a preview: the user who reviews a change may have no permission to make it.
     denied = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(writer.denials, planned.plan)
@@ -70,7 +80,7 @@ async def deploy(
         writer=writer,
         state=state,
     )
-    components = _register_components(planned.plan, target, opts)
+    components = _register_components(planned.plan, registrations, target, opts)
     await register_all(components)
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
@@ -105,15 +115,20 @@ async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]
 
 
 def _register_components(
-    plan: Plan, target: Target, opts: pulumi.ResourceOptions | None
+    plan: Plan,
+    registrations: Mapping[str, Registration],
+    target: Target,
+    opts: pulumi.ResourceOptions | None,
 ) -> list[InternalTopics]:
     """Register a component for each application with resources, and log the plan of each application."""
     # Always registered: the engine also calls it for resources that this run does not register.
     guard = deletion_guard(_deletable(plan), target.reader)
     components = {
-        application.application_id: InternalTopics(application, target, guard, opts)
+        application.application_id: InternalTopics(
+            application, target, registrations[application.application_id], guard, opts
+        )
         for application in plan.applications
-        if not _is_deleted(application)
+        if application.application_id in registrations
     }
     for application in plan.applications:
         component = components.get(application.application_id)

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from infra.apply.stack_state import StackState, TopicInState, acl_inputs, acl_name
+from infra.apply.stack_state import StackState, TopicInState, acl_inputs, acl_name, urn_name
 from infra.model.acls import Acl
 from infra.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, TopicAction
 
@@ -34,10 +34,10 @@ class TopicResource:
     name: str
     inputs: Mapping[str, Any]
     is_live: bool
+    protect: bool
+    retain: bool
+    guarded: bool
     ignored: tuple[str, ...] = ()
-    protect: bool = True
-    retain: bool = True
-    guarded: bool = True
     wave: int = 0
     is_settled: bool = False
 
@@ -59,10 +59,10 @@ class AclResource:
 
     name: str
     inputs: Mapping[str, Any]
+    retain: bool
+    guarded: bool
     import_id: str = ""
-    retain: bool = False
     alias: str | None = None
-    guarded: bool = True
     wave: int = 0
     is_settled: bool = False
 
@@ -97,6 +97,11 @@ class Registration:
     @property
     def resources(self) -> tuple[TopicResource | AclResource, ...]:
         return (*self.topics, *self.acls)
+
+
+def registration_of(planned: ApplicationPlan, state: StackState) -> Registration:
+    """Return all resources and repairs of one application."""
+    return with_acls(register(planned.actions, state), planned, state)
 
 
 def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
@@ -153,6 +158,7 @@ def _released_topic(action: TopicAction, in_state: TopicInState) -> TopicResourc
         is_live=action.live is not None,
         ignored=_ALL,
         protect=False,
+        retain=True,
         guarded=False,
         is_settled=True,
     )
@@ -168,6 +174,7 @@ def _topic_resource(action: TopicAction, in_state: TopicInState | None) -> Topic
         ignored=ignored,
         protect=not is_retired,
         retain=not is_retired,
+        guarded=True,
         wave=action.wave,
         is_settled=in_state is not None and ignored == _ALL,
     )
@@ -256,5 +263,5 @@ def _acl_resource(action: AclAction, application_id: str, state: StackState) -> 
         retain=is_released,
         guarded=not is_released,
         is_settled=urn is not None,
-        alias=urn if urn is not None and urn.split("::", maxsplit=3)[3] != name else None,
+        alias=urn if urn is not None and urn_name(urn) != name else None,
     )

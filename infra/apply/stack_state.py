@@ -114,6 +114,11 @@ def _topic(outputs: Properties) -> TopicInState:
     )
 
 
+def urn_name(urn: str) -> str:
+    """Return the resource name in a URN."""
+    return urn.split("::", maxsplit=3)[3]
+
+
 def acl_name(application_id: str, acl: Acl) -> str:
     """Return the resource name of an ACL: application id, slash, ACL."""
     return f"{application_id}/{acl.text}"

@@ -1,5 +1,6 @@
 """What the rules read: one active application, its topics as declared, live and recorded."""
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import attrs
@@ -13,6 +14,7 @@ from infra.model.problems import Problem, errors
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Setup, Sink
 from infra.planner.counts import CountedApplication, CountedTopic
+from infra.planner.transfers import Transfer
 
 
 @attrs.frozen(kw_only=True)
@@ -23,6 +25,8 @@ class TopicState(CountedTopic):
     recorded: RecordedTopic | None
     is_ours: bool
     """Whether an earlier run set it up, even a run that was interrupted."""
+    former: str | None = None
+    """The application of the stack that managed it until now, if that is another one."""
 
     @property
     def is_lost(self) -> bool:
@@ -62,14 +66,20 @@ class ActiveApplication(CountedApplication):
         record: SetupRecord | None,
         *,
         predecessor: SetupRecord | None = None,
+        received: Mapping[str, Transfer] | None = None,
         elapsed_ms: int = 0,
         caller: Caller = PLAN,
     ) -> "ActiveApplication":
-        """Return the application with every topic that its topology declares and whose count is decided."""
+        """Return the application with every topic that its topology declares and whose count is decided.
+
+        `received` are the sinks that another application managed until now, by topic.
+        """
 
         def state(declared: InternalTopic | Sink, name: str, partitions: int) -> TopicState:
             live = snapshot.topics.get(name)
-            recorded = record.topics.get(name) if record else None
+            transfer = (received or {}).get(name)
+            own = record.topics.get(name) if record else None
+            recorded = transfer.recorded if transfer else own
             return TopicState(
                 declared=declared,
                 partitions=partitions,
@@ -78,6 +88,7 @@ class ActiveApplication(CountedApplication):
                 live=live,
                 recorded=recorded,
                 is_ours=recorded is not None or (record is not None and record.unfinished),
+                former=transfer.former if transfer else None,
             )
 
         return cls(

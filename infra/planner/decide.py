@@ -18,8 +18,10 @@ from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, RUN_RULES
+from infra.planner.rules.twice_managed import twice_managed
 from infra.planner.run import Run
 from infra.planner.topic_actions import topic_actions
+from infra.planner.transfers import Transfers
 from infra.planner.waves import waves
 
 
@@ -43,12 +45,14 @@ def plan(
         caller: who plans; the texts of the problems depend on it.
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
+    transfers = Transfers.of(ordered, records, snapshot)
     active = tuple(
         ActiveApplication.of(
             each,
             snapshot,
-            records.get(each.application.id),
+            transfers.records.get(each.application.id),
             predecessor=records.get(each.application.renamed_from or ""),
+            received=transfers.received(each.application.id),
             elapsed_ms=elapsed_ms,
             caller=caller,
         )
@@ -57,16 +61,26 @@ def plan(
     )
     actions = _in_waves(active)
     run = Run(
-        ordered, active, snapshot, records, policy, tuple(action for part in actions for action in part)
+        ordered,
+        active,
+        snapshot,
+        transfers.records,
+        policy,
+        tuple(action for part in actions for action in part),
     )
     acls = acl_actions(run)
-    applications = (
-        _with_acls(part, acls.get(part.application_id, ()))
-        for part in (*_active_plans(active, actions), *_ending_plans(run))
+    applications = tuple(
+        sorted(
+            (
+                _completed(part, acls.get(part.application_id, ()), records, transfers)
+                for part in (*_active_plans(active, actions), *_ending_plans(run))
+            ),
+            key=lambda application: application.application_id,
+        )
     )
     return Plan(
-        applications=tuple(sorted(applications, key=lambda application: application.application_id)),
-        problems=(*_problems(run), *revoked_while_running(run, acls)),
+        applications=applications,
+        problems=(*_problems(run), *twice_managed(applications), *revoked_while_running(run, acls)),
         cluster_id=snapshot.cluster_id,
     )
 
@@ -101,9 +115,17 @@ def _active_plans(
         )
 
 
-def _with_acls(part: ApplicationPlan, actions: tuple[AclAction, ...]) -> ApplicationPlan:
+def _completed(
+    part: ApplicationPlan,
+    actions: tuple[AclAction, ...],
+    records: Mapping[str, SetupRecord],
+    transfers: Transfers,
+) -> ApplicationPlan:
+    """Return `part` with its ACLs, the record as it is in the stack, and notes about sinks that move away."""
     record = attrs.evolve(part.record, acls=acls_after(actions)) if part.record else None
-    return attrs.evolve(part, acls=actions, record=record)
+    notes = (*part.notes, *transfers.notes(part.application_id))
+    recorded = records.get(part.application_id)
+    return attrs.evolve(part, acls=actions, record=record, recorded=recorded, notes=notes)
 
 
 def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:

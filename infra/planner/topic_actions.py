@@ -27,7 +27,7 @@ def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
         partitions=state.partitions,
         config=state.declared.config,
         replication_factor=replication_factor(state, application.snapshot),
-        note="it was set up and no longer exists: its data is lost" if state.is_lost else "",
+        note=_note(state, "it was set up and no longer exists: its data is lost" if state.is_lost else ""),
     )
 
 
@@ -47,8 +47,13 @@ def _reconcile(application: ActiveApplication, state: TopicState) -> TopicAction
         replication_factor=live.replication_factor,
         changes=changes,
         drift=drift,
-        note="it was deleted and re-created since it was set up" if state.is_replaced else "",
+        note=_note(state, "it was deleted and re-created since it was set up" if state.is_replaced else ""),
     )
+
+
+def _note(state: TopicState, note: str) -> str:
+    moved = f"managed by {state.former} until now" if state.former else ""
+    return "; ".join(part for part in (moved, note) if part)
 
 
 def _kind(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:

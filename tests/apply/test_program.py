@@ -183,6 +183,21 @@ def test_error_stops_the_program_before_the_first_registration(stack: Stack) -> 
     ]
 
 
+def test_a_topic_of_two_registrations_stops_the_program_before_the_first(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi's engine would refuse the second registration when internal topics are already created."""
+    monkeypatch.setattr("infra.planner.decide.twice_managed", lambda _: ())
+    for id_ in ("shop", "sales"):
+        text = DOCUMENT.replace("  id: shop", f"  id: {id_}") + "topics:\n  totals: {partitions: 4}\n"
+        (stack.folder / f"{id_}.yaml").write_text(text)
+    run = stack.run()
+    assert run.error == "nothing was changed: 1 problem, listed above"
+    assert {request.type for request in run.monitor.requests} == {"pulumi:pulumi:Stack"}
+    [message] = [message for level, message in run.log if level == logging.ERROR]
+    assert "Topic totals would be registered 2 times" in message
+
+
 def test_existing_topics_are_imported(stack: Stack) -> None:
     stack.cluster.create(TOPICS[0], 2, {"retention.ms": "-1"})
     stack.cluster.create(TOPICS[1], 2, {"cleanup.policy": "compact"})

@@ -5,10 +5,20 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.apply.registration import Registration, register, register_expanded
-from infra.apply.stack_state import StackState, TopicInState
+from infra.apply.registration import (
+    AclResource,
+    Registration,
+    TopicResource,
+    register,
+    register_expanded,
+    registration_of,
+)
+from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, TopicInState, acl_name
+from infra.apply.uniqueness import registered_twice
+from infra.model.acls import Acl, Operation, Permission, ResourceKind
 from infra.model.cluster import LiveTopic
-from infra.planner import ActionKind, ConfigChange, TopicAction
+from infra.model.problems import Severity
+from infra.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, ConfigChange, TopicAction
 
 NAME = "app-counts-changelog"
 RIGHT = {"cleanup.policy": "compact"}
@@ -172,3 +182,47 @@ def test_deletion_takes_two_steps() -> None:
 def test_only_a_retired_topic_is_registered_as_deletable(kind: ActionKind, held: TopicInState | None) -> None:
     planned = attrs.evolve(action(kind), live=None if kind is ActionKind.CREATE else live(4))
     assert all(topic.retain for topic in decided(planned, held).topics)
+
+
+LIVE_KINDS = [kind for kind in ActionKind if kind not in (ActionKind.CREATE, ActionKind.DELETE)]
+
+
+@pytest.mark.parametrize("kind", LIVE_KINDS)
+@pytest.mark.parametrize("held", [None, TopicInState(4, RIGHT), TopicInState(2, WRONG)])
+def test_each_topic_is_protected_and_guarded_until_it_is_retired_or_released(
+    kind: ActionKind, held: TopicInState | None
+) -> None:
+    for topic in decided(action(kind, live=live(4)), held).topics:
+        assert topic.protect is (kind not in (ActionKind.RETIRE, ActionKind.RELEASE))
+        assert topic.guarded is (kind is not ActionKind.RELEASE)
+
+
+@pytest.mark.parametrize("resource", [TopicResource, AclResource])
+def test_protection_has_no_default(resource: type[TopicResource | AclResource]) -> None:
+    """Each registration decides it: a default would hide a registration that forgot it."""
+    fields = attrs.fields_dict(resource)
+    for name in ("protect", "retain", "guarded"):
+        assert name not in fields or fields[name].default is attrs.NOTHING
+
+
+def test_a_resource_that_two_applications_register_is_a_problem() -> None:
+    created, kept = action(ActionKind.CREATE), action(ActionKind.RELEASE, live=live(4))
+    state = StackState(topics={NAME: TopicInState(4, RIGHT)})
+    registrations = {"app": register([created], state), "former": register([kept], state)}
+    [problem] = registered_twice(registrations)
+    assert (problem.topic, problem.found) == (NAME, "app, former")
+    assert problem.severity is Severity.ERROR
+    assert not list(registered_twice({"app": register([created], state)}))
+
+
+def test_an_acl_that_is_registered_under_its_name_and_an_alias_is_a_problem() -> None:
+    acl = Acl("User:app", "*", Permission(ResourceKind.TOPIC, "orders", Operation.READ))
+    urn = f"urn:pulumi:test::headwater::{COMPONENT_TYPE}${ACL_TYPE}::{acl_name('former', acl)}"
+    state = StackState(acls={acl: urn})
+    parts = {
+        id_: ApplicationPlan(id_, None, (), None, acls=(AclAction(AclActionKind.KEEP, acl),))
+        for id_ in ("app", "former")
+    }
+    registrations = {id_: registration_of(part, state) for id_, part in parts.items()}
+    assert [problem.found for problem in registered_twice(registrations)] == ["app, former"]
+    assert not list(registered_twice({"app": registrations["app"]}))

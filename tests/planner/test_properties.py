@@ -38,6 +38,7 @@ SETUPS = st.builds(
     allow_unsafe_expansion=st.booleans(),
 )
 LIFECYCLES = st.sampled_from([Lifecycle.ACTIVE] * 6 + [Lifecycle.RELEASED, Lifecycle.RETIRED])
+FORMER_IDS = st.sampled_from([None, None, *IDS[:2]])
 SINKS = st.none() | st.builds(Sink, st.just("shared-out"), st.none() | st.integers(1, 6))
 
 Documents = tuple[CompiledApplication, ...]
@@ -45,7 +46,11 @@ Documents = tuple[CompiledApplication, ...]
 
 @st.composite
 def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
-    """Up to three applications with any config and any `setup`. Nine of ten applications have a document."""
+    """Up to three applications with any config and any `setup`. Nine of ten applications have a document.
+
+    One of them may manage the sink, in each run another one.
+    """
+    manager = draw(st.sampled_from(IDS))
     return tuple(
         application(
             id_=id_,
@@ -55,7 +60,8 @@ def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
             lifecycle=draw(LIFECYCLES),
             stateful=draw(st.booleans()),
             steps=draw(st.sampled_from([2, 2, 2, 0, 3])),
-            sink=draw(SINKS) if id_ == IDS[0] else None,
+            sink=draw(SINKS) if id_ == manager else None,
+            renamed_from=draw(FORMER_IDS) if id_ == IDS[2] else None,
         )
         for id_ in IDS
         if draw(st.integers(0, 9))
@@ -104,6 +110,16 @@ def test_a_plan_converges_in_one_step(history: tuple[SimulatedCluster, Documents
         again = cluster.plan(*applications)
         assert not errors(again.problems)
         assert not again.has_changes
+
+
+@given(histories())
+def test_a_topic_has_one_action(history: tuple[SimulatedCluster, Documents]) -> None:
+    """Pulumi registers a topic once: a second registration fails when other topics are already created."""
+    cluster, applications = history
+    planned = cluster.plan(*applications)
+    if planned.is_applicable:
+        names = [action.name for action in planned.actions]
+        assert sorted(names) == sorted(set(names))
 
 
 @given(histories())

@@ -206,6 +206,31 @@ def sink_of_two_applications() -> Plan:
     return SimulatedCluster().plan(application(sink=sink), application(id_="sales", sink=sink))
 
 
+def topic_of_a_former_application() -> Plan:
+    name = "orders-sums-counts-changelog"
+    owner = application(id_="orders-sums", topics=[changelog(name, 4)])
+    cluster = SimulatedCluster.set_up(application(topics=[changelog(name, 4)]))
+    return cluster.plan(application(), owner)
+
+
+def topic_of_a_released_application() -> Plan:
+    name = "orders-sums-counts-changelog"
+    former = application(topics=[changelog(name, 4)], lifecycle=Lifecycle.RELEASED)
+    owner = application(id_="orders-sums", topics=[changelog(name, 4)])
+    return SimulatedCluster.set_up(application(topics=[changelog(name, 4)])).plan(former, owner)
+
+
+def topic_of_a_retired_application() -> Plan:
+    name = "orders-sums-counts-changelog"
+    former = application(topics=[changelog(name, 4)], lifecycle=Lifecycle.RETIRED)
+    owner = application(id_="orders-sums", topics=[changelog(name, 4)])
+    return SimulatedCluster.set_up(application(topics=[changelog(name, 4)])).plan(former, owner)
+
+
+def internal_topic_and_sink() -> Plan:
+    return SimulatedCluster().plan(application(sink=Sink("orders-counts-changelog", 4)))
+
+
 def error_with_location() -> Plan:
     at = Location("orders.yaml", 9, 5, "/topology/1/groupBy")
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
@@ -239,6 +264,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     blast_radius,
     timeout,
     sink_of_two_applications,
+    topic_of_a_former_application,
+    topic_of_a_released_application,
+    topic_of_a_retired_application,
+    internal_topic_and_sink,
     error_with_location,
 )
 

@@ -9,6 +9,10 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
 def test_pulumi_commands_that_delete_or_replace_are_refused(deployment: Deployment) -> None:
     deployment.set_up()
+    kinds = ("kafka:index/topic:Topic", "headwater:kafka:InternalTopics", "headwater:kafka:Setup")
+    resources = [resource for resource in deployment.stack.state() if resource["type"] in kinds]
+    assert len(resources) == 4
+    assert all(resource["protect"] for resource in resources)
     before = deployment.facts()
     urn = deployment.stack.topics()[deployment.changelog]["urn"]
     for command in (

@@ -1,7 +1,7 @@
 """The rules of the planner, one per file. Each yields problems; none knows another.
 
-`APPLICATION_RULES` check one active application, `RUN_RULES` the whole run. Problems are reported in their
-order.
+`APPLICATION_RULES` check one active application, `RUN_RULES` the whole run; `twice_managed` checks the plan.
+Problems are reported in their order.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,6 @@ from infra.planner.rules.replication import replication
 from infra.planner.rules.retired_topics import retired_topics
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.timeout import timeout
-from infra.planner.rules.twice_managed import twice_managed
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
 from infra.planner.rules.wrong_cluster import wrong_cluster
 from infra.planner.run import Run
@@ -56,7 +55,6 @@ RUN_RULES: tuple[RunRule, ...] = (
     application_removed,
     group_active,
     retired_topics,
-    twice_managed,
     check_run,
     no_authorizer,
 )

@@ -1,0 +1,160 @@
+"""A managed sink moves to another application of the stack, with states of this version and the one before.
+
+`states` has states that the version before wrote: before a move, and after its `up` had failed with
+`Duplicate resource URN` and had created the new internal topics.
+"""
+
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.pulumi.conftest import Deployment
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+
+STATES = Path(__file__).parent / "states"
+TOPIC = "kafka:index/topic:Topic"
+
+
+@attrs.frozen
+class Applications:
+    """Application `former` manages the sink first, `owner` afterwards."""
+
+    former: Deployment
+    owner: Deployment
+
+    @property
+    def sink(self) -> str:
+        return f"{self.former.source}-totals"
+
+    def declare(self, application: Deployment, *, managed: bool, **options: object) -> None:
+        """Write a document; each application writes to the sink, and one of them manages it."""
+        application.write(
+            [
+                {"stream": {"topic": application.source}},
+                {"groupBy": {"key": "value.customer", "name": "by-customer"}},
+                {"count": {"materialized": "counts"}},
+                {"toStream": None},
+                {"to": {"topic": self.sink}},
+            ],
+            topics={self.sink: {"partitions": "follow"}} if managed else None,
+            application=options,
+        )
+
+    def existing(self) -> dict[str, object]:
+        """Return id, partition count and settings of each topic."""
+        cluster = self.former.cluster
+        names = (*self.former.topics, *self.owner.topics, self.sink)
+        return {
+            name: (cluster.topic_id(name), cluster.partitions(name), cluster.config(name))
+            for name in sorted(cluster.existing(names))
+        }
+
+    def restore(self, state: str) -> None:
+        """Import a recorded state, after creating the topics that it contains."""
+        stack, cluster = self.former.stack, self.former.cluster
+        text = (STATES / f"{state}.json").read_text(encoding="utf-8")
+        text = text.replace("<application>", self.former.id).replace("<source>", self.former.source)
+        text = text.replace("<cluster>", cluster.id()).replace("<broker>", cluster.bootstrap_servers)
+        for resource in json.loads(text)["deployment"]["resources"]:
+            if resource["type"] == TOPIC:
+                inputs = resource["inputs"]
+                cluster.create(inputs["name"], int(inputs["partitions"]), inputs.get("config"))
+                text = text.replace(f"<id of {inputs['name']}>", cluster.topic_id(inputs["name"]))
+        recorded = json.loads(text)
+        empty = json.loads(stack.succeed("stack", "export"))["deployment"]
+        recorded["deployment"] |= {
+            key: empty[key] for key in ("manifest", "secrets_providers") if key in empty
+        }
+        file = stack.folder / "state.json"
+        file.write_text(json.dumps(recorded), encoding="utf-8")
+        stack.succeed("stack", "import", "--file", str(file))
+
+    def check_moved(self) -> None:
+        """Assert that the next `up` moves the sink, that no topic changes, and that later runs are clean."""
+        before = self.existing()
+        preview = self.owner.stack.preview()
+        assert preview.succeeded, str(preview)
+        up = self.owner.up()
+        assert f"sink {self.sink} moves to {self.owner.id}" in up.text, str(up)
+        assert f"managed by {self.former.id} until now" in up.text, str(up)
+        self.owner.up()
+        after = self.existing()
+        assert before.items() <= after.items()
+        assert {self.sink, *self.owner.topics} <= after.keys()
+        [registered] = [resource for resource in self.owner.stack.state() if _name(resource) == self.sink]
+        assert registered["type"] == TOPIC
+        assert _name({"urn": registered["parent"]}) == self.owner.id
+        assert registered["protect"]
+        self.owner.is_clean()
+
+
+def _name(resource: dict[str, str]) -> str:
+    return resource["urn"].rpartition("::")[2]
+
+
+@pytest.mark.parametrize("state", [None, "rename_before", "rename_stuck"])
+def test_a_sink_moves_with_a_renamed_application(deployment: Deployment, state: str | None) -> None:
+    applications = Applications(deployment, attrs.evolve(deployment, id=f"{deployment.id}-v2"))
+    if state is None:
+        applications.declare(deployment, managed=True)
+        deployment.up()
+        deployment.stack.document(deployment.id, None)
+    else:
+        applications.restore(state)
+    applications.declare(applications.owner, managed=True, renamedFrom=deployment.id)
+    applications.check_moved()
+    assert set(deployment.stack.topics()) == {*applications.owner.topics, applications.sink}
+
+
+@pytest.mark.parametrize("state", [None, "move_before", "move_stuck"])
+def test_a_sink_moves_to_another_document(deployment: Deployment, state: str | None) -> None:
+    applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
+    if state is None:
+        applications.declare(deployment, managed=True)
+        applications.declare(applications.owner, managed=False)
+        deployment.up()
+    else:
+        applications.restore(state)
+    applications.declare(deployment, managed=False)
+    applications.declare(applications.owner, managed=True)
+    applications.check_moved()
+    assert set(deployment.stack.topics()) == {
+        *deployment.topics,
+        *applications.owner.topics,
+        applications.sink,
+    }
+
+
+@pytest.mark.parametrize("lifecycle", ["released", "retired"])
+def test_a_sink_moves_from_an_application_that_ends(deployment: Deployment, lifecycle: str) -> None:
+    applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
+    applications.declare(deployment, managed=True)
+    applications.declare(applications.owner, managed=False)
+    deployment.up()
+    applications.declare(deployment, managed=True, lifecycle=lifecycle)
+    applications.declare(applications.owner, managed=True)
+    applications.check_moved()
+    deployment.stack.document(deployment.id, None)
+    deployment.up()
+    assert set(deployment.stack.topics()) == {*applications.owner.topics, applications.sink}
+    assert applications.sink in applications.existing()
+    deployment.is_clean()
+
+
+def test_a_released_sink_is_declared_by_another_application_in_the_next_run(deployment: Deployment) -> None:
+    applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
+    applications.declare(deployment, managed=True)
+    deployment.up()
+    applications.declare(deployment, managed=True, lifecycle="released")
+    deployment.up()
+    before = applications.existing()
+    deployment.stack.document(deployment.id, None)
+    applications.declare(applications.owner, managed=True)
+    deployment.up()
+    assert before.items() <= applications.existing().items()
+    assert set(deployment.stack.topics()) == {*applications.owner.topics, applications.sink}
+    assert all(topic["protect"] for topic in deployment.stack.topics().values())
+    deployment.is_clean()
