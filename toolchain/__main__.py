@@ -7,6 +7,7 @@ import sys
 import click
 
 from toolchain import kafka, machine, pulumi_cli, spark
+from toolchain.broker.class_data import ensure_class_data
 from toolchain.cache import Cache
 from toolchain.errors import ToolchainError
 from toolchain.progress import Progress
@@ -40,7 +41,7 @@ def ensure(parts: tuple[str, ...]) -> None:
     # Report all missing programs together, before a build that takes minutes.
     machine.require(program for part in parts for program in modules[part].needed_programs(cache))
     if "kafka" in parts:
-        kafka.ensure_kafka(cache, progress)
+        ensure_class_data(kafka.ensure_kafka(cache, progress), cache, progress)
     if "spark" in parts:
         spark.ensure_spark_jars(cache, progress)
     if "pulumi" in parts:

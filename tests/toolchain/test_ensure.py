@@ -20,7 +20,7 @@ _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
 @pytest.mark.slow
 def test_two_runs_at_once_download_the_broker_once(tmp_path: Path) -> None:
     environment = {**os.environ, "HEADWATER_CACHE": str(tmp_path)}
-    command = [sys.executable, "-m", "toolchain", "kafka"]
+    command = [sys.executable, "-c", "from toolchain import ensure_kafka; ensure_kafka()"]
     runs = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     result = [run.communicate()[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], result

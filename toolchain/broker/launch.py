@@ -50,10 +50,20 @@ def format_storage(
     )
 
 
+def _java(distribution: KafkaDistribution) -> tuple[str | Path, ...]:
+    return (distribution.java, *LEAN_JVM, *distribution.java_options)
+
+
+def tool_command(distribution: KafkaDistribution, main: str) -> tuple[str | Path, ...]:
+    """Return the command line of one of Kafka's programs, without its arguments."""
+    java = _java(distribution)
+    return (*java, QUICK_START, "-Xmx128m", "-cp", distribution.class_path, main)
+
+
 def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path, failure: str) -> None:
     """Run one of Kafka's command line programs; raises `ToolchainError` with `failure` and the reason."""
-    java = (distribution.java, *LEAN_JVM, QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
-    done = subprocess.run([*java, main, *arguments], capture_output=True, text=True, check=False)
+    command = [*tool_command(distribution, main), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ToolchainError(f"{failure}.\n{reasons(done.stdout + done.stderr)}")
 
@@ -82,7 +92,8 @@ def launch(
         return subprocess.Popen(
             [
                 *("sh", "-c", _START_AFTER_LINE, "sh"),
-                *(distribution.java, *LEAN_JVM, f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
+                *_java(distribution),
+                *(f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
                 *(() if settings.sustained_load else (QUICK_START,)),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",
                 *("-cp", distribution.class_path, "kafka.Kafka", properties),

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from toolchain.broker.launch import LEAN_JVM, QUICK_START
+from toolchain.broker.launch import tool_command
 from toolchain.kafka import KafkaDistribution
 
 TOOLS: Final[Mapping[str, str]] = MappingProxyType(
@@ -33,5 +33,4 @@ def command(
     """Return the command line of a program of `TOOLS`; a `--bootstrap-server` in `arguments` wins."""
     named = any(each.split("=")[0] == _SERVER for each in arguments)
     server = () if named else (_SERVER, bootstrap_servers)
-    java = (distribution.java, *LEAN_JVM, QUICK_START, "-Xmx128m", "-cp", distribution.class_path)
-    return (*java, TOOLS[tool], *server, *arguments)
+    return (*tool_command(distribution, TOOLS[tool]), *server, *arguments)
