@@ -5,7 +5,7 @@ Each is downloaded or built once, into a cache folder named by version and conte
 
 from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution, ensure_kafka
-from toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi
+from toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi, file_backend
 from toolchain.spark import ensure_spark_jars, fetched_spark_jars
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "ensure_pulumi",
     "ensure_spark_jars",
     "fetched_spark_jars",
+    "file_backend",
 ]

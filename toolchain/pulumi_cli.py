@@ -78,6 +78,15 @@ class PulumiToolchain:
         }
 
 
+def file_backend(folder: Path) -> str:
+    """Return the URL of a Pulumi backend in a folder that exists.
+
+    Without `metadata=skip` Pulumi writes a file `.attrs` next to each state file, in place. If it is killed
+    then, this file is empty, and the state cannot be read any more ("failed to load checkpoint: EOF").
+    """
+    return f"file://{folder}?metadata=skip"
+
+
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
     return () if cache.find(_entry()) or _compatible_on_path() else (machine.GO,)
 

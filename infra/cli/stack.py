@@ -52,11 +52,19 @@ def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str
         environment={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
     )
     if answer.code:
-        raise click.ClickException(
-            f"Pulumi cannot show the {what} of stack {stack}:\n  {answer.error.strip()}\n"
-            "  Set --project to the folder of Pulumi.yaml, and log in to the stack's backend: pulumi login"
-        )
+        shown = answer.error.strip()
+        advice = _EMPTY_ATTRIBUTES if "failed to load checkpoint: EOF" in shown else _LOG_IN
+        raise click.ClickException(f"Pulumi cannot show the {what} of stack {stack}:\n  {shown}\n  {advice}")
     return answer.output
+
+
+_LOG_IN = "Set --project to the folder of Pulumi.yaml, and log in to the stack's backend: pulumi login"
+_EMPTY_ATTRIBUTES = (
+    "Pulumi was killed while it wrote the file `.attrs` next to the state. The state itself is complete.\n"
+    "  Delete the empty file: find FOLDER/.pulumi -name '*.attrs' -size 0 -delete\n"
+    "  FOLDER is the folder of the backend (file://FOLDER). To prevent this error, log in with the URL\n"
+    "  file://FOLDER?metadata=skip"
+)
 
 
 def parse_setup_records(text: str, origin: str) -> Mapping[str, SetupRecord]:

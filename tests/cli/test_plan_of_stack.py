@@ -6,6 +6,7 @@ from infra.cli.exit_codes import ExitCode
 from tests.cli.conftest import Headwater
 from tests.pulumi.conftest import Deployment, cluster, deployment
 from tests.pulumi.driver import STACK
+from toolchain import file_backend
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 __all__ = ["cluster", "deployment"]  # fixtures
@@ -31,7 +32,7 @@ def test_plan_knows_the_setup_records(
     assert lost.returncode == ExitCode.REFUSED
     assert "was set up and no longer exists" in " ".join(lost.stderr.split())
     # With `pulumi login` instead of the variable, Pulumi remembers the backend.
-    deployment.stack.succeed("login", f"file://{folder / 'state'}")
+    deployment.stack.succeed("login", file_backend(folder / "state"))
     monkeypatch.delenv("PULUMI_BACKEND_URL")
     assert headwater(*of_stack).stderr == lost.stderr
 
@@ -82,3 +83,29 @@ def test_missing_stack(
     assert done.returncode == ExitCode.PROBLEMS
     assert "nowhere" in done.stderr
     assert "--project" in done.stderr
+
+
+def test_a_state_that_a_killed_pulumi_left_unreadable(
+    headwater: Headwater,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without `metadata=skip`, Pulumi truncates a file next to the state and writes it again."""
+    folder = deployment.stack.folder
+    plain = deployment.with_environment(PULUMI_BACKEND_URL=f"file://{folder / 'state'}").stack
+    deployment.declare()
+    exported = folder / "exported.json"
+    exported.write_text(plain.succeed("stack", "export"))
+    plain.succeed("stack", "import", "--file", str(exported))
+    [attributes] = (folder / "state").rglob(f"{STACK}.json.attrs")
+    attributes.write_bytes(b"")
+    for name, value in plain._environment().items():
+        monkeypatch.setenv(name, value)
+    server = ("--bootstrap-server", deployment.cluster.bootstrap_servers)
+    arguments = ("plan", folder / "documents", *server, "--stack", STACK, "--project", folder)
+    unreadable = headwater(*arguments)
+    assert unreadable.returncode == ExitCode.PROBLEMS
+    assert "failed to load checkpoint: EOF" in unreadable.stderr
+    assert "-name '*.attrs' -size 0 -delete" in unreadable.stderr
+    attributes.unlink()
+    assert headwater(*arguments).returncode == ExitCode.DONE

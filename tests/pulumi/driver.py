@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import yaml
 
-from toolchain import PulumiToolchain
+from toolchain import PulumiToolchain, file_backend
 from toolchain.sessions import kill_session
 
 _ROOT = Path(__file__).parents[2]
@@ -158,7 +158,7 @@ class Stack:
     def variables(self) -> dict[str, str]:
         """Return what the CLI needs to find the stack."""
         return {
-            "PULUMI_BACKEND_URL": f"file://{self.folder / 'state'}",
+            "PULUMI_BACKEND_URL": file_backend(self.folder / "state"),
             "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
             **self.environment,
         }

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.toolchain.certificates import server_tls
-from toolchain import PulumiToolchain
+from toolchain import PulumiToolchain, file_backend
 from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.local import LocalBroker
 
@@ -90,7 +90,7 @@ def project(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> Project:
         state = tmp_path / "state"
         state.mkdir()
         environment = pulumi_toolchain.environment(home=tmp_path / "home") | {
-            "PULUMI_BACKEND_URL": f"file://{state}",
+            "PULUMI_BACKEND_URL": file_backend(state),
             "PULUMI_CONFIG_PASSPHRASE": "secret",
         }
 
@@ -165,6 +165,14 @@ def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_sc
         stored = "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
         assert "in-charge" not in stored
         assert "reads-a-lot" not in stored
+
+
+def test_a_backend_in_files_has_no_attribute_files(project: Project, tmp_path: Path) -> None:
+    """Pulumi writes `.attrs` files in place: if it is killed then, the state cannot be read any more."""
+    project("")("up", "--yes", "--skip-preview")
+    written = [path.name for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert "test.json" in written
+    assert not [name for name in written if name.endswith(".attrs")]
 
 
 def test_env_puts_the_built_cli_on_the_path(pulumi_toolchain: PulumiToolchain) -> None:

@@ -23,7 +23,7 @@ from infra.cli.pulumi_project import Finished, PulumiProject
 from infra.model.cluster import LiveTopic
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
 from infra.observe.client_log import client_log
-from toolchain import KafkaDistribution, PulumiToolchain
+from toolchain import KafkaDistribution, PulumiToolchain, file_backend
 from toolchain.broker import Broker
 from toolchain.sessions import run_in_session
 
@@ -134,7 +134,7 @@ def start_environment(
         project = PulumiProject(
             folder / "work",
             pulumi,
-            {"PULUMI_BACKEND_URL": f"file://{folder / 'state'}", "PULUMI_CONFIG_PASSPHRASE": "demo"},
+            {"PULUMI_BACKEND_URL": file_backend(folder / "state"), "PULUMI_CONFIG_PASSPHRASE": "demo"},
             base={name: value for name, value in os.environ.items() if not name.startswith(_EXCLUDED)},
             home=folder / "pulumi-home",
         )
