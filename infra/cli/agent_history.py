@@ -13,6 +13,7 @@ from infra.report.printable import printable
 from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.journal import read_lines
 from spark_jobs.agent.journal_lines import Change, PastExpansion, expansions, history_json, outcome
+from spark_jobs.control.logs import configure_log
 
 
 @click.command()
@@ -37,6 +38,7 @@ def history(
       headwater agent history --bootstrap-server localhost:9092
       headwater agent history --command-config client.properties --application orders-app --format json
     """
+    configure_log()  # log lines go to standard error; programs read the output
     try:
         lines = read_lines(
             connection(bootstrap_server, command_config), coordination_topic(group), "headwater-history"

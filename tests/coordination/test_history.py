@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 import pytest
+import structlog
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.cli.exit_codes import ExitCode
 from infra.cli.main import main
 from infra.model.problems import ProblemsError
 from spark_jobs.agent.coordination_topic import coordination_topic
@@ -23,6 +25,7 @@ from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
+from toolchain.broker.ports import free_ports
 
 MakeGroup = Callable[[str], Group]
 _NAMES = st.text(min_size=1, max_size=12)
@@ -201,3 +204,14 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
     assert history("--application", "payments-app").stdout == "No expansions yet.\n"
     lost = history("--group", "unknown-group")
     assert lost.exit_code == 1
+
+
+def test_lines_of_librdkafka_are_not_in_the_output_of_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose connection is refused logs it; programs read the output as JSON."""
+    monkeypatch.setattr("spark_jobs.agent.journal._READ_SECONDS", 1)
+    structlog.reset_defaults()
+    server = f"127.0.0.1:{free_ports(1)[0]}"
+    result = CliRunner().invoke(main, ["agent", "history", "--bootstrap-server", server, "--format", "json"])
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "did not answer the request to read" in result.stderr
+    assert not result.stdout
