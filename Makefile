@@ -63,6 +63,11 @@ bench: toolchain ## compare speed and memory with plain programs
 fuzz: toolchain ## run the soak tests (hours)
 	$(PYTEST) -m soak --timeout=0
 
+.PHONY: mutation
+mutation: $(STAMP) ## change decisions in many small ways and check that quick tests notice (an hour)
+	$(BIN)/mutmut run --max-children $$($(BIN)/python -c 'import os; print(os.cpu_count())')
+	$(BIN)/mutmut results
+
 .PHONY: format
 format: $(STAMP) ## format the code and apply safe fixes
 	$(BIN)/ruff format .
@@ -75,5 +80,5 @@ lock: ## update requirements/dev.txt from pyproject.toml (requires uv)
 
 .PHONY: clean
 clean: ## delete .venv and the caches of the checkout, not the toolchain cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
