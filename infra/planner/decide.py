@@ -17,9 +17,9 @@ from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.recording import record_after
-from infra.planner.rules import APPLICATION_RULES, RUN_RULES
+from infra.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from infra.planner.rules.twice_managed import twice_managed
-from infra.planner.run import Run
+from infra.planner.run import Run, expected_cluster
 from infra.planner.topic_actions import topic_actions
 from infra.planner.transfers import Transfers
 from infra.planner.waves import waves
@@ -45,7 +45,8 @@ def plan(
         caller: who plans; the texts of the problems depend on it.
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
-    transfers = Transfers.of(ordered, records, snapshot)
+    is_other_cluster = expected_cluster(records, policy, snapshot.cluster_id) != snapshot.cluster_id
+    transfers = Transfers.of(ordered, _without_ids(records) if is_other_cluster else records, snapshot)
     active = tuple(
         ActiveApplication.of(
             each,
@@ -80,7 +81,7 @@ def plan(
     )
     return Plan(
         applications=applications,
-        problems=(*_problems(run), *twice_managed(applications), *revoked_while_running(run, acls)),
+        problems=tuple(_problems(run, applications, acls)),
         cluster_id=snapshot.cluster_id,
     )
 
@@ -146,11 +147,28 @@ def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
         yield delete(record, run.snapshot)
 
 
-def _problems(run: Run) -> Iterator[Problem]:
-    for rule in RUN_RULES:
+def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord]:
+    """Return the records without the ids of topics: on another cluster, no topic has one of them."""
+    return {
+        id_: attrs.evolve(
+            record,
+            topics={name: attrs.evolve(topic, topic_id="") for name, topic in record.topics.items()},
+        )
+        for id_, record in records.items()
+    }
+
+
+def _problems(
+    run: Run, applications: Sequence[ApplicationPlan], acls: Mapping[str, Sequence[AclAction]]
+) -> Iterator[Problem]:
+    is_other_cluster = run.expected_cluster != run.snapshot.cluster_id
+    for rule in OTHER_CLUSTER_RULES if is_other_cluster else RUN_RULES:
         yield from rule(run)
     for application in run.active:
         for problem in application.compiled.problems:
             yield problem.located(application=application.id)
-        for application_rule in APPLICATION_RULES:
+        for application_rule in () if is_other_cluster else APPLICATION_RULES:
             yield from application_rule(application)
+    yield from twice_managed(applications)
+    if not is_other_cluster:
+        yield from revoked_while_running(run, acls)

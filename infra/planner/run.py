@@ -14,6 +14,15 @@ from infra.planner.application import ActiveApplication
 from infra.planner.plans import PlanPolicy
 
 
+def expected_cluster(records: Mapping[str, SetupRecord], policy: PlanPolicy, found: str) -> str:
+    """Return the id of the cluster that a stack belongs to; `found`, the cluster of the run, if any will do.
+
+    The stack's `clusterId` has priority over the setup records, so that a move can be declared.
+    """
+    recorded = sorted({record.cluster_id for record in records.values() if record.cluster_id})
+    return policy.cluster_id or next((id_ for id_ in recorded if id_ != found), found)
+
+
 @attrs.frozen
 class Run:
     """All applications of a run, in order of ids. `actions` are those of the active ones."""
@@ -24,6 +33,11 @@ class Run:
     records: Mapping[str, SetupRecord]
     policy: PlanPolicy
     actions: tuple[TopicAction, ...] = ()
+
+    @property
+    def expected_cluster(self) -> str:
+        """The id of the cluster that the stack belongs to."""
+        return expected_cluster(self.records, self.policy, self.snapshot.cluster_id)
 
     @cached_property
     def released(self) -> tuple[SetupRecord, ...]:

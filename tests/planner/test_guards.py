@@ -4,11 +4,12 @@ import attrs
 import pytest
 
 from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import Sink
+from infra.model.topology import Lifecycle, Sink
 from infra.planner import PlanPolicy
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     CLUSTER,
+    MANUAL,
     SimulatedCluster,
     application,
     limits,
@@ -30,6 +31,28 @@ def test_a_cluster_other_than_that_of_the_first_run_is_an_error() -> None:
     }
     (problem,) = cluster.plan(application()).problems
     assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
+
+
+@pytest.mark.parametrize("config", [{}, MANUAL, AUTOSCALING], ids=["automatic", "manual", "autoscaling"])
+def test_nothing_else_is_said_about_another_cluster(config: dict[str, str]) -> None:
+    """A topic that is not there is not lost, and one that is there has nothing to do with the stack."""
+    compiled = application(config=config, sink=Sink("orders-out", 4))
+    cluster = SimulatedCluster.set_up(compiled, application(id_="sales"))
+    cluster.up(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
+    cluster.records = {
+        id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
+    }
+    for name in ("orders-out", "orders-counts-changelog"):
+        del cluster.topics[name]
+    for name in ("orders-step1-repartition", "sales-counts-changelog"):
+        cluster.recreate(name, is_empty=True)
+    new = application(id_="search", config=MANUAL)
+    cluster.create("search-counts-changelog", 9)
+    plan = cluster.plan(compiled, new)
+    assert [problem.code for problem in plan.problems] == [ProblemCode.WRONG_CLUSTER]
+    assert not [
+        action.note for action in plan.actions if "lost" in action.note or "re-created" in action.note
+    ]
 
 
 def test_a_declared_move_to_another_cluster_is_recorded() -> None:
@@ -114,3 +137,24 @@ def test_a_topic_of_two_applications_is_an_error() -> None:
         "shared",
         "a, b",
     )
+
+
+@pytest.mark.parametrize(
+    ("live", "declared", "severity"),
+    [
+        (1, 3, Severity.WARNING),
+        (3, 2, Severity.INFO),
+        (3, 3, None),
+        (3, None, None),
+        (3, -1, None),
+    ],
+)
+def test_a_changed_replication_factor_of_a_sink_is_reported(
+    live: int, declared: int | None, severity: Severity | None
+) -> None:
+    """No run moves replicas, so without a message the change in the document would have no effect at all."""
+    cluster = SimulatedCluster.set_up(application(sink=Sink("orders-out", 4, replication_factor=live)))
+    plan = cluster.plan(application(sink=Sink("orders-out", 4, replication_factor=declared)))
+    assert [(problem.code, problem.topic, problem.severity) for problem in plan.problems] == [
+        (ProblemCode.REPLICATION_FACTOR, "orders-out", severity) for _ in range(severity is not None)
+    ]

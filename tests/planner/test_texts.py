@@ -127,6 +127,11 @@ def replication() -> Plan:
     return cluster.plan(application(topics=topics, sink=Sink("orders-out", 4)))
 
 
+def changed_replication_factor() -> Plan:
+    cluster = SimulatedCluster.set_up(application(sink=Sink("orders-out", 4, replication_factor=1)))
+    return cluster.plan(application(sink=Sink("orders-out", 4, replication_factor=3)))
+
+
 def _renumbered(config: dict[str, str]) -> Plan:
     def compiled(index: int) -> CompiledApplication:
         name = f"orders-KSTREAM-AGGREGATE-STATE-STORE-{index:010}-changelog"
@@ -251,6 +256,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     misconfigured_manual,
     misconfigured_automatic,
     replication,
+    changed_replication_factor,
     renumbered_manual,
     renumbered_automatic,
     group_active,

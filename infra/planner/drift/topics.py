@@ -47,7 +47,6 @@ def topic_findings(
             yield from topic.missing(kinds)
             yield from topic.growing(unsafe)
             yield from topic.configured()
-            yield from topic.replicated(kinds)
 
 
 def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
@@ -121,27 +120,6 @@ class _Topic:
             for change in changes:
                 if change.key not in dangerous:
                     yield self._setting(change, fix)
-
-    def replicated(self, reported: set[FindingKind]) -> Iterator[Finding]:
-        """Yield a finding for another replication factor than declared; -1 leaves it to the broker."""
-        live, declared = self.action.live, getattr(self.action.topic, "replication_factor", None)
-        if live is None or not declared or declared < 1 or declared == live.replication_factor:
-            return
-        if FindingKind.REPLICATION_FACTOR in reported:
-            return
-        is_short = live.replication_factor < declared
-        yield self.finding(
-            FindingKind.REPLICATION_FACTOR,
-            Severity.WARNING if is_short else Severity.INFO,
-            what=f"{self.action.title} has {'fewer' if is_short else 'more'} replicas than declared.",
-            expected=f"replication factor {declared}",
-            found=f"replication factor {live.replication_factor}",
-            why="Its data survives the loss of fewer brokers than declared."
-            if is_short
-            else "It takes more disk space and network traffic than declared.",
-            fix="Reassign its partitions (`kafka-reassign-partitions.sh`), or correct the declared factor. "
-            "Neither Headwater nor Pulumi moves replicas.",
-        )
 
     def _setting(self, change: ConfigChange, fix: str) -> Finding:
         is_declared = change.declared is not None

@@ -1,4 +1,4 @@
-"""A topic has more replicas than there are brokers, or fewer than writes require."""
+"""A topic has more replicas than there are brokers, fewer than writes require, or not as many as declared."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,10 @@ from infra.planner.topic_actions import replication_factor
 
 
 def replication(application: ActiveApplication) -> Iterator[Problem]:
-    """The controller refuses to create the former. Every write with acks=all to the latter fails."""
+    """The controller refuses to create the first. Every write with acks=all to the second fails.
+
+    Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists.
+    """
     for state in application.topics:
         factor = (
             state.live.replication_factor if state.live else replication_factor(state, application.snapshot)
@@ -17,8 +20,11 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         if state.live is None and factor > application.snapshot.brokers:
             yield _too_few_brokers(application, state, factor)
         required = _min_insync(application, state)
+        declared = state.declared.replication_factor or -1
         if 0 < factor < required:
             yield _never_in_sync(application, state, factor, required)
+        elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
+            yield _not_as_declared(application, state, factor, declared)
 
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
@@ -53,4 +59,23 @@ def _never_in_sync(application: ActiveApplication, state: TopicState, factor: in
         why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
         fix=f"Raise `replication.factor` to {required} or more, or lower `topic.min.insync.replicas`.",
         severity=Severity.WARNING if state.live else Severity.ERROR,
+    )
+
+
+def _not_as_declared(
+    application: ActiveApplication, state: TopicState, factor: int, declared: int
+) -> Problem:
+    is_short = factor < declared
+    return application.problem(
+        ProblemCode.REPLICATION_FACTOR,
+        f"{state.title} has {'fewer' if is_short else 'more'} replicas than declared.",
+        topic=state,
+        expected=f"replication factor {declared}",
+        found=f"replication factor {factor}",
+        why="Its data survives the loss of fewer brokers than declared."
+        if is_short
+        else "It takes more disk space and network traffic than declared.",
+        fix="Reassign its partitions (`kafka-reassign-partitions.sh`), or correct the declared factor. "
+        "Neither Headwater nor Pulumi moves replicas.",
+        severity=Severity.WARNING if is_short else Severity.INFO,
     )
