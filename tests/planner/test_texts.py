@@ -61,10 +61,12 @@ def lost_topics_automatic() -> Plan:
 
 
 def _replaced(config: dict[str, str]) -> Plan:
-    cluster = SimulatedCluster.set_up(application(config=config))
+    compiled = application(config=config, sink=Sink("orders-out", 4))
+    cluster = SimulatedCluster.set_up(compiled)
     cluster.recreate(CHANGELOG, is_empty=True)
     cluster.recreate(REPARTITION, is_empty=False)
-    return cluster.plan(application(config=config))
+    cluster.recreate("orders-out", is_empty=False)
+    return cluster.plan(compiled)
 
 
 def replaced_topics_manual() -> Plan:

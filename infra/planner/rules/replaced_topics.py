@@ -1,4 +1,4 @@
-"""An internal topic was deleted and re-created since it was set up."""
+"""A topic was deleted and re-created since it was set up."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,14 @@ from infra.planner.application import ActiveApplication, TopicState
 
 
 def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
-    """Yield problems for topics with another id than recorded. One with records may have been restored."""
-    for state in application.internal:
+    """Yield problems for topics with another id than recorded. One with records may have been restored.
+
+    A managed sink topic is a warning: the application can continue with another one.
+    """
+    for state in application.topics:
         if state.is_replaced:
             # While the application is running, no user restores a topic: new records are its own.
-            is_loss = state.is_emptied or application.caller.is_running
+            is_loss = state.is_internal and (state.is_emptied or application.caller.is_running)
             severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
             yield _problem(application, state, severity)
 
@@ -21,13 +24,16 @@ def _problem(application: ActiveApplication, state: TopicState, severity: Severi
     live = state.live.topic_id if state.live else ""
     return application.problem(
         ProblemCode.MISSING_INTERNAL_TOPICS,
-        f"Internal topic {state.name} was deleted and re-created since it was set up, and "
+        f"{state.title} was deleted and re-created since it was set up, and "
         f"{'is empty' if state.is_emptied else 'holds records'}.",
         topic=state,
         expected=f"topic id {recorded}",
         found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
-        why="Unless it was restored, its data is lost: state, or records that were not processed yet.",
-        fix=_fix(application, severity),
+        why="Unless it was restored, its data is lost: state, or records that were not processed yet."
+        if state.is_internal
+        else "Its records are lost, unless it was restored or its readers processed all of them. From now "
+        "on the stack manages the new topic.",
+        fix=_fix(application, severity) if state.is_internal else _SINK,
         severity=severity,
     )
 
@@ -47,3 +53,9 @@ def _fix(application: ActiveApplication, severity: Severity) -> str:
         "Restore the topic from a backup. To continue without its data, stop the application and set "
         "`setup.reinitialize: true` for one `pulumi up`."
     )
+
+
+_SINK = (
+    "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
+    "from the document, or write to another topic."
+)
