@@ -25,6 +25,7 @@ _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSI
 _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
     "tests/runtime/spark/test_as_programs.py",
+    "tests/runtime/spark/test_process_end.py",
 )
 
 _LONG = (

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     REFUSED = 3
     USAGE = 64
     BUG = 70
+    RESTART = 75
     INTERRUPTED = 130
 
     @property
@@ -27,5 +28,7 @@ _MEANINGS = {
     "or the comparison is not complete (`drift`)",
     ExitCode.USAGE: "invalid command line",
     ExitCode.BUG: "an error in Headwater itself",
+    ExitCode.RESTART: "Spark's JVM has ended, or the process did not stop in time: start it again "
+    "(`run`, `agent run`)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }

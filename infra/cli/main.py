@@ -114,7 +114,7 @@ def _report(error: Exception, arguments: Sequence[str]) -> int:
             code = error.exit_code
         case ProblemsError():
             print_problems(error.problems)
-            code = ExitCode.PROBLEMS
+            code = ExitCode.RESTART if error.is_temporary else ExitCode.PROBLEMS
         case click.Abort():
             click.echo("Interrupted.", err=True)
             code = ExitCode.INTERRUPTED

@@ -70,6 +70,8 @@ class ProblemCode(StrEnum):
     UNSUPPORTED_EXPRESSION = "UnsupportedExpression"
     UNSUPPORTED_FORMAT = "UnsupportedFormat"
     QUERY_FAILED = "QueryFailed"
+    SPARK_ENDED = "SparkEnded"
+    NOT_STOPPED = "NotStopped"
 
     # lints: Kafka Streams accepts it silently
     UNCHECKED_COPARTITIONING = "UncheckedCopartitioning"
@@ -140,6 +142,11 @@ class ProblemsError(Exception):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__(f"{len(self.problems)} problem(s): " + "; ".join(p.summary for p in self.problems))
+
+    @property
+    def is_temporary(self) -> bool:
+        """Return whether a restart of the process may help: no document or setting is wrong."""
+        return any(problem.code is ProblemCode.SPARK_ENDED for problem in self.problems)
 
 
 def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:

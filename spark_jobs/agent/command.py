@@ -98,6 +98,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
             http=options["http"],
             log_format=options["log_format"],
             log_level=options["log_level"],
+            stop_timeout_ms=options["stop_timeout_ms"],
             once=options["once"],
         )
     )

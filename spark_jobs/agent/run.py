@@ -140,24 +140,17 @@ class Agent:
         self._clock.wake()
 
     @contextmanager
-    def signals(self) -> Iterator[None]:
-        """Handle signals in this context: SIGTERM and SIGINT stop the agent, SIGHUP reads the cluster."""
-
-        def stop(_: int, __: FrameType | None) -> None:
-            self.stop()
+    def reading_on_sighup(self) -> Iterator[None]:
+        """Read the cluster at once on SIGHUP, in this context."""
 
         def read(_: int, __: FrameType | None) -> None:
             self.read_now()
 
-        before = {
-            number: signal.signal(number, handler)
-            for number, handler in ((signal.SIGTERM, stop), (signal.SIGINT, stop), (signal.SIGHUP, read))
-        }
+        before = signal.signal(signal.SIGHUP, read)
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            signal.signal(signal.SIGHUP, before)
 
 
 def coordination_of(settings: AgentSettings) -> Coordination:

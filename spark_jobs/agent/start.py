@@ -1,14 +1,16 @@
 """Start an agent with its endpoint and log, from the options of its command line."""
 
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
 import attrs
 import structlog
 
+from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from spark_jobs.agent.documents import DocumentFiles, SwitchedDocuments
 from spark_jobs.agent.instruments import AgentInstruments
@@ -18,7 +20,7 @@ from spark_jobs.agent.manifest import ManifestFile
 from spark_jobs.agent.ports import Documents
 from spark_jobs.agent.run import Agent, AgentSettings, coordination_of
 from spark_jobs.agent.system_clock import SystemClock
-from spark_jobs.command_line import JobOptions
+from spark_jobs.command_line import GatewayWatch, JobOptions, Termination, gateway_port_of, spark_ended
 from spark_jobs.control import Access, ControlServer, Surface
 
 _log = structlog.get_logger(__name__)
@@ -51,6 +53,21 @@ def start(options: AgentOptions) -> bool:
     Raises `ProblemsError` before any change if documents or settings have errors.
     """
     options.configure_log()
+    port = gateway_port_of(os.environ)
+    gateway = GatewayWatch(port) if port is not None else None
+    succeeded = True  # also if SIGTERM arrives before the agent runs
+    with (
+        Termination(options.client_id, options.stop_timeout_ms / 1_000) as termination,
+        gateway or nullcontext(),
+    ):
+        succeeded = _run(options, termination, gateway)
+    if gateway is not None and gateway.has_ended() and not termination.is_requested():
+        raise ProblemsError([spark_ended(options.client_id, "the connection to its gateway was closed")])
+    _log.info("agent ended", client_id=options.client_id)
+    return succeeded
+
+
+def _run(options: AgentOptions, termination: Termination, gateway: GatewayWatch | None) -> bool:
     settings = AgentSettings(
         connection=options.connection,
         documents=DocumentFiles(options.files)
@@ -77,15 +94,22 @@ def start(options: AgentOptions) -> bool:
         agent = Agent(
             attrs.evolve(settings, documents=endpoint.documents), endpoint.instruments, coordination, clock
         )
-        with agent.signals():
+        if gateway is not None:
+            gateway.on_end(lambda: _end_with_spark(agent, termination))
+        with termination.handling(agent.stop), agent.reading_on_sighup():
             _log.info(
                 "agent started", client_id=options.client_id, group=options.group, endpoint=endpoint.url
             )
             if options.once:
                 return agent.run_once()
             agent.run()
-    _log.info("agent ended", client_id=options.client_id)
     return True
+
+
+def _end_with_spark(agent: Agent, termination: Termination) -> None:
+    """Stop the agent: `spark-submit` has ended, and whoever watches it starts another agent."""
+    agent.stop()
+    termination.begin()
 
 
 @attrs.frozen

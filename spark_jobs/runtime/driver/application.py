@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from infra.compiler import StreamsConfig
@@ -12,7 +13,8 @@ from infra.compiler.streams_config import Guarantee
 from infra.model.compiled import Backend
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
-from spark_jobs.runtime.driver.failures import failure_reason, query_failed
+from spark_jobs.command_line import spark_ended
+from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.query import SubtopologyQuery
@@ -68,7 +70,7 @@ class StreamsApplication:
             uneven=UnevenExpansion.of(config),
             specs=self._specs,
             queries=self._queries,
-            on_errors=self._stop_with,
+            on_errors=self.stop_with,
             check_interval_seconds=settings.check_interval_seconds,
             purge_interval_seconds=purge_ms / 1000,
         )
@@ -122,6 +124,16 @@ class StreamsApplication:
         """Request the stop and return; `wait` waits for it."""
         self._stopping.set()
 
+    def stop_with(self, problems: Sequence[Problem]) -> None:
+        """Request the stop because of `problems`, and return."""
+        self.problems = tuple(problems)
+        for problem in problems:
+            _log.error(
+                "application stops", problem=problem.code, topic=problem.topic, summary=problem.summary
+            )
+        self._become(ClientState.PENDING_ERROR)
+        self._stopping.set()
+
     def close(self) -> None:
         """Stop, and wait for the stop. Running batches are completed if Spark's time-out permits."""
         self._stopping.set()
@@ -145,14 +157,28 @@ class StreamsApplication:
             self.wait(_POLL_SECONDS)
 
     def _run(self) -> None:
-        watch = threading.Thread(
-            target=self._topic_watch.run, args=(self._stopping,), name=f"{self.id}-topics", daemon=True
-        )
+        watch = threading.Thread(target=self._watch_topics, name=f"{self.id}-topics", daemon=True)
         watch.start()
-        while not self._stopping.wait(_POLL_SECONDS):
-            self._poll_queries()
+        try:
+            while not self._stopping.wait(_POLL_SECONDS):
+                self._poll_queries()
+        except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
+            self._stop_because_of(error)
         watch.join()
         self._end()
+
+    def _watch_topics(self) -> None:
+        try:
+            self._topic_watch.run(self._stopping)
+        except Exception as error:  # noqa: BLE001 - same
+            self._stop_because_of(error)
+
+    def _stop_because_of(self, error: Exception) -> None:
+        _log.debug("client failed", application=self.id, exc_info=error)
+        if not self._stopping.is_set():
+            has_ended = isinstance(error, Py4JNetworkError | ConnectionError)
+            found = failure_reason(error)
+            self.stop_with([spark_ended(self.id, found) if has_ended else client_failed(self.id, found)])
 
     def _poll_queries(self) -> None:
         states = {query.poll() for query in self._queries.values()}
@@ -164,24 +190,18 @@ class StreamsApplication:
         else:
             self._become(ClientState.REBALANCING)
 
-    def _stop_with(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        for problem in problems:
-            _log.error(
-                "application stops", problem=problem.code, topic=problem.topic, summary=problem.summary
-            )
-        self._become(ClientState.PENDING_ERROR)
-        self._stopping.set()
-
     def _end(self) -> None:
         failed = self._state is ClientState.PENDING_ERROR
         if not failed:
             self._become(ClientState.PENDING_SHUTDOWN)
         elif not self.problems:
             self.problems = self._topic_errors() or tuple(self._query_failures())
-        for query in self._queries.values():
-            query.stop()
-        self._offsets.close()
+        try:
+            for query in self._queries.values():
+                query.stop()
+            self._offsets.close()
+        except Exception as error:  # noqa: BLE001 - of Spark, which may have ended
+            _log.warning("stop failed", application=self.id, reason=failure_reason(error))
         self._become(ClientState.ERROR if failed else ClientState.NOT_RUNNING)
 
     def _topic_errors(self) -> tuple[Problem, ...]:

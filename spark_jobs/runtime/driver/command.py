@@ -75,6 +75,7 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
         "http": options["http"],
         "log_format": options["log_format"],
         "log_level": options["log_level"],
+        "stop_timeout_ms": options["stop_timeout_ms"],
         "until_idle": options["until_idle"],
     }
     return 0 if start(RunOptions(**fields | more)) else 1

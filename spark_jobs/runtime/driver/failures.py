@@ -92,6 +92,19 @@ def query_failed(application: str, query: str, failure: BaseException | None) ->
     )
 
 
+def client_failed(application: str, found: str) -> Problem:
+    """Return the problem that the client can no longer poll its queries or watch its topics."""
+    return Problem(
+        code=ProblemCode.QUERY_FAILED,
+        application=application,
+        summary="The client failed.",
+        expected="answers of Spark and Kafka, or failures that the client can handle",
+        found=found,
+        why="Failed queries would not be restarted, and changes of topics would not be noticed.",
+        fix="Start again: processing resumes where it stopped. --log-level debug shows tracebacks.",
+    )
+
+
 _WHY_POISON = "The exception handlers are set to fail, which is the default: no record is skipped silently."
 _FIX_POISON = (
     "Correct the serdes or the expression and start again: processing resumes with this record. To skip "

@@ -1,9 +1,11 @@
 """The Spark session: its settings, its start, and our packages on its executors."""
 
 import atexit
+import logging
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -13,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _HIDDEN = "(?i)secret|password|passwd|token|access[.]?key|jaas|truststore|keystore|ssl[.]key|pem|ca[.]cert"
@@ -23,6 +26,7 @@ _PACKAGES = ("infra", "spark_jobs")
 _ARCHIVE = "headwater.zip"
 _LINUX_TASKS = Path("/proc/self/task")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_END_SECONDS = 2.0
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
 
@@ -86,6 +90,7 @@ class SessionSettings:
 def start_session(settings: SessionSettings) -> SparkSession:
     """Return the session of this process; start it with `settings` if there is none."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _silence_gateway()
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
         builder = builder.master(settings.master)
@@ -99,8 +104,8 @@ def start_session(settings: SessionSettings) -> SparkSession:
 
 
 @contextmanager
-def terminate_children_on_interrupt() -> Iterator[None]:
-    """Terminate the processes that are started inside the block if Ctrl-C interrupts it; works on Linux only.
+def kill_children_on_interrupt() -> Iterator[None]:
+    """Kill the processes that are started inside the block if a signal interrupts it; works on Linux only.
 
     PySpark waits for a file from its JVM. When interrupted, it deletes the file's folder. The JVM cannot
     write the file any more, and then never starts to check whether Python is still running.
@@ -111,8 +116,37 @@ def terminate_children_on_interrupt() -> Iterator[None]:
     except KeyboardInterrupt:
         for process in _child_processes() - before:
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGTERM)
+                os.kill(process, signal.SIGKILL)  # a process that hangs ignores SIGTERM
         raise
+
+
+def gateway_port() -> int:
+    """Return the port of the gateway to the JVM of this process's session."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
+    if gateway is None:
+        raise RuntimeError("Spark was not started")
+    return int(gateway.gateway_parameters.port)
+
+
+def kill_jvm() -> None:
+    """Kill the JVM that this process has started; with `spark-submit`, the JVM has started this process."""
+    if (jvm := _jvm()) is not None:
+        jvm.kill()
+
+
+def jvm_end() -> str:
+    """Return how the JVM ended, as a phrase."""
+    code = None
+    if (jvm := _jvm()) is not None:
+        with suppress(subprocess.TimeoutExpired):
+            code = jvm.wait(_END_SECONDS)
+    match code:
+        case None:
+            return "the connection to its gateway was closed"
+        case int() if code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        case _:
+            return f"exit code {code}"
 
 
 def ship_packages(spark: SparkSession) -> None:
@@ -143,6 +177,20 @@ def _disable_checksum_files(session: SparkSession) -> None:
     context = session.sparkContext
     files = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]  # noqa: SLF001 - Hadoop has no setting
     files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
+
+
+def _silence_gateway() -> None:
+    """Drop Py4J's log lines: it logs the traceback of each exception that it raises, partly as root."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_from_gateway)
+
+
+def _is_not_from_gateway(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
+
+
+def _jvm() -> "subprocess.Popen[bytes] | None":
+    return getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark sets it for its callers
 
 
 def _child_processes() -> set[int]:

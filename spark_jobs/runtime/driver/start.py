@@ -1,9 +1,7 @@
 """Start an application with its endpoint and log, from the options of its command line."""
 
 import os
-import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
@@ -16,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemsError
 from infra.observe import KafkaClusterReader
-from spark_jobs.command_line import JobOptions
+from spark_jobs.command_line import GatewayWatch, JobOptions, Termination, spark_ended
 from spark_jobs.control import Access, ControlServer, Surface, check_free
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy, connector_missing, spark_not_started
@@ -32,15 +30,20 @@ from spark_jobs.runtime.driver.preflight import (
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.session import (
     SessionSettings,
+    gateway_port,
+    jvm_end,
+    kill_children_on_interrupt,
+    kill_jvm,
     ship_packages,
     start_session,
-    terminate_children_on_interrupt,
 )
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 
 _log = structlog.get_logger(__name__)
+_NOTICE_SECONDS = 1.0
+"""How much later than its effects the end of the JVM, or a signal, is noticed at most."""
 DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "headwater"
 
 
@@ -71,21 +74,31 @@ def start(options: RunOptions) -> bool:
 
     Raises `ProblemsError` if it cannot start, or stopped because of an error.
     """
-    connection = options.connection
     options.configure_log()
     runnable = load_runnable(options.file)
+    application = runnable.document.application.id
+    with Termination(application, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination:
+        return _checked(options, runnable, termination)
+    return True  # SIGTERM arrived before Spark ran
+
+
+def _checked(options: RunOptions, runnable: RunnableDocument, termination: Termination) -> bool:
+    """Check everything before Spark, which starts slowly; then run the application."""
+    connection, application = options.connection, runnable.document.application
     access = options.access()
     if access is not None:
         check_free(access)
     if (options.master or "").startswith("local"):
-        check_state_folder(_state_folder(options, runnable), runnable.document.application.id)
-    with checkpoint_lock(_checkpoint(options), runnable.document.application.id):
-        ApplicationTopics(runnable.document, connection).prepare()  # before Spark, which starts slowly
-        warn_missing_outputs(runnable.nodes, runnable.document.application, KafkaClusterReader(connection))
-        return _on_spark(options, runnable, access)
+        check_state_folder(_state_folder(options, runnable), application.id)
+    with checkpoint_lock(_checkpoint(options), application.id):
+        ApplicationTopics(runnable.document, connection).prepare()
+        warn_missing_outputs(runnable.nodes, application, KafkaClusterReader(connection))
+        return _on_spark(options, runnable, access, termination)
 
 
-def _on_spark(options: RunOptions, runnable: RunnableDocument, access: Access | None) -> bool:
+def _on_spark(
+    options: RunOptions, runnable: RunnableDocument, access: Access | None, termination: Termination
+) -> bool:
     session = SessionSettings(
         application=f"headwater {runnable.document.application.id}",
         master=options.master,
@@ -95,28 +108,59 @@ def _on_spark(options: RunOptions, runnable: RunnableDocument, access: Access | 
     )
     _log.info("starting Spark", application=runnable.document.application.id, master=options.master)
     spark = _started(session, runnable)
-    try:
-        ship_packages(spark)
-        check_user_classes(spark, runnable)
-        application = StreamsApplication(
-            spark, runnable.document, runnable.programs, _settings(options, runnable)
-        )
-        return _run(application, access, options)
-    finally:
-        spark.stop()
+    with GatewayWatch(gateway_port()) as gateway:
+        try:
+            ship_packages(spark)
+            check_user_classes(spark, runnable)
+            application = StreamsApplication(
+                spark, runnable.document, runnable.programs, _settings(options, runnable)
+            )
+            gateway.on_end(lambda: _end_with_spark(application, termination))
+            return _run(application, access, options, termination)
+        except Exception as error:
+            if not gateway.has_ended(_NOTICE_SECONDS):
+                raise
+            if termination.is_requested():
+                _log.warning("Spark ended while the application stopped")
+                return True
+            raise ProblemsError([spark_ended(runnable.document.application.id, jvm_end())]) from error
+        finally:
+            _stop(spark, gateway, termination)
+
+
+def _stop(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
+    with termination.limited():
+        try:
+            spark.stop()
+        except Exception:
+            if not gateway.has_ended(_NOTICE_SECONDS):
+                raise
+
+
+def _end_with_spark(application: StreamsApplication, termination: Termination) -> None:
+    """Stop the application because of Spark's end, unless a signal has ended both."""
+    if not termination.is_requested(_NOTICE_SECONDS):
+        application.stop_with([spark_ended(application.id, jvm_end())])
+        termination.begin()
 
 
 def _started(session: SessionSettings, runnable: RunnableDocument) -> SparkSession:
     try:
-        with terminate_children_on_interrupt():
+        with kill_children_on_interrupt():
             return start_session(session)
     except Exception as error:  # of Java, its gateway or the master: all that is known is a text
         raise ProblemsError([spark_not_started(runnable.document.application.id, error)]) from error
 
 
-def _run(application: StreamsApplication, access: Access | None, options: RunOptions) -> bool:
+def _run(
+    application: StreamsApplication, access: Access | None, options: RunOptions, termination: Termination
+) -> bool:
     instruments = Instruments(application)
-    with _served(instruments, access), _signals(application), options.watch(instruments):
+    with (
+        _served(instruments, access),
+        termination.handling(application.stop),
+        options.watch(instruments),
+    ):
         _start(application)
         if options.until_idle:
             application.wait_until_idle()
@@ -145,25 +189,6 @@ def _served(instruments: Instruments, access: Access | None) -> Iterator[None]:
     with ControlServer(instruments.added_to(surface), access) as server:
         _log.info("endpoint started", url=server.url)
         yield
-
-
-@contextmanager
-def _signals(application: StreamsApplication) -> Iterator[None]:
-    """Handle signals in this context: SIGTERM and SIGINT stop the application between two batches."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _: object) -> None:
-        _log.info("stopping", signal=signal.Signals(number).name)
-        application.stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _settings(options: RunOptions, runnable: RunnableDocument) -> RunSettings:

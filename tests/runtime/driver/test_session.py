@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.driver.session import SessionSettings, terminate_children_on_interrupt
+from spark_jobs.runtime.driver.session import SessionSettings, kill_children_on_interrupt
 
 _WAITING = (sys.executable, "-c", "import sys; sys.stdin.read()")
 
@@ -30,13 +30,13 @@ def test_interrupted_start_terminates_its_own_children_only() -> None:
 
 
 def _start_and_be_interrupted(started: "list[subprocess.Popen[bytes]]") -> None:
-    with terminate_children_on_interrupt():
+    with kill_children_on_interrupt():
         started.append(subprocess.Popen(_WAITING, stdin=subprocess.PIPE))
         raise KeyboardInterrupt
 
 
 def test_children_keep_running_after_a_successful_start() -> None:
-    with terminate_children_on_interrupt():
+    with kill_children_on_interrupt():
         started = subprocess.Popen(_WAITING, stdin=subprocess.PIPE)
     with started:
         assert started.poll() is None

@@ -13,6 +13,26 @@ def python_workers(driver: int) -> list[int]:
     return [pid for pid in daemons if _parent(pid) in daemons]
 
 
+def jvm(driver: int) -> int:
+    """Return the JVM that the Python process `driver` has started."""
+    [found] = [pid for pid in _children(driver) if "java" in _command(pid)]
+    return found
+
+
+def python_driver(submit: int) -> int:
+    """Return the Python process that the JVM of `spark-submit` has started."""
+    [found] = [pid for pid in _children(submit) if "spark_jobs" in _command(pid)]
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def executors(driver: int) -> list[int]:
     return [pid for pid in descendants(driver) if _EXECUTOR in _command(pid) and "java" in _command(pid)]
 
@@ -25,6 +45,10 @@ def descendants(ancestor: int) -> Iterator[int]:
             above = parents.get(above, 0)
         if above == ancestor:
             yield pid
+
+
+def _children(parent: int) -> Iterator[int]:
+    return (pid for pid in _all() if _parent(pid) == parent)
 
 
 def _all() -> list[int]:

@@ -1,15 +1,12 @@
-"""What the command lines of agent and runtime share: options, connection, log, problems, exit codes."""
+"""The options that agent and runtime share."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 import click
 
-from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from infra.observe.command_line import cluster_options
 from spark_jobs.control import Access, access_of
@@ -18,8 +15,8 @@ from spark_jobs.control.redaction import redacted_texts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FAILED = 1
-_INTERRUPTED = 130
+STOP_TIMEOUT_MS = 25_000
+"""Less than Kubernetes' default `terminationGracePeriodSeconds` of 30 s: time is left for an error text."""
 _FORMATS: Sequence[LogFormat] = ("console", "json")
 
 
@@ -31,6 +28,7 @@ class JobOptions:
     http: str | None = None
     log_format: LogFormat = "console"
     log_level: str = "info"
+    stop_timeout_ms: int = STOP_TIMEOUT_MS
 
     def configure_log(self) -> None:
         """Set up the log of the process, with every secret of the job redacted."""
@@ -67,6 +65,13 @@ def job_options(*, cluster: str, http: str, log_format: LogFormat) -> Callable[[
             show_default=True,
             help="The lowest level that is logged.",
         ),
+        click.option(
+            "--stop-timeout-ms",
+            type=click.IntRange(min=1),
+            default=STOP_TIMEOUT_MS,
+            show_default=True,
+            help="The process ends this long after SIGTERM or Ctrl-C, also when it hangs.",
+        ),
     )
 
 
@@ -79,26 +84,3 @@ def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
         return command
 
     return add
-
-
-def run_program(command: click.Command, arguments: Sequence[str] | None = None) -> int:
-    """Run a job as a program of its own and return the exit code.
-
-    Problems go to standard error. Exit code 0: stopped, or done; 1: problems; 2: wrong command line; 130:
-    interrupted before the job installed its signal handlers.
-    """
-    name = Path(sys.argv[0]).name if arguments is None else command.name
-    try:
-        code = command.main(arguments, prog_name=name, standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        click.echo("Interrupted.", err=True)
-        return _INTERRUPTED
-    except ProblemsError as error:
-        from infra.report.problem_output import print_problems  # noqa: PLC0415 - only when something is wrong
-
-        print_problems(error.problems)
-        return _FAILED
-    return code if isinstance(code, int) else 0

@@ -1,0 +1,128 @@
+"""The driver's process ends when Spark's JVM dies, and ends within its time limit when the JVM hangs."""
+
+import os
+import signal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.processes import descendants, is_running, jvm, python_driver
+from tests.runtime.spark.programs import Application
+from toolchain.broker import local
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+_START_SECONDS = 240.0
+_END_SECONDS = 60.0
+_RESTART = 75
+
+
+@pytest.fixture
+def application(
+    kafka: local.LocalBroker, spark_jars: tuple[str, ...], tmp_path: Path, unique: Callable[[str], str]
+) -> Application:
+    servers = kafka.bootstrap_servers
+    found = Application(Topics(servers), servers, ",".join(spark_jars), tmp_path, unique("app"))
+    found.prepare("automatic")
+    return found
+
+
+def _await_running(application: Application, process: Popen[bytes], times: int = 1) -> None:
+    def is_ready() -> bool:
+        log = application.log("one")
+        return log.count("new=RUNNING") + log.count('"new": "RUNNING"') >= times or process.poll() is not None
+
+    assert until(is_ready, _START_SECONDS), application.log("one")
+    assert process.poll() is None, application.log("one")
+
+
+def _all_ended(pids: Iterable[int]) -> bool:
+    return not any(is_running(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("records", [0, 40_000])
+def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application, records: int) -> None:
+    with application.process([*application.headwater_run(), "--max-records", "500"], "one") as process:
+        _await_running(application, process)
+        if records:
+            application.put(records)
+            assert until(lambda: application.topics.written(f"out-{application.id}") > 0, _END_SECONDS)
+        started = [process.pid, *descendants(process.pid)]
+        os.kill(jvm(process.pid), signal.SIGKILL)
+        assert process.wait(_END_SECONDS) == _RESTART
+        assert until(lambda: _all_ended(started), _END_SECONDS)
+    log = application.log("one")
+    assert "error[SparkEnded] Spark's JVM has ended." in log
+    assert "killed by SIGKILL" in log
+    assert "Traceback" not in log
+
+
+def test_sigterm_ends_a_process_whose_jvm_hangs(application: Application) -> None:
+    command = [*application.headwater_run(), "--stop-timeout-ms", "3000"]
+    with application.process(command, "one") as process:
+        _await_running(application, process)
+        started = list(descendants(process.pid))
+        os.kill(jvm(process.pid), signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(_END_SECONDS) == _RESTART
+        assert until(lambda: _all_ended(started), _END_SECONDS)
+    assert "error[NotStopped] The process was ended before it had stopped." in application.log("one")
+
+
+def test_sigterm_to_process_and_jvm_is_an_orderly_stop(application: Application) -> None:
+    """systemd sends the signal to all processes of a service."""
+    with application.process(application.headwater_run(), "one") as process:
+        _await_running(application, process)
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(_END_SECONDS) == 0, application.log("one")
+    assert "SparkEnded" not in application.log("one")
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Application, hangs: bool) -> None:  # noqa: FBT001 - parameter of a test
+    with application.process(application.headwater_run(), "one") as process:
+        assert until(lambda: any(descendants(process.pid)), _START_SECONDS), application.log("one")
+        started = list(descendants(process.pid))
+        if hangs:
+            for pid in started:
+                os.kill(pid, signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(_END_SECONDS) == 0, application.log("one")
+        assert until(lambda: _all_ended(started), _END_SECONDS)
+
+
+def test_driver_of_spark_submit_ends_when_its_jvm_dies(application: Application) -> None:
+    with application.process(application.spark_submit(), "one") as submit:
+        _await_running(application, submit)
+        driver = python_driver(submit.pid)
+        submit.kill()
+        assert until(lambda: not is_running(driver), _END_SECONDS), application.log("one")
+    assert "error[SparkEnded] Spark's JVM has ended." in application.log("one")
+
+
+def test_driver_of_spark_submit_ends_on_sigterm_while_its_jvm_hangs(application: Application) -> None:
+    command = [*application.spark_submit(), "--stop-timeout-ms", "3000"]
+    with application.process(command, "one") as submit:
+        _await_running(application, submit)
+        driver = python_driver(submit.pid)
+        submit.send_signal(signal.SIGSTOP)
+        os.kill(driver, signal.SIGTERM)
+        assert until(lambda: not is_running(driver), _END_SECONDS), application.log("one")
+        submit.send_signal(signal.SIGCONT)
+        assert submit.wait(_END_SECONDS) == _RESTART
+
+
+def test_agent_of_spark_submit_ends_when_its_jvm_dies(application: Application) -> None:
+    agent = ["--group", application.id, "--client-id", "agent-1"]
+    with application.submitted_agent(agent, "one") as submit:
+        assert until(lambda: "agent started" in application.log("one"), _START_SECONDS), application.log(
+            "one"
+        )
+        driver = python_driver(submit.pid)
+        submit.kill()
+        assert until(lambda: not is_running(driver), _END_SECONDS), application.log("one")
+    assert "error[SparkEnded] Spark's JVM has ended." in application.log("one")
