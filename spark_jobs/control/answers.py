@@ -14,19 +14,25 @@ from spark_jobs.control.surface import Body, Health, Refused, Route, Surface
 LARGEST_BODY = 64 * 1024
 """Bytes of the body of a request; a longer body is refused."""
 _JSON = "application/json"
+_HEALTH = "/health/"
 
 _log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
 class Request:
-    """`headers` have lower-case names. `read(n)` returns n bytes of the body."""
+    """`headers` have lower-case names; values of repeated headers are joined by commas.
+
+    `read(n)` returns n bytes of the body. `begin_answer` is called when the request is complete, unless it is
+    about health. Both may raise `Refused`.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str]
     read: Callable[[int], bytes]
     address: str = ""
+    begin_answer: Callable[[], None] = lambda: None
 
 
 @attrs.frozen
@@ -41,11 +47,21 @@ def answer(request: Request, surface: Surface, access: Access) -> Answer:
     try:
         return _routed(request, surface, access)
     except Refused as refused:
-        return _json(refused.status, {"error": refused.message})
+        return error(refused)
     except Exception:  # noqa: BLE001 - logged with its traceback; a failed answer must not end the server
         _log.exception("answer failed", path=request.path)
         text = "The client failed to answer. See its log for the error."
         return _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
+
+
+def error(refused: Refused) -> Answer:
+    """Return the answer to a request that is refused."""
+    return _json(refused.status, {"error": refused.message})
+
+
+def too_slow() -> Refused:
+    """Return the refusal of a request that was not complete in time."""
+    return Refused("The request was not complete in time.", HTTPStatus.REQUEST_TIMEOUT)
 
 
 def _routed(request: Request, surface: Surface, access: Access) -> Answer:
@@ -59,6 +75,8 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
     path = request.path.partition("?")[0].rstrip("/")
     match request.method:
         case "GET" | "HEAD" if path in reading:
+            if not path.startswith(_HEALTH):
+                request.begin_answer()
             return reading[path]()
         case "POST" if path in controlling:
             return _controlled(controlling[path], request, access)
@@ -81,24 +99,38 @@ def _health(health: Health) -> Answer:
 def _controlled(route: Route, request: Request, access: Access) -> Answer:
     access.check_control(request.headers)
     body = _body(request)
+    request.begin_answer()
     content = route.handle(body)
     _log.info("control request handled", path=route.path, address=request.address)
     return _json(HTTPStatus.OK, content)
 
 
 def _body(request: Request) -> Body:
-    length = request.headers.get("content-length", "")
-    if not (length.isascii() and length.isdigit()):
-        raise Refused("Content-Length header required.", HTTPStatus.LENGTH_REQUIRED)
-    if int(length[:10]) > LARGEST_BODY:
+    length = _content_length(request.headers)
+    if length > LARGEST_BODY:
         raise Refused(f"The body is longer than {LARGEST_BODY} bytes.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     try:
-        body = json.loads(request.read(int(length)))
+        body = json.loads(request.read(length))
     except (ValueError, RecursionError):
         raise Refused("The body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refused("The body is not a JSON object.")
     return body
+
+
+def _content_length(headers: Mapping[str, str]) -> int:
+    """Return the length of the body in bytes (RFC 9112, 6.3), at most one more than `LARGEST_BODY`."""
+    length = headers.get("content-length")
+    if "transfer-encoding" in headers:
+        if length is not None:
+            raise Refused("Send Content-Length or Transfer-Encoding, not both.")
+        raise Refused("Send Content-Length instead of Transfer-Encoding.", HTTPStatus.LENGTH_REQUIRED)
+    if length is None:
+        raise Refused("Content-Length header required.", HTTPStatus.LENGTH_REQUIRED)
+    if not (length.isascii() and length.isdigit()):
+        raise Refused("Content-Length is not one number.")
+    digits = length.lstrip("0") or "0"
+    return int(digits) if len(digits) <= len(str(LARGEST_BODY)) else LARGEST_BODY + 1
 
 
 def _json(status: HTTPStatus, content: Body) -> Answer:

@@ -1,9 +1,6 @@
 """The endpoint over real HTTP: its responses, its access control and its limits."""
 
-import select
-import socket
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Any
 
@@ -23,9 +20,6 @@ from spark_jobs.control import (
     check_free,
 )
 from tests.control.conftest import HttpClient
-from toolchain.broker.readiness import until
-
-_TIMEOUT_SECONDS = 60.0
 
 ServeEndpoint = Callable[..., HttpClient]
 TOKEN = "a-secret-control-token"
@@ -141,19 +135,6 @@ def test_unknown_paths_and_methods_are_refused(surface: Surface, serve_endpoint:
     assert (head.status, head.text) == (200, "")
 
 
-def test_silent_connections_do_not_block_others(surface: Surface) -> None:
-    with ControlServer(surface, Access("127.0.0.1", 0)) as server, ExitStack() as stack:
-        port = int(server.url.rpartition(":")[2])
-        silent = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)) for _ in range(40)
-        ]
-        # The endpoint closes the connections above its limit of threads.
-        assert _eventually(lambda: len(_closed(silent)) == 40 - 16)
-        for each in silent:
-            each.close()
-        assert _eventually(lambda: HttpClient(server.url).get("/health/live").status == 200)
-
-
 def test_port_in_use_is_reported(surface: Surface) -> None:
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         port = int(server.url.rpartition(":")[2])
@@ -197,18 +178,3 @@ def test_addresses() -> None:
 
 def test_ipv6(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
     assert serve_endpoint(surface, host="::1").get("/status").status == 200
-
-
-def _closed(connections: list[socket.socket]) -> list[socket.socket]:
-    """Return the connections that the endpoint has closed: only these are readable."""
-    return select.select(connections, [], [], 0.1)[0]
-
-
-def _eventually(condition: Callable[[], bool]) -> bool:
-    def holds() -> bool:
-        try:
-            return condition()
-        except OSError:
-            return False
-
-    return bool(until(holds, _TIMEOUT_SECONDS))
