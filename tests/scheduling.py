@@ -26,6 +26,7 @@ _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",
+    "tests/runtime/spark/test_health.py",
 )
 
 _LONG = (

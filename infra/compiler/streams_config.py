@@ -72,6 +72,8 @@ class StreamsConfig:
     static_partitioner: str | None = None
     """`static.partitioner.class`."""
     metadata_max_age_ms: int = 5 * MINUTE_MS
+    max_poll_interval_ms: int = 5 * MINUTE_MS
+    """`max.poll.interval.ms` of the main consumer (`StreamsConfig#getMainConsumerConfigs`)."""
     stream_threads: int = 1
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     topic_prefix: str | None = None
@@ -105,6 +107,9 @@ class StreamsConfig:
             ),
             static_partitioner=values.read("static.partitioner.class", _text, None),
             metadata_max_age_ms=values.read("metadata.max.age.ms", _whole(0, _LONG_MAX), 5 * MINUTE_MS),
+            max_poll_interval_ms=values.read(
+                values.of_main_consumer("max.poll.interval.ms"), _whole(1, _INT_MAX), 5 * MINUTE_MS
+            ),
             stream_threads=values.read("num.stream.threads", _whole(-_INT_MAX, _INT_MAX), 1),
             guarantee=values.read("processing.guarantee", _one_of(Guarantee), Guarantee.AT_LEAST_ONCE),
             topic_prefix=values.read("__internal.override.topic.prefix__", _text, None),
@@ -135,6 +140,11 @@ class _Values:
         except _BadValueError as allowed:
             self.problems.append(self._invalid(key, self._config[key], str(allowed)))
             return default
+
+    def of_main_consumer(self, key: str) -> str:
+        """Return the key that sets `key` for the main consumer: that with the most specific prefix."""
+        prefixed = (f"{prefix}{key}" for prefix in ("main.consumer.", "consumer."))
+        return next((name for name in prefixed if name in self._config), key)
 
     def check_protocol(self, declared: Protocol) -> None:
         """Report a `group.protocol` in the config that differs from the declared protocol."""

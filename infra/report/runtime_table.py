@@ -19,6 +19,7 @@ _STATE_STYLES = {
     "ERROR": "red",
     "FAILED": "red",
 }
+_SLOW_SECONDS = 10.0
 _BROKEN = ("WAITING", "FAILED")
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
@@ -35,8 +36,13 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
         for part in status["subtopologies"]
         if part["failure"] and part["state"] in _BROKEN
     ]
+    waiting = [
+        Text(_waiting(part), style="red" if part["stalled"] else "yellow")
+        for part in status["subtopologies"]
+        if part.get("secondsWithoutProgress", 0.0) >= _SLOW_SECONDS or part.get("stalled")
+    ]
     problems = [Text(printable(problem), style="red") for problem in status["problems"]]
-    return Group(title, _Subtopologies(status["subtopologies"]), *failures, *problems)
+    return Group(title, _Subtopologies(status["subtopologies"]), *failures, *waiting, *problems)
 
 
 class _Subtopologies:
@@ -78,6 +84,13 @@ def _cells(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
         "" if part["lag"] is None else count_text(part["lag"]),
         size_text(part["stateBytes"]),
     )
+
+
+def _waiting(part: Mapping[str, Any]) -> str:
+    seconds = f"{part['secondsWithoutProgress']:.0f} s"
+    stalled = ", so it is stalled" if part["stalled"] else ""
+    waits_for = printable(part["waitsFor"])
+    return f"sub-topology {part['id']} made no progress for {seconds}{stalled}; it waits for {waits_for}"
 
 
 def _state(name: str) -> Text:

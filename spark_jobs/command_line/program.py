@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -31,6 +32,7 @@ def run_program(command: click.Command, arguments: Sequence[str] | None = None) 
     except ProblemsError as error:
         from infra.report.problem_output import print_problems  # noqa: PLC0415 - only when something is wrong
 
-        print_problems(error.problems)
+        with suppress(OSError):  # with `spark-submit`, a JVM that has ended was the reader
+            print_problems(error.problems)
         return RESTART if error.is_temporary else _FAILED
     return code if isinstance(code, int) else 0

@@ -139,8 +139,9 @@ class Termination:
             self._on_expiry()
         from infra.report.problem_output import print_problems  # noqa: PLC0415 - only when something is wrong
 
-        print_problems([not_stopped(self._name, self._seconds)])
-        sys.stderr.flush()
+        with suppress(OSError):
+            print_problems([not_stopped(self._name, self._seconds)])
+            sys.stderr.flush()
 
 
 def not_stopped(name: str, seconds: float) -> Problem:

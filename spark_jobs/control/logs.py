@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import structlog
@@ -40,10 +41,23 @@ def configure_log(form: LogFormat = "console", level: str = "info", secrets: Seq
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        # Read for each line: a table on the terminal replaces standard error while it is shown.
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *_: _StandardError(),
         cache_logger_on_first_use=False,
     )
+
+
+class _StandardError:
+    """Prints lines to standard error, and ignores that its reader has gone: the job continues without a log.
+
+    With `spark-submit`, the reader is Spark's JVM. If it dies, the line that says so must not fail the thread
+    that stops the job.
+    """
+
+    def msg(self, message: str) -> None:
+        with suppress(OSError):
+            print(message, file=sys.stderr, flush=True)  # noqa: T201 - this is the log
+
+    log = debug = info = warning = error = critical = exception = msg
 
 
 class _Redaction:

@@ -14,6 +14,7 @@ from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
+from tests.control.conftest import HttpClient
 
 _PART = {
     **NO_PROGRESS,
@@ -22,6 +23,9 @@ _PART = {
     "lag": 7,
     "parallelism": 3,
     "sources": ["orders"],
+    "waitsFor": "records",
+    "secondsWithoutProgress": 0.0,
+    "stalled": False,
     "failure": "",
 }
 
@@ -31,6 +35,10 @@ class _Application:
     state: ClientState = ClientState.RUNNING
     id: str = "shop"
     problems: tuple[()] = ()
+    stall: str = ""
+
+    def stall_reason(self) -> str:
+        return self.stall
 
     def subtopology_status(self) -> Iterable[Mapping[str, object]]:
         return ({**_PART, "state": "RUNNING"},)
@@ -67,6 +75,25 @@ def test_json_and_exit_code_are_for_programs(url: str, application: _Application
     done = _run(url, "--format", "json")
     assert done.exit_code == ExitCode.PROBLEMS
     assert json.loads(done.stdout)["runtime"]["state"] == "REBALANCING"
+
+
+def test_stalled_application_is_neither_ready_nor_live(url: str, application: _Application) -> None:
+    assert {_health(url, path) for path in ("live", "ready")} == {(200, "")}
+    application.stall = "Sub-topology 0 has made no progress for 300 s."
+    assert {_health(url, path) for path in ("live", "ready")} == {(503, application.stall)}
+    assert _run(url).exit_code == ExitCode.PROBLEMS
+
+
+def test_metrics_show_a_stall(url: str) -> None:
+    metrics = HttpClient(url).get("/metrics").text
+    labels = '{application_id="shop",subtopology_id="0"}'
+    assert f"headwater_runtime_stalled{labels} 0.0" in metrics
+    assert f"headwater_runtime_seconds_without_progress{labels} 0.0" in metrics
+
+
+def _health(url: str, path: str) -> tuple[int, str]:
+    answer = HttpClient(url).get(f"/health/{path}")
+    return answer.status, answer.json["reason"]
 
 
 def test_unreachable_application_is_reported_with_a_fix() -> None:

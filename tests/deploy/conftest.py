@@ -53,7 +53,8 @@ class _Application:
     problems = ()
 
     def subtopology_status(self) -> Iterable[Mapping[str, object]]:
-        return ({"id": "0", "restarts": 0, "lag": 0, "parallelism": 1, **NO_PROGRESS},)
+        watched = {"lag": 0, "stalled": False, "secondsWithoutProgress": 0.0}
+        return ({"id": "0", "restarts": 0, "parallelism": 1, **watched, **NO_PROGRESS},)
 
 
 def _series(surface: Surface) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """One application on Spark: a query for each sub-topology, and the client's state (`KafkaStreams`)."""
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,10 +18,13 @@ from spark_jobs.command_line import spark_ended
 from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
+from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import Programs, QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.sources import is_remote
+from spark_jobs.runtime.driver.stall import UNOBSERVED_SECONDS
 from spark_jobs.runtime.driver.states import ClientState, QueryState
 from spark_jobs.runtime.driver.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
@@ -28,6 +32,7 @@ from spark_jobs.runtime.driver.topics import ApplicationTopics
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
+_READ_TO_SECONDS = 5.0
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
 _DEFAULT_PURGE_INTERVAL_MS = 30_000
 
@@ -62,6 +67,9 @@ class StreamsApplication:
             exactly_once=config.guarantee is Guarantee.EXACTLY_ONCE_V2,
         )
         self._queries: dict[str, SubtopologyQuery] = {}
+        self._progress_watch = ProgressWatch(
+            queries=self._queries, limit_seconds=config.max_poll_interval_ms / 1_000
+        )
         self._topic_watch = TopicWatch(
             topics=self._topics,
             offsets=self._offsets,
@@ -70,10 +78,13 @@ class StreamsApplication:
             uneven=UnevenExpansion.of(config),
             specs=self._specs,
             queries=self._queries,
+            progress_watch=self._progress_watch,
             on_errors=self.stop_with,
             check_interval_seconds=settings.check_interval_seconds,
             purge_interval_seconds=purge_ms / 1000,
         )
+        self._has_remote_checkpoint = is_remote(settings.checkpoint)
+        self._polled_at = self._read_to_at = time.monotonic()
         self._state = ClientState.CREATED
         self._state_changed = threading.Condition()
         self._stopping = threading.Event()
@@ -116,9 +127,18 @@ class StreamsApplication:
                 "parallelism": max((layout.partition_counts[topic] for topic in topics), default=0),
                 "restarts": query.restarts,
                 "failure": failure_reason(query.failure) if query.failure is not None else "",
-                "lag": self._topic_watch.lags.get(name),
+                **self._progress_watch.status(name, self._specs.progress),
                 **progress.get(name, NO_PROGRESS),
             }
+
+    def stall_reason(self) -> str:
+        """Return why the application does not progress although there are records to read, else ""."""
+        if self._stopping.is_set() or not self._thread.is_alive():
+            return ""
+        silent = time.monotonic() - self._polled_at
+        if silent >= max(self._progress_watch.limit_seconds, UNOBSERVED_SECONDS):
+            return f"Spark has not answered for {silent:.0f} s."
+        return self._progress_watch.reason(self._specs.progress)
 
     def stop(self) -> None:
         """Request the stop and return; `wait` waits for it."""
@@ -160,8 +180,10 @@ class StreamsApplication:
         watch = threading.Thread(target=self._watch_topics, name=f"{self.id}-topics", daemon=True)
         watch.start()
         try:
+            self._polled_at = time.monotonic()
             while not self._stopping.wait(_POLL_SECONDS):
                 self._poll_queries()
+                self._polled_at = time.monotonic()
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._stop_because_of(error)
         watch.join()
@@ -181,6 +203,11 @@ class StreamsApplication:
             self.stop_with([spark_ended(self.id, found) if has_ended else client_failed(self.id, found)])
 
     def _poll_queries(self) -> None:
+        now = time.monotonic()
+        if self._has_remote_checkpoint and now - self._read_to_at >= _READ_TO_SECONDS:
+            self._read_to_at = now
+            for name, query in self._queries.items():
+                self._specs.progress.set_read_to(name, query.read_to)
         states = {query.poll() for query in self._queries.values()}
         if QueryState.FAILED in states:
             self._become(ClientState.PENDING_ERROR)

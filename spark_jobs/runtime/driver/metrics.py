@@ -26,6 +26,14 @@ _GAUGES = {
         "headwater_runtime_records_per_second",
         "Records read per second, over the last 30 seconds.",
     ),
+    "secondsWithoutProgress": (
+        "headwater_runtime_seconds_without_progress",
+        "Seconds in which the query had records to read, and finished no batch and committed no offset.",
+    ),
+    "stalled": (
+        "headwater_runtime_stalled",
+        "1 if the query has made no progress for max.poll.interval.ms, else 0.",
+    ),
     "lag": ("headwater_runtime_lag_records", "Records of source topics that are not processed yet."),
     "stateBytes": ("headwater_runtime_state_bytes", "Bytes of local state on disk."),
     "parallelism": (
@@ -61,14 +69,18 @@ class Instruments:
     def ready(self) -> Health:
         state = self._application.state
         if state is ClientState.RUNNING:
-            return Health()
+            return self._progress()
         return Health(ok=False, reason=f"The application is {state.value}.")
 
     def live(self) -> Health:
-        """Return not OK after an error: a restart of the process may help."""
+        """Return not OK after an error, or without progress: a restart of the process may help."""
         if self._application.state is ClientState.ERROR:
             return Health(ok=False, reason="The application has stopped with an error.")
-        return Health()
+        return self._progress()
+
+    def _progress(self) -> Health:
+        reason = self._application.stall_reason()
+        return Health(ok=not reason, reason=reason)
 
 
 class _Collector:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import attrs
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
@@ -18,6 +19,14 @@ _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes beg
 _STABLE_TIMEOUT_SECONDS = 5.0
 _POLL_SECONDS = 0.005
 _EARLIEST, _LATEST = OffsetReset(ResetKind.EARLIEST), OffsetReset(ResetKind.LATEST)
+
+
+@attrs.frozen(kw_only=True)
+class Backlog:
+    """`lag` is the number of records still to be read, `committed` the sum of the committed offsets."""
+
+    lag: int | None
+    committed: int
 
 
 class GroupOffsets:
@@ -63,14 +72,19 @@ class GroupOffsets:
             ends = self.end_offsets(partitions)
         return ends
 
-    def lag(self, partitions: Sequence[TopicPartition]) -> int:
-        """Return the number of records that are still to be read; raises at once for a deleted partition.
+    def backlog(self, partitions: Sequence[TopicPartition], read: Offsets) -> Backlog:
+        """Return what is still to be read of `partitions`; raises at once for a deleted partition.
 
-        The committed offsets are read first: that raises while no broker answers.
+        `read` are the offsets after the last batch. Where only transaction markers follow the committed
+        offset, no task had records, and none has committed.
         """
-        committed = self.committed(partitions)
+        committed = self.committed(partitions)  # first: that raises while no broker answers
         ends = self._list_offsets_once({partition: _timestamp(_LATEST, 0) for partition in partitions})
-        return sum(max(0, end - committed.get(partition, 0)) for partition, end in ends.items())
+        done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in partitions}
+        return Backlog(
+            lag=sum(max(0, end - done[partition]) for partition, end in ends.items()),
+            committed=sum(committed.values()),
+        )
 
     def start_offsets(self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int) -> Offsets:
         """Return where each partition is read from; commit the offsets that a reset policy determines.

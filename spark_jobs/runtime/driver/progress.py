@@ -7,6 +7,8 @@ from threading import Lock
 
 import attrs
 
+from spark_jobs.runtime.driver.stall import RunningBatch
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.messages import BatchResult
 
 _RATE_WINDOW_SECONDS = 30.0
@@ -36,6 +38,8 @@ class Progress:
         with self._lock:
             progress = self._queries.setdefault(query, _QueryProgress())
             progress.batch = number
+            progress.batches += 1
+            progress.read_to = progress.next_read_to or progress.read_to
             read = 0
             for result in results:
                 read += result.read
@@ -47,6 +51,48 @@ class Progress:
                 progress.stream_time = max(progress.stream_time, result.stream_time)
             progress.read += read
             progress.recent.append((time.monotonic(), read))
+
+    def begin_batch(self, query: str, number: int, end_offsets: Mapping[TopicPartition, int]) -> None:
+        """Record that a batch runs; `end_offsets` are those after it, empty if unknown."""
+        with self._lock:
+            progress = self._queries.setdefault(query, _QueryProgress())
+            progress.running = RunningBatch(number, time.monotonic())
+            progress.next_read_to = end_offsets
+
+    def wait_for_round(self, query: str, *, waits: bool) -> None:
+        """Record whether the running batch waits for batches that write its repartition topics."""
+        with self._lock:
+            progress = self._queries.get(query)
+            if progress is not None and progress.running is not None:
+                progress.running = attrs.evolve(progress.running, in_round=waits)
+
+    def end_batch(self, query: str) -> None:
+        """Record that no batch runs: it has finished or failed."""
+        with self._lock:
+            if (progress := self._queries.get(query)) is not None:
+                progress.running = None
+
+    def set_read_to(self, query: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Record up to where Spark has read, where the checkpoint cannot be read."""
+        with self._lock:
+            self._queries.setdefault(query, _QueryProgress()).read_to = offsets
+
+    def batches(self, query: str) -> int:
+        """Return the number of finished batches since the start of the process."""
+        with self._lock:
+            progress = self._queries.get(query)
+            return progress.batches if progress is not None else 0
+
+    def running(self, query: str) -> RunningBatch | None:
+        with self._lock:
+            progress = self._queries.get(query)
+            return progress.running if progress is not None else None
+
+    def read_to(self, query: str) -> Mapping[TopicPartition, int]:
+        """Return the offsets after the last finished batch; partitions where they are unknown are missing."""
+        with self._lock:
+            progress = self._queries.get(query)
+            return progress.read_to if progress is not None else {}
 
     def status(self) -> Mapping[str, Mapping[str, int | float]]:
         """Return query → status, with the keys of `NO_PROGRESS`."""
@@ -80,6 +126,10 @@ class _QueryProgress:
     restored: int = 0
     state_bytes: dict[int, int] = attrs.field(factory=dict)
     stream_time: int = -1
+    batches: int = 0
+    running: RunningBatch | None = None
+    next_read_to: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    read_to: Mapping[TopicPartition, int] = attrs.field(factory=dict)
     recent: deque[tuple[float, int]] = attrs.field(factory=deque)
 
     def rate(self, now: float) -> float:

@@ -1,6 +1,9 @@
 """One sub-topology as a streaming query of Spark, which is restarted after failures."""
 
+import json
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,7 @@ from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.query_specs import QuerySpec
 from spark_jobs.runtime.driver.sources import read_stream, with_ticks
 from spark_jobs.runtime.driver.states import QueryState
+from spark_jobs.runtime.engine.records import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -45,6 +49,11 @@ class SubtopologyQuery:
         return self._state
 
     @property
+    def restart_in(self) -> float:
+        """Seconds until a query in state WAITING is restarted."""
+        return self._restart_at - time.monotonic()
+
+    @property
     def progress(self) -> dict[str, Any] | None:
         """Spark's latest progress report."""
         try:
@@ -57,6 +66,19 @@ class SubtopologyQuery:
         """The end of the last batch in Kafka; it changes as long as the query finds new records."""
         progress = self.progress
         return progress["sources"][0]["endOffset"] if progress else None
+
+    @property
+    def read_to(self) -> Mapping[TopicPartition, int]:
+        """Topic partition → offset after the last batch, as Spark reports it."""
+        ends: dict[TopicPartition, int] = {}
+        for source in (self.progress or {"sources": ()})["sources"]:
+            offsets = source["endOffset"]
+            with suppress(ValueError):
+                offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
+            if isinstance(offsets, Mapping):  # that of the ticks is a number
+                for topic, partitions in offsets.items():
+                    ends |= {(topic, int(each)): offset for each, offset in partitions.items()}
+        return ends
 
     def start(self) -> None:
         """Start the query.

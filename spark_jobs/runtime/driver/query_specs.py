@@ -1,8 +1,8 @@
 """What the queries of an application need at run time, from the current layout."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event
 from typing import Protocol
 
@@ -137,6 +137,8 @@ class QuerySpecs:
 
     def request(self, subtopology: str, batch: int) -> BatchRequest:
         layout = self.layout
+        end_offsets = batch_end_offsets(self.checkpoint(subtopology), batch)
+        self.progress.begin_batch(subtopology, batch, end_offsets)
         return BatchRequest(
             application=self._application,
             group=self._application,
@@ -146,17 +148,25 @@ class QuerySpecs:
             layout_version=layout.version,
             state_folder=self._settings.state_folder / self._application,
             partition_counts=layout.task_partition_counts(subtopology),
-            end_offsets=batch_end_offsets(self.checkpoint(subtopology), batch),
+            end_offsets=end_offsets,
             shared_topics=self._rounds.shared_topics,
             exactly_once=self._exactly_once,
             is_native=subtopology in layout.native,
         )
 
-    def round(self, subtopology: str) -> AbstractContextManager[None]:
-        return self._rounds.round(subtopology)
+    @contextmanager
+    def round(self, subtopology: str) -> Iterator[None]:
+        try:
+            with self._rounds.round(subtopology):
+                yield
+        finally:
+            self.progress.end_batch(subtopology)
 
     def extra_ranges(self, subtopology: str, request: BatchRequest) -> OffsetRanges:
-        return self._rounds.extra_ranges(self.layout.topics(subtopology), request.end_offsets)
+        self.progress.wait_for_round(subtopology, waits=True)
+        ranges = self._rounds.extra_ranges(self.layout.topics(subtopology), request.end_offsets)
+        self.progress.wait_for_round(subtopology, waits=False)
+        return ranges
 
     def report(self, subtopology: str, batch: int, results: Sequence[BatchResult]) -> None:
         self.progress.record_batch(subtopology, batch, results)

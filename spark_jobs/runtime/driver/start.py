@@ -37,7 +37,7 @@ from spark_jobs.runtime.driver.session import (
     ship_packages,
     start_session,
 )
-from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
+from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE, is_remote
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 
@@ -103,7 +103,7 @@ def _on_spark(
         application=f"headwater {runnable.document.application.id}",
         master=options.master,
         jars=options.jars,
-        local_checkpoints=_is_local(_checkpoint(options)),
+        local_checkpoints=not is_remote(_checkpoint(options)),
         conf=options.conf,
     )
     _log.info("starting Spark", application=runnable.document.application.id, master=options.master)
@@ -208,8 +208,4 @@ def _state_folder(options: RunOptions, runnable: RunnableDocument) -> Path:
 
 def _checkpoint(options: RunOptions) -> str:
     given = options.checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
-    return given if "://" in given else str(Path(given).absolute())
-
-
-def _is_local(checkpoint: str) -> bool:
-    return "://" not in checkpoint
+    return given if is_remote(given) else str(Path(given).absolute())

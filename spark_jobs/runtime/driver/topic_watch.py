@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from infra.model.problems import Problem, ProblemsError, errors
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
+from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
@@ -27,7 +28,7 @@ class TopicWatch:
     """Runs in its own thread, because brokers may be slow to answer.
 
     `queries` is name → query, of those that were started. `on_errors` gets the problems that stop the
-    application. `lags` is query → number of records still to be read, where that is known.
+    application.
     """
 
     _topics: ApplicationTopics
@@ -37,10 +38,10 @@ class TopicWatch:
     _uneven: UnevenExpansion
     _specs: QuerySpecs
     _queries: Mapping[str, SubtopologyQuery]
+    _progress_watch: ProgressWatch
     _on_errors: Callable[[Sequence[Problem]], None]
     _check_interval_seconds: float
     _purge_interval_seconds: float
-    lags: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def run(self, stopping: Event) -> None:
         """Watch until `stopping` is set."""
@@ -54,7 +55,7 @@ class TopicWatch:
                 if self._check(fully=is_requested or now - full_check_at >= self._check_interval_seconds):
                     full_check_at = now
                 quick_check_at = now
-                self._measure_lags()
+                self._observe_progress()
             if now - purged_at >= self._purge_interval_seconds:
                 purged_at = now
                 self._purge_repartition_topics()
@@ -89,8 +90,10 @@ class TopicWatch:
         ]
         if check.lost:
             self._rounds.reset()
-        for query in readers:
-            query.pause()
+        for name, query in self._queries.items():
+            if query in readers:
+                query.pause()
+                self._specs.progress.set_read_to(name, {})  # offsets of the topic that was replaced
         try:
             check = self._topics.apply_changes(check)
             self._restart_from_beginning(
@@ -119,13 +122,15 @@ class TopicWatch:
             ]
         )
 
-    def _measure_lags(self) -> None:
-        layout = self._specs.layout
+    def _observe_progress(self) -> None:
+        layout, progress = self._specs.layout, self._specs.progress
         for name in self._queries:
+            partitions = layout.topic_partitions(layout.topics(name))
             try:
-                self.lags[name] = self._offsets.lag(layout.topic_partitions(layout.topics(name)))
+                backlog = self._offsets.backlog(partitions, progress.read_to(name))
             except KafkaException:
-                self.lags.pop(name, None)
+                backlog = None
+            self._progress_watch.observe(name, backlog, progress)
 
     def _purge_repartition_topics(self) -> None:
         layout = self._specs.layout

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.offsets import GroupOffsets
+from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
 
@@ -45,6 +45,25 @@ def test_stable_end_offset_waits_for_open_transactions(
         stable = pool.submit(offsets.stable_end_offsets, [partition], 60.0)
         producer.commit_transaction(60)
         assert stable.result() == {partition: 3}, "two records and the transaction marker"
+
+
+def test_transaction_markers_after_the_last_batch_are_no_backlog(
+    kafka: local.LocalBroker, topic: str, offsets: GroupOffsets
+) -> None:
+    """No task gets a record there, so none commits an offset; a lag would look like a stalled query."""
+    partition = (topic, 0)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"one")
+    producer.commit_transaction(60)
+    offsets._commit({partition: 1})
+    assert offsets.backlog([partition], {}) == Backlog(lag=1, committed=1)
+    assert offsets.backlog([partition], {partition: 2}) == Backlog(lag=0, committed=1)
+    producer.begin_transaction()
+    producer.produce(topic, b"two")
+    producer.commit_transaction(60)
+    assert offsets.backlog([partition], {partition: 2}) == Backlog(lag=2, committed=1)
 
 
 def test_stable_end_offset_without_transactions_is_returned_at_once(

@@ -1,5 +1,6 @@
 """An application as a process of its own: `headwater run` or `spark-submit`."""
 
+import json
 import os
 import signal
 import subprocess
@@ -43,8 +44,9 @@ class Application:
     folder: Path
     id: str
 
-    def prepare(self, setup: str) -> None:
-        text = _DOCUMENT.replace("ID", self.id).replace("SETUP", setup)
+    def prepare(self, setup: str, config: str = "") -> None:
+        """Create topics and document; `config` are further settings of the application, as YAML."""
+        text = _DOCUMENT.replace("ID", self.id).replace("SETUP", f"{setup}, {config}" if config else setup)
         (self.folder / "document.yaml").write_text(text)
         self.topics.create({f"in-{self.id}": 2, f"out-{self.id}": 2})
         if setup == "manual":
@@ -94,6 +96,11 @@ class Application:
         for partition in range(2):
             values = [(b"k", b"%d" % (each % 3), 1_700_000_000_000) for each in range(records // 2)]
             self.topics.put(f"in-{self.id}", values, partition)
+
+    def endpoint(self, name: str) -> str:
+        """Return the URL of the endpoint of a process that logs JSON; empty until it is started."""
+        lines = (line for line in self.log(name).splitlines() if '"endpoint started"' in line)
+        return str(json.loads(next(lines, "{}")).get("url", ""))
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")

@@ -1,0 +1,67 @@
+"""Watch whether the queries make progress, for health, status and metrics; any thread may ask."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from spark_jobs.runtime.driver.offsets import Backlog
+from spark_jobs.runtime.driver.progress import Progress
+from spark_jobs.runtime.driver.query import SubtopologyQuery
+from spark_jobs.runtime.driver.stall import Observation, ProgressClock, stall_reason, waits_for
+
+_UNKNOWN = Backlog(lag=None, committed=0)
+
+
+@attrs.define(kw_only=True, eq=False)
+class ProgressWatch:
+    """One thread calls `observe` about once per second. `queries` is name → query, of those that run."""
+
+    queries: Mapping[str, SubtopologyQuery]
+    limit_seconds: float
+    """`max.poll.interval.ms` of the application."""
+    _clocks: dict[str, ProgressClock] = attrs.field(factory=dict, init=False)
+
+    def observe(self, name: str, backlog: Backlog | None, progress: Progress) -> None:
+        """Observe a query; `backlog` is None if no broker answers."""
+        query, known = self.queries[name], backlog or _UNKNOWN
+        observation = Observation(
+            state=query.state,
+            lag=known.lag,
+            committed=known.committed,
+            batches=progress.batches(name),
+            restarts=query.restarts,
+        )
+        now = time.monotonic()
+        clock = self._clocks.get(name) or ProgressClock(observed_at=now)
+        self._clocks[name] = clock.observed(observation, now)
+
+    def status(self, name: str, progress: Progress) -> Mapping[str, Any]:
+        """Return the status of a query, as in the JSON of `/status`."""
+        now = time.monotonic()
+        clock = self._clocks.get(name)
+        return {
+            "lag": clock.last.lag if clock is not None and clock.last is not None else None,
+            "waitsFor": self._waits_for(name, progress, now),
+            "secondsWithoutProgress": round(clock.seconds, 1) if clock is not None else 0.0,
+            "stalled": bool(self._reason(name, progress, now)),
+        }
+
+    def reason(self, progress: Progress) -> str:
+        """Return one sentence for each query that is stalled; empty if none is."""
+        now = time.monotonic()
+        found = ((name, self._reason(name, progress, now)) for name in self.queries)
+        return " ".join(f"Sub-topology {name} {reason}." for name, reason in found if reason)
+
+    def _reason(self, name: str, progress: Progress, now: float) -> str:
+        clock = self._clocks.get(name)
+        if clock is None:
+            return ""
+        return stall_reason(clock, self.limit_seconds, self._waits_for(name, progress, now), now)
+
+    def _waits_for(self, name: str, progress: Progress, now: float) -> str:
+        query, clock = self.queries[name], self._clocks.get(name)
+        lag = clock.last.lag if clock is not None and clock.last is not None else None
+        observation = Observation(state=query.state, lag=lag)
+        return waits_for(observation, progress.running(name), query.restart_in, now)
