@@ -46,15 +46,18 @@ def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
     return problems_rich(problems, width).plain
 
 
-def problems_rich(problems: Iterable[Problem], width: int = WIDTH) -> Text:
-    """Return the lines of `problems_text` with colors for a terminal."""
-    ordered = sorted(problems, key=lambda problem: problem.application or "")
+def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | None = None) -> Text:
+    """Return the lines of `problems_text` with colors for a terminal; of more than `most`, errors first."""
+    found = tuple(problems)
+    shown = found if most is None or len(found) <= most else sorted(found, key=_rank)[:most]
+    ordered = sorted(shown, key=lambda problem: problem.application or "")
     parts: list[Text] = []
     for application, group in groupby(ordered, key=lambda problem: problem.application or ""):
         if application:
             parts.append(Text(printable(application), "bold underline"))
         parts += [problem_rich(problem, width) for problem in group]
-    return Text("\n\n").join([*parts, Text(problem_count(ordered))])
+    omitted = f"; {len(found) - len(ordered):,} of them are not shown" if len(ordered) < len(found) else ""
+    return Text("\n\n").join([*parts, Text(problem_count(found) + omitted)])
 
 
 def problem_count(problems: Sequence[Problem]) -> str:
@@ -63,6 +66,10 @@ def problem_count(problems: Sequence[Problem]) -> str:
     nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
     counts = [counted(number, nouns[severity]) for severity, number in numbers.items() if number]
     return ", ".join(counts) or "no problems"
+
+
+def _rank(problem: Problem) -> int:
+    return tuple(Severity).index(problem.severity)
 
 
 def _details(problem: Problem) -> Iterator[tuple[str, str]]:

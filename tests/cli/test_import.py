@@ -134,3 +134,23 @@ def test_document_has_state_and_protocol_of_the_group() -> None:
     (document,) = load_text(written, "new.yaml").documents
     assert document.application.protocol is Protocol.STREAMS
     assert written.endswith("# Group new on cluster c1 uses the streams protocol.\n")
+
+
+def _wide_processor(stores: int) -> str:
+    names = ", ".join(f"store-{number}" for number in range(stores))
+    return (
+        "Topologies:\n   Sub-topology: 0\n"
+        "    Source: KSTREAM-SOURCE-0000000000 (topics: [in])\n      --> KSTREAM-PROCESSOR-0000000001\n"
+        f"    Processor: KSTREAM-PROCESSOR-0000000001 (stores: [{names}])\n      --> none\n"
+        "      <-- KSTREAM-SOURCE-0000000000\n"
+    )
+
+
+@pytest.mark.timeout(60)
+def test_processor_with_thousands_of_stores_takes_linear_time(headwater: Headwater, tmp_path: Path) -> None:
+    """Each store was compared with all others: 20,000 took minutes."""
+    text = tmp_path / "wide.txt"
+    text.write_text(_wide_processor(20_000))
+    code, errors = imported(headwater, "--describe", text)
+    assert code == ExitCode.PROBLEMS
+    assert errors.endswith("20,000 errors; 19,500 of them are not shown\n")

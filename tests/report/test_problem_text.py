@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.report import problem_text, problems_text
+from infra.report.problem_text import problems_rich
 
 _TEXT = st.text(max_size=300)
 _PROBLEMS = st.builds(
@@ -79,3 +80,13 @@ def test_control_characters_and_line_breaks_are_escaped(made: Problem) -> None:
 def test_all_problems_are_printed(made: list[Problem]) -> None:
     text = problems_text(made)
     assert text.count("[") >= len(made)
+
+
+def test_of_too_many_problems_errors_are_shown_first() -> None:
+    hints = [problem(f"Hint {number}.", severity=Severity.INFO) for number in range(5)]
+    text = problems_rich([*hints, problem("Error.")], most=2).plain
+    assert text.splitlines()[0] == "error[Timeout] Error."
+    assert "Hint 0." in text
+    assert "Hint 1." not in text
+    assert text.endswith("1 error, 5 hints; 4 of them are not shown")
+    assert problems_rich(hints, most=5).plain == problems_text(hints)

@@ -208,7 +208,7 @@ def _fills(node: ProcessorNode, structure: Structure) -> bool:
         TABLE_NODE.fullmatch(node.name)
         or AGGREGATION_NODE.fullmatch(node.name)
         or WINDOWED_NODE.fullmatch(node.name)
-        or any(table_topic(store, structure) and _is_below_source(node, structure) for store in node.stores)
+        or (_is_below_source(node, structure) and any(table_topic(each, structure) for each in node.stores))
     )
 
 

@@ -1,6 +1,6 @@
 """The kind of each store of a text, and the details that the document must add."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
@@ -97,11 +97,17 @@ def find_stores(
 
     With `reuses_sources` (`reuse.ktable.source.topics`) the topic of a table is the changelog of its store.
     """
+    # Once for each processor, not for each of its stores: it may have thousands.
+    buffering = frozenset(
+        user.name
+        for user in _processors(structure)
+        if any(is_grace_buffer(user.name, s) for s in user.stores)
+    )
     return tuple(
         StoreFinding(
             name=name,
             node=users[0].name,
-            kind=_kind(name, users, structure),
+            kind=_kind(name, users, structure, buffering),
             detail=details.get(name),
             source_topic=_table_topic(name, users, structure) if reuses_sources else None,
             is_global=users[0].name in structure.global_nodes,
@@ -129,13 +135,22 @@ def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structu
     return None
 
 
-def _kind(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> ChangelogKind | None:
-    """Return the kind that names and structure show, None if several are possible."""
+def _processors(structure: Structure) -> Iterator[ProcessorNode]:
+    return (node for node in structure.nodes.values() if isinstance(node, ProcessorNode))
+
+
+def _kind(
+    name: str, users: tuple[ProcessorNode, ...], structure: Structure, buffering: Collection[str]
+) -> ChangelogKind | None:
+    """Return the kind that names and structure show, None if several are possible.
+
+    `buffering` are the processors with the buffer of a join with a grace period.
+    """
     if _is_auxiliary(name, users):
         return ChangelogKind.KEY_VALUE
     if JOIN_STORE.fullmatch(name) or any(WINDOWED_NODE.fullmatch(user.name) for user in users):
         return ChangelogKind.WINDOWED_DUPLICATES
-    if any(f"{user.name}-Buffer" in user.stores for user in users):
+    if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
     is_table = _table_topic(name, users, structure) is not None or _is_table(users)
     return ChangelogKind.KEY_VALUE if is_table else None
