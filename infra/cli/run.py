@@ -1,10 +1,8 @@
 """`headwater run`: run the application of a document on Spark."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from spark_jobs.runtime.driver.metrics import Instruments
 
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-_REFRESH_SECONDS = 0.5
 
 
 @click.command()
@@ -55,7 +52,6 @@ def run(
         more |= {"watch": _live}
         if options["log_level"] == "info":
             more["log_level"] = "error"
-        click.echo("Starting Spark; Ctrl-C ends it.", err=True)
     context.exit(run_application(options, **more))
 
 
@@ -74,25 +70,7 @@ def _jar(path: str) -> str:
 
 @contextmanager
 def _live(instruments: "Instruments") -> Iterator[None]:
-    """Update a table while the application runs."""
-    from rich.console import Console  # noqa: PLC0415 - only for --live
-    from rich.live import Live  # noqa: PLC0415 - same
+    from infra.cli.live_table import live_table  # noqa: PLC0415 - only for --live
 
-    from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
-
-    console = Console(highlight=False)
-    ended = Event()
-    with Live(console=console, auto_refresh=False, screen=False) as shown:
-
-        def refresh() -> None:
-            while not ended.wait(_REFRESH_SECONDS):
-                shown.update(runtime_rich(instruments.status()), refresh=sys.stdout.isatty())
-            shown.update(runtime_rich(instruments.status()), refresh=True)
-
-        thread = Thread(target=refresh, name="live", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    with live_table(instruments.status):
+        yield

@@ -12,7 +12,7 @@ from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from spark_jobs.control.client import NotAnsweredError, ask
 
-_HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers once Spark has started."
+_HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
 
 
 @click.command()

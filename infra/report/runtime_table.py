@@ -42,6 +42,8 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
         if part.get("secondsWithoutProgress", 0.0) >= _SLOW_SECONDS or part.get("stalled")
     ]
     problems = [Text(printable(problem), style="red") for problem in status["problems"]]
+    if starting := status.get("starting"):
+        return Group(title, Text(printable(starting), style="yellow"), *problems)
     return Group(title, _Subtopologies(status["subtopologies"]), *failures, *waiting, *problems)
 
 

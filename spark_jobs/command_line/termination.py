@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -18,6 +19,7 @@ RESTART: Final = 75
 """The exit code of a job that may work when it is started again (EX_TEMPFAIL of sysexits.h)."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _REPORT_SECONDS = 5.0
+_FORWARD_SECONDS = 0.2  # with `--live`, a thread of this process forwards standard error to the terminal
 
 _log = structlog.get_logger(__name__)
 
@@ -142,6 +144,7 @@ class Termination:
         with suppress(OSError):
             print_problems([not_stopped(self._name, self._seconds)])
             sys.stderr.flush()
+        time.sleep(_FORWARD_SECONDS)
 
 
 def not_stopped(name: str, seconds: float) -> Problem:

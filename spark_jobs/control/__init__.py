@@ -5,7 +5,7 @@ the status, metrics in its registry, and routes for control. Nothing here depend
 """
 
 from spark_jobs.control.access import DEFAULT_ADDRESS, TOKEN_VARIABLE, Access, access_of
-from spark_jobs.control.server import ControlServer, check_free
+from spark_jobs.control.server import ControlServer
 from spark_jobs.control.surface import FINE, Health, Refused, Route, Section, Surface
 
 __all__ = [
@@ -20,5 +20,4 @@ __all__ = [
     "Section",
     "Surface",
     "access_of",
-    "check_free",
 ]

@@ -64,16 +64,6 @@ class ControlServer:
         self.close()
 
 
-def check_free(access: Access) -> None:
-    """Check that the address is available, before a slow start; raises as `ControlServer.start` does."""
-    try:
-        with socket.socket(_family(access)) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((access.host, access.port))
-    except OSError as error:
-        raise ProblemsError([_unusable(access, error)]) from None
-
-
 def _family(access: Access) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in access.host else socket.AF_INET
 

@@ -36,6 +36,7 @@ class _Application:
     id: str = "shop"
     problems: tuple[()] = ()
     stall: str = ""
+    starting: str = ""
 
     def stall_reason(self) -> str:
         return self.stall

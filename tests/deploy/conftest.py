@@ -51,6 +51,10 @@ class _Application:
     id = "orders-app"
     state = ClientState.RUNNING
     problems = ()
+    starting = ""
+
+    def stall_reason(self) -> str:
+        return ""
 
     def subtopology_status(self) -> Iterable[Mapping[str, object]]:
         watched = {"lag": 0, "stalled": False, "secondsWithoutProgress": 0.0}

@@ -91,6 +91,11 @@ def test_query_without_progress_says_what_it_waits_for() -> None:
     assert "waits for" not in shown(subtopologies=[_PART | slow | {"secondsWithoutProgress": 9.0}])
 
 
+def test_starting_application_shows_its_step() -> None:
+    text = shown(state="CREATED", starting="starting Spark, for 4 s", subtopologies=[])
+    assert [line.rstrip() for line in text.splitlines()] == ["orders-app  CREATED", "starting Spark, for 4 s"]
+
+
 def test_stopped_query_shows_no_failure() -> None:
     assert "Interrupted" not in shown(subtopologies=[_PART | {"state": "STOPPED", "failure": "Interrupted"}])
 

@@ -98,6 +98,11 @@ class StreamsApplication:
     def queries(self) -> Mapping[str, SubtopologyQuery]:
         return self._queries
 
+    @property
+    def starting(self) -> str:
+        """What the application does until its queries run; empty then."""
+        return "starting the queries" if self._state is ClientState.CREATED else ""
+
     def start(self) -> None:
         """Check the topics, set up the internal ones, start the queries.
 

@@ -3,12 +3,12 @@
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from infra.model.problems import Problem
 from spark_jobs.control import Health, Section, Surface
-from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.states import ClientState
 
 _COUNTERS = {
@@ -43,12 +43,38 @@ _GAUGES = {
 }
 
 
+class MonitoredApplication(Protocol):
+    """An application that starts (`StartingApplication`) or runs (`StreamsApplication`)."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def state(self) -> ClientState: ...
+
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+    @property
+    def starting(self) -> str:
+        """What the application does until its queries run; empty then."""
+        ...
+
+    def subtopology_status(self) -> Iterable[Mapping[str, Any]]: ...
+
+    def stall_reason(self) -> str: ...
+
+
 class Instruments:
     """Reads the status of an application at each request."""
 
-    def __init__(self, application: StreamsApplication) -> None:
+    def __init__(self, application: MonitoredApplication) -> None:
         self._application = application
         self.client_id = f"{application.id}-{socket.gethostname()}-{os.getpid()}"
+
+    def use(self, application: MonitoredApplication) -> None:
+        """Show `application` from now on."""
+        self._application = application
 
     def added_to(self, surface: Surface) -> Surface:
         """Return `surface` with the section `runtime` and the metrics."""
@@ -62,6 +88,7 @@ class Instruments:
         return {
             "application": application.id,
             "state": application.state.value,
+            "starting": application.starting,
             "problems": [problem.summary for problem in application.problems],
             "subtopologies": list(application.subtopology_status()),
         }

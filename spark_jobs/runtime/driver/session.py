@@ -97,6 +97,7 @@ def start_session(settings: SessionSettings) -> SparkSession:
     for name, value in settings.spark().items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
+    _silence_accumulators(session.sparkContext)
     session.sparkContext.setLogLevel(settings.conf.get("spark.log.level", "WARN"))
     if settings.local_checkpoints:
         _disable_checksum_files(session)
@@ -183,6 +184,12 @@ def _silence_gateway() -> None:
     """Drop Py4J's log lines: it logs the traceback of each exception that it raises, partly as root."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_from_gateway)
+
+
+def _silence_accumulators(context: SparkContext) -> None:
+    """Drop the traceback that PySpark's server for accumulators prints when its JVM dies."""
+    server = context._accumulatorServer  # noqa: SLF001 - PySpark has no setting
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def _is_not_from_gateway(record: logging.LogRecord) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from infra.model.problems import ProblemsError
 from infra.observe import KafkaClusterReader
 from spark_jobs.command_line import GatewayWatch, JobOptions, Termination, spark_ended
-from spark_jobs.control import Access, ControlServer, Surface, check_free
+from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy, connector_missing, spark_not_started
 from spark_jobs.runtime.driver.metrics import Instruments
@@ -38,6 +38,7 @@ from spark_jobs.runtime.driver.session import (
     start_session,
 )
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE, is_remote
+from spark_jobs.runtime.driver.starting import StartingApplication
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 
@@ -52,7 +53,7 @@ class RunOptions(JobOptions):
     """The options of an application.
 
     `master` None: as `spark-submit` says. `checkpoint` and `state_dir` None: in the state folder of the user.
-    `watch` is a context that is entered with the metrics of the application while it runs.
+    `watch` is a context in which the application starts and runs; it gets the metrics.
     """
 
     file: Path
@@ -76,56 +77,74 @@ def start(options: RunOptions) -> bool:
     """
     options.configure_log()
     runnable = load_runnable(options.file)
-    application = runnable.document.application.id
-    with Termination(application, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination:
-        return _checked(options, runnable, termination)
+    starting = StartingApplication(runnable.document.application.id)
+    instruments = Instruments(starting)
+    with (
+        Termination(starting.id, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination,
+        _served(instruments, options.access()),  # at once: another process may use the port
+        options.watch(instruments),
+    ):
+        return _Start(options, runnable, starting, instruments, termination).run()
     return True  # SIGTERM arrived before Spark ran
 
 
-def _checked(options: RunOptions, runnable: RunnableDocument, termination: Termination) -> bool:
-    """Check everything before Spark, which starts slowly; then run the application."""
-    connection, application = options.connection, runnable.document.application
-    access = options.access()
-    if access is not None:
-        check_free(access)
-    if (options.master or "").startswith("local"):
-        check_state_folder(_state_folder(options, runnable), application.id)
-    with checkpoint_lock(_checkpoint(options), application.id):
-        ApplicationTopics(runnable.document, connection).prepare()
-        warn_missing_outputs(runnable.nodes, application, KafkaClusterReader(connection))
-        return _on_spark(options, runnable, access, termination)
+@attrs.frozen
+class _Start:
+    options: RunOptions
+    runnable: RunnableDocument
+    starting: StartingApplication
+    instruments: Instruments
+    termination: Termination
 
+    def run(self) -> bool:
+        """Check everything before Spark, which starts slowly; then run the application."""
+        options, document = self.options, self.runnable.document
+        if (options.master or "").startswith("local"):
+            check_state_folder(_state_folder(options, self.runnable), document.application.id)
+        with checkpoint_lock(_checkpoint(options), document.application.id):
+            self.starting.begin("checking topics")
+            ApplicationTopics(document, options.connection).prepare()
+            cluster = KafkaClusterReader(options.connection)
+            warn_missing_outputs(self.runnable.nodes, document.application, cluster)
+            return self._run_on_spark()
 
-def _on_spark(
-    options: RunOptions, runnable: RunnableDocument, access: Access | None, termination: Termination
-) -> bool:
-    session = SessionSettings(
-        application=f"headwater {runnable.document.application.id}",
-        master=options.master,
-        jars=options.jars,
-        local_checkpoints=not is_remote(_checkpoint(options)),
-        conf=options.conf,
-    )
-    _log.info("starting Spark", application=runnable.document.application.id, master=options.master)
-    spark = _started(session, runnable)
-    with GatewayWatch(gateway_port()) as gateway:
-        try:
-            ship_packages(spark)
-            check_user_classes(spark, runnable)
-            application = StreamsApplication(
-                spark, runnable.document, runnable.programs, _settings(options, runnable)
-            )
-            gateway.on_end(lambda: _end_with_spark(application, termination))
-            return _run(application, access, options, termination)
-        except Exception as error:
-            if not gateway.has_ended(_NOTICE_SECONDS):
-                raise
-            if termination.is_requested():
-                _log.warning("Spark ended while the application stopped")
-                return True
-            raise ProblemsError([spark_ended(runnable.document.application.id, jvm_end())]) from error
-        finally:
-            _stop(spark, gateway, termination)
+    def _run_on_spark(self) -> bool:
+        application_id, options = self.starting.id, self.options
+        self.starting.begin("starting Spark")
+        spark = _started(_session(options, application_id), application_id)
+        with GatewayWatch(gateway_port()) as gateway:
+            try:
+                self.starting.begin("checking classes and connector")
+                ship_packages(spark)
+                check_user_classes(spark, self.runnable)
+                application = StreamsApplication(
+                    spark, self.runnable.document, self.runnable.programs, _settings(options, self.runnable)
+                )
+                gateway.on_end(lambda: _end_with_spark(application, self.termination))
+                return self._run_application(application)
+            except Exception as error:
+                if not gateway.has_ended(_NOTICE_SECONDS):
+                    raise
+                if self.termination.is_requested():
+                    _log.warning("Spark ended while the application stopped")
+                    return True
+                raise ProblemsError([spark_ended(application_id, jvm_end())]) from error
+            finally:
+                _stop(spark, gateway, self.termination)
+
+    def _run_application(self, application: StreamsApplication) -> bool:
+        self.instruments.use(application)
+        with self.termination.handling(application.stop):
+            _start(application)
+            if self.options.until_idle:
+                application.wait_until_idle()
+                application.close()
+            while not application.wait(0.5):
+                pass
+            application.close()
+        if application.problems:
+            raise ProblemsError(application.problems)
+        return application.state is ClientState.NOT_RUNNING
 
 
 def _stop(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
@@ -144,33 +163,22 @@ def _end_with_spark(application: StreamsApplication, termination: Termination) -
         termination.begin()
 
 
-def _started(session: SessionSettings, runnable: RunnableDocument) -> SparkSession:
+def _session(options: RunOptions, application: str) -> SessionSettings:
+    return SessionSettings(
+        application=f"headwater {application}",
+        master=options.master,
+        jars=options.jars,
+        local_checkpoints=not is_remote(_checkpoint(options)),
+        conf=options.conf,
+    )
+
+
+def _started(session: SessionSettings, application: str) -> SparkSession:
     try:
         with kill_children_on_interrupt():
             return start_session(session)
     except Exception as error:  # of Java, its gateway or the master: all that is known is a text
-        raise ProblemsError([spark_not_started(runnable.document.application.id, error)]) from error
-
-
-def _run(
-    application: StreamsApplication, access: Access | None, options: RunOptions, termination: Termination
-) -> bool:
-    instruments = Instruments(application)
-    with (
-        _served(instruments, access),
-        termination.handling(application.stop),
-        options.watch(instruments),
-    ):
-        _start(application)
-        if options.until_idle:
-            application.wait_until_idle()
-            application.close()
-        while not application.wait(0.5):
-            pass
-        application.close()
-    if application.problems:
-        raise ProblemsError(application.problems)
-    return application.state is ClientState.NOT_RUNNING
+        raise ProblemsError([spark_not_started(application, error)]) from error
 
 
 def _start(application: StreamsApplication) -> None:

@@ -1,0 +1,113 @@
+"""`headwater run --live`: a table that is kept up to date, with the log lines of all processes above it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import IO, TYPE_CHECKING, Any
+
+from infra.report.runtime_table import runtime_rich
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+_REFRESH_SECONDS = 0.5
+_FILES = (1, 2)  # standard output and standard error
+
+
+@contextmanager
+def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+    """Update a table inside the block; print only the last one if standard output is not a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - only for --live
+    from rich.live import Live  # noqa: PLC0415 - same
+
+    with _captured() as captured:
+        console = Console(file=captured.terminal, highlight=False, width=_width(captured.terminal))
+        ended = Event()
+        with Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as shown:
+            captured.forward_to(lambda line: _print_above(console, line))
+            thread = Thread(target=_refresh, args=(shown, read_status, ended), name="live", daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                thread.join()
+                shown.update(runtime_rich(read_status()), refresh=True)
+
+
+def _refresh(shown: "Live", read_status: Callable[[], Mapping[str, Any]], ended: Event) -> None:
+    while not ended.wait(_REFRESH_SECONDS):
+        shown.update(runtime_rich(read_status()), refresh=shown.console.is_terminal)
+
+
+def _print_above(console: "Console", line: str) -> None:
+    from rich.text import Text  # noqa: PLC0415 - same
+
+    console.print(Text.from_ansi(line), soft_wrap=True)
+
+
+def _width(terminal: IO[str]) -> int | None:
+    """Return the width where Rich does not find it: it asks standard input, output and error only."""
+    if not terminal.isatty() or os.isatty(0):
+        return None
+    return os.get_terminal_size(terminal.fileno()).columns or None
+
+
+class _Captured:
+    """Lines that this process and its child processes write to the terminal."""
+
+    def __init__(self, terminal: IO[str], lines: IO[str] | None) -> None:
+        self.terminal = terminal
+        self._lines = lines
+        self._forward: Callable[[str], None] = self._write
+
+    def forward_to(self, forward: Callable[[str], None]) -> None:
+        self._forward = forward
+
+    def write_directly(self) -> None:
+        """Write further lines as they are: no table is shown any more."""
+        self._forward = self._write
+
+    def read(self) -> None:
+        """Forward each line until no process can write any more."""
+        for line in self._lines or ():
+            self._forward(line.rstrip("\r\n"))
+
+    def _write(self, line: str) -> None:
+        self.terminal.write(f"{line}\n")
+        self.terminal.flush()
+
+
+@contextmanager
+def _captured() -> Iterator[_Captured]:
+    """Capture what is written to the terminal, also by child processes such as Spark's JVM.
+
+    A line that another process writes would go into the table and leave a part of it behind. Files and pipes
+    are not captured. Child processes keep the pipe: their last lines are written as they are.
+    """
+    files = [each for each in _FILES if os.isatty(each)]
+    if 1 not in files:
+        yield _Captured(sys.stdout, None)
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = {each: os.dup(each) for each in files}
+    reading, writing = os.pipe()
+    terminal = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    captured = _Captured(terminal, os.fdopen(reading, encoding="utf-8", errors="replace"))
+    for each in files:
+        os.dup2(writing, each)
+    os.close(writing)
+    Thread(target=captured.read, name="terminal", daemon=True).start()
+    try:
+        yield captured
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        captured.write_directly()
+        for each, original in saved.items():
+            os.dup2(original, each)
+            os.close(original)

@@ -1,0 +1,38 @@
+"""An application before Spark runs: its endpoint answers, and says which step takes how long."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import structlog
+
+from infra.model.problems import Problem
+from spark_jobs.runtime.driver.states import ClientState
+
+_log = structlog.get_logger(__name__)
+
+
+class StartingApplication:
+    """One thread calls `begin`, any thread reads the status; `StreamsApplication` replaces it."""
+
+    problems: tuple[Problem, ...] = ()
+    state = ClientState.CREATED
+
+    def __init__(self, application: str) -> None:
+        self.id = application
+        self._step, self._since = "starting", time.monotonic()
+
+    def begin(self, step: str) -> None:
+        """Log a step, which takes seconds, and show it in the status."""
+        _log.info(step, application=self.id)
+        self._step, self._since = step, time.monotonic()
+
+    @property
+    def starting(self) -> str:
+        return f"{self._step}, for {time.monotonic() - self._since:.0f} s"
+
+    def subtopology_status(self) -> Iterable[Mapping[str, Any]]:
+        return ()
+
+    def stall_reason(self) -> str:
+        return ""
