@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient
 from infra.observe import Connection
 from infra.observe.pending_requests import in_background
 from spark_jobs.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_created
+from spark_jobs.agent.renewal import Renewal
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -78,6 +79,7 @@ class KafkaLeadership:
         self._commits = count()
         self._answers: dict[str, KafkaError | None] = {}
         self._term: int | None = None
+        self._renewal = Renewal(session_timeout_ms / 1_000)
         self._not_before = 0.0
         self.error = ""
         """The last error of the cluster that keeps this agent out of the election; empty if there is none."""
@@ -91,6 +93,8 @@ class KafkaLeadership:
                 self._advance()
         except KafkaException as error:
             self._handle_error(error.args[0])
+        if self._term is not None and self._renewal.is_overdue(time.monotonic()):
+            self._term = None  # until brokers answer: another agent may have been elected
         return self._term
 
     def confirm(self, term: int) -> bool:
@@ -126,6 +130,8 @@ class KafkaLeadership:
             self._join_group()
         elif self._is_assigned and self._term is None:
             self._begin_term(self._consumer)
+        elif self._term is not None:
+            self._renew(self._consumer, self._term)
 
     def _join_group(self) -> None:
         """Join the consumer group once the topic exists."""
@@ -183,12 +189,32 @@ class KafkaLeadership:
                 self._claim = None
                 self._check(commit)
                 self._term = term
+                self._renewal.answered(time.monotonic())
         elif self._stored_term is None:
             self._stored_term = in_background(self._last_term)
         elif self._stored_term.done():
             stored, self._stored_term = self._stored_term, None
             term = next_term(stored.result(), int(time.time()))
             self._claim = term, self._commit(consumer, term)
+
+    def _renew(self, consumer: Consumer, term: int) -> None:
+        """Commit the term now and then: without answers for a session timeout, this agent is not the leader.
+
+        Heartbeats do not show it: librdkafka (2.16) does not end the session while a request of the group is
+        not answered.
+        """
+        now, commit = time.monotonic(), self._renewal.commit
+        if commit is not None and commit in self._answers:
+            error = self._answers.pop(commit)
+            if error is None:
+                self._renewal.answered(now)
+                self.error = ""
+            else:
+                self._renewal.failed()
+                if error.code() in _DEPOSED:
+                    self._term = None
+        elif self._renewal.is_due(now):
+            self._renewal.sent(self._commit(consumer, term), now)
 
     def _last_term(self) -> str | None:
         """Return the metadata of the last commit, read by a client of its own because the request blocks.
@@ -210,12 +236,14 @@ class KafkaLeadership:
     def _commit_and_wait(self, consumer: Consumer, term: int) -> LeadershipStatus:
         """Commit the term and wait for the answer."""
         deadline = time.monotonic() + _CONFIRM_SECONDS
+        self._renewal.failed()  # the next line forgets its answer
         commit = self._commit(consumer, term)
         while commit not in self._answers:
             if time.monotonic() > deadline:
                 return LeadershipStatus.UNKNOWN
             self._poll_consumer(consumer, _WAIT_SECONDS)
         self._check(commit)
+        self._renewal.answered(time.monotonic())
         return LeadershipStatus.CONFIRMED if self._term == term else LeadershipStatus.DEPOSED
 
     def _check(self, commit: str) -> None:

@@ -24,7 +24,16 @@ SECONDS = 60
 class AgentProcess:
     """One agent process and its log lines."""
 
-    def __init__(self, client_id: str, documents: Path, servers: str, group: str, follow_up_ms: int) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        documents: Path,
+        servers: str,
+        group: str,
+        follow_up_ms: int,
+        *,
+        session_timeout_ms: int = 6_000,
+    ) -> None:
         self.client_id = client_id
         self.process = subprocess.Popen(
             [
@@ -44,7 +53,7 @@ class AgentProcess:
                     "--follow-up-ms",
                     str(follow_up_ms),
                     "--session-timeout-ms",
-                    "6000",
+                    str(session_timeout_ms),
                 ),
             ],
             cwd=ROOT,

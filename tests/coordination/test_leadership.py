@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     ConfigResource,
@@ -156,6 +156,25 @@ def test_hanging_broker_leaves_one_leader(own_broker: Callable[[], Broker], grou
 
 
 @pytest.mark.broker
+def test_leader_notices_a_hanging_broker_while_another_agent_joins(
+    own_broker: Callable[[], Broker], group: MakeGroup
+) -> None:
+    """librdkafka does not end the session of a member whose request to join is not answered."""
+    with own_broker() as broker:
+        agents = group(broker.bootstrap_servers)
+        first = agents.join("one")
+        _, term = agents.leader([first])
+        second = agents.join("two")
+        assert until(lambda: agents.terms([first, second]) and _is_rebalancing(agents), 30)
+        broker.pause()
+        assert until(lambda: agents.terms([first, second]) == [None, None], 3 * SESSION_MS / 1_000)
+        broker.resume()
+        _, later = agents.leader([first, second])
+        assert later >= term
+        assert not agents.has_waited
+
+
+@pytest.mark.broker
 def test_agents_can_start_before_broker(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
     with own_broker() as broker:
         broker.stop()
@@ -213,6 +232,13 @@ def _answers(process: subprocess.Popen[str]) -> list[str]:
     process.stdin.write("continue\n")
     process.stdin.flush()
     return [process.stdout.readline().strip() for _ in range(2)]
+
+
+def _is_rebalancing(agents: Group) -> bool:
+    [address] = agents.connection.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    topic = coordination_topic(agents.name)
+    return admin.describe_consumer_groups([topic])[topic].result().state is not ConsumerGroupState.STABLE
 
 
 def _members(agents: Group) -> list[object]:
