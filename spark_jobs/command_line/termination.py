@@ -104,7 +104,8 @@ class Termination:
             signal.signal(number, self._handle)
 
     def _handle(self, number: int, _: FrameType | None) -> None:
-        self._request(signal.Signals(number))
+        """Interrupt the main thread if no job runs. It must not log: this thread may be writing a line."""
+        self.signal = self.signal or signal.Signals(number)
         if self._stop is None:
             raise KeyboardInterrupt
 
@@ -117,7 +118,7 @@ class Termination:
     def _request(self, number: signal.Signals) -> None:
         if self._received.is_set():
             return
-        self.signal = number
+        self.signal = self.signal or number
         self._received.set()
         self.begin()
         if (stop := self._stop) is not None:
