@@ -1,12 +1,14 @@
 """Passes that check topic names, unused stores, retention and settings without effect."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from infra.compiler.compilation import Compilation
 from infra.compiler.topic_configs import changelog_config
+from infra.model.compiled import InternalTopic
 from infra.model.nodes import ChangelogKind, ProcessorNode
-from infra.model.problems import Location, Problem, ProblemCode, Severity
+from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
+from infra.model.topology import Sink
 
 _LONGEST_NAME = 249
 _LONGEST_MS = 2**63 - 1
@@ -37,7 +39,12 @@ def check_names(compilation: Compilation) -> Compilation:
 
 
 def check_stores(compilation: Compilation) -> Compilation:
-    """Warn of stores that no processor uses: Kafka Streams neither opens them nor creates a changelog."""
+    """Warn of stores that no processor uses: Kafka Streams neither opens them nor creates a changelog.
+
+    A topology with errors is not complete: a store may be unused only because its processor was refused.
+    """
+    if errors(compilation.topology.problems):
+        return compilation
     used = {
         store
         for node in compilation.topology.nodes
@@ -102,6 +109,35 @@ def check_computed_settings(compilation: Compilation) -> Compilation:
         if passed_by:
             problems.append(_computed(key, given, passed_by))
     return compilation.with_problems(problems)
+
+
+def compaction_lag_problems(topics: Iterable[InternalTopic], sinks: Iterable[Sink]) -> Iterator[Problem]:
+    """Yield problems of topics whose smallest compaction lag is above the largest (`LogConfig#validate`).
+
+    The limits of single settings are checked where a document is read.
+    """
+    located: list[tuple[str, Mapping[str, str], Location | None]] = [
+        *((topic.name, topic.config, topic.at) for topic in topics),
+        *((sink.topic, sink.config, None) for sink in sinks),
+    ]
+    for name, config, at in located:
+        least, most = (config.get(key, "") for key in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
+        if least.strip().isdecimal() and most.strip().isdecimal() and int(least) > int(most):
+            yield _lags_conflict(name, least, most, at)
+
+
+def _lags_conflict(topic: str, least: str, most: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"Topic {topic} has a min.compaction.lag.ms above its max.compaction.lag.ms.",
+        topic=topic,
+        expected=f"max.compaction.lag.ms of at least {least}",
+        found=most,
+        why="The brokers refuse a topic with it, so `pulumi up` would fail halfway.",
+        fix="Raise max.compaction.lag.ms. For a versioned store, the smallest lag is its history retention "
+        "and one day.",
+        location=at,
+    )
 
 
 def _computed(key: str, given: str, stores: Mapping[str, str]) -> Problem:

@@ -132,7 +132,8 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
     """Return the problem of source topics in one group with different counts."""
     return Problem(
         code=ProblemCode.NOT_COPARTITIONED,
-        summary=f"Source topics that are joined have different partition counts: {listed(external)}.",
+        summary="Source topics that must be co-partitioned have different partition counts: "
+        f"{listed(external)}.",
         topic=next(iter(external)),
         expected="equal partition counts",
         found=listed(external),
@@ -142,7 +143,7 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
         "stops.",
         fix=(
             "Expand the smaller topics to the largest count (keys then move between partitions), or put "
-            "repartition() before the join."
+            "repartition() before the join or cogroup."
         ),
     )
 
@@ -160,20 +161,20 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
                 Problem(
                     code=ProblemCode.UNCHECKED_COPARTITIONING,
                     summary=(
-                        f"Joined topics have different partition counts, {listed(found)}, and Kafka "
-                        "Streams does not check them."
+                        "Topics that must be co-partitioned have different partition counts, "
+                        f"{listed(found)}, and Kafka Streams does not check them."
                     ),
                     topic=next(iter(found)),
                     expected="equal partition counts",
                     found=listed(found),
                     why=(
                         "Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
-                        "This one has none: it starts, tasks beyond the smallest count read only one "
-                        "side, and joins silently miss records."
+                        "This one has none: it starts, and tasks beyond the smallest count do not read all "
+                        "topics. Joins silently miss records, and cogroups aggregate a key in two tasks."
                     ),
                     fix=(
                         "Expand the smaller topics to the largest count, or put repartition() before the "
-                        "join."
+                        "join or cogroup."
                     ),
                     severity=Severity.WARNING,
                 )

@@ -4,7 +4,13 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from infra.compiler.checks import check_computed_settings, check_names, check_retention, check_stores
+from infra.compiler.checks import (
+    check_computed_settings,
+    check_names,
+    check_retention,
+    check_stores,
+    compaction_lag_problems,
+)
 from infra.compiler.compilation import Compilation
 from infra.compiler.copartitioning import check_explicit_counts, copartition_groups
 from infra.compiler.counting import count_partitions
@@ -96,13 +102,15 @@ def compile_nodes(
     for run in PASSES:
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
+    topics = internal_topics(compilation)
+    compilation = compilation.with_problems((*sink_problems, *compaction_lag_problems(topics, sinks)))
     external = {
         topic for group in compilation.topic_graph.groups for topic in group.sources
     } - compilation.repartition.keys()
     return CompiledApplication(
         application=application,
         subtopologies=subtopologies(compilation),
-        internal_topics=internal_topics(compilation),
+        internal_topics=topics,
         external_sources=tuple(sorted(external)),
         missing_sources=missing_topics(compilation),
         source_patterns=tuple(pattern for group in compilation.groups for pattern in group.patterns),
@@ -111,7 +119,7 @@ def compile_nodes(
         ),
         copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
         sinks=sinks,
-        problems=with_locations((*compilation.problems, *sink_problems), compilation),
+        problems=with_locations(compilation.problems, compilation),
         extractor_sinks=tuple(
             node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
         ),

@@ -20,7 +20,10 @@ def check_sources(compilation: Compilation) -> Compilation:
 
 
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
-    """Return the topics that tasks or global tables read and that have no partition count, sorted."""
+    """Return the topics that tasks or global tables read and that have no partition count, sorted.
+
+    Without a cluster those of global tables are omitted: no count depends on them.
+    """
     return tuple(sorted(compilation.topic_graph.missing | set(_absent_global(compilation))))
 
 
@@ -92,6 +95,8 @@ def _missing_topics(compilation: Compilation, topics: Iterable[str], why: str) -
 
 
 def _absent_global(compilation: Compilation) -> list[str]:
+    if not compilation.caller.reads_cluster:
+        return []
     return [
         topic
         for group in compilation.groups

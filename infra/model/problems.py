@@ -49,6 +49,7 @@ class ProblemCode(StrEnum):
     MISSING_INTERNAL_TOPICS = "MissingInternalTopics"
     MISCONFIGURED_INTERNAL_TOPIC = "MisconfiguredInternalTopic"
     SOURCE_TOPICS_EXPANDED = "SourceTopicsExpanded"
+    EXPLICIT_COUNT_CHANGED = "ExplicitCountChanged"
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
     APPLICATION_REMOVED = "ApplicationRemoved"

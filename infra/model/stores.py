@@ -70,12 +70,16 @@ class Materialized:
 
 @attrs.frozen
 class StoreBuilder:
-    """`Stores.…StoreBuilder(supplier, …)`, added by `addStateStore` or by a processor supplier."""
+    """`Stores.…StoreBuilder(supplier, …)`, added by `addStateStore` or by a processor supplier.
+
+    Equal ones are one object of the program if they are `shared`.
+    """
 
     supplier: StoreSupplier
     logging: Logging = Logging()
     caching: bool | None = None
     serdes: "Serdes | None" = None
+    shared: bool = False
 
     @property
     def name(self) -> str:

@@ -63,6 +63,19 @@ class CountedApplication:
     def internal(self) -> Sequence[CountedTopic]:
         return tuple(topic for topic in self.topics if topic.is_internal)
 
+    def has_explicit_count(self, topic: CountedTopic) -> bool:
+        """Return whether an explicit count of the document, of this topic or of its sub-topology, decides."""
+        declared = topic.declared
+        if not isinstance(declared, InternalTopic):
+            return False
+        return declared.pinned or any(
+            other.pinned
+            and other.subtopology == declared.subtopology
+            and other.partitions == topic.partitions
+            for other in self.compiled.internal_topics
+            if other.subtopology is not None
+        )
+
     def problem(
         self,
         code: ProblemCode,

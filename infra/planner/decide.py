@@ -134,7 +134,9 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
         yield f"first setup ({application.config.setup_mode.value})"
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
-        yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted"
+        changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
+        settings = f", settings of {changed} changed as listed" if changed else ", settings unchanged"
+        yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
 
 
 def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:

@@ -6,12 +6,20 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from infra.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
+from infra.model.problems import ProblemCode, errors
 from infra.planner.phrases import counted
 from infra.report.graph import parallelism
 from infra.report.printable import printable
 
 _KIND_COLORS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
 _FOLLOWS = "follows its writer, count not known"
+_UNDECIDED = {
+    ProblemCode.MISSING_SOURCE_TOPIC,
+    ProblemCode.UNDECIDABLE_PARTITIONS,
+    ProblemCode.FOLLOW_CYCLE,
+    ProblemCode.POLICY_VIOLATED,
+}
+"""Errors with which the topics that are shown are right, as far as they are known."""
 _HEAD = ("internal topic", "kind", "partitions", "config")
 
 
@@ -31,6 +39,14 @@ def _lines(compiled: Sequence[CompiledApplication]) -> Iterator[Text]:
 
 
 def _application(compiled: CompiledApplication) -> Iterator[Text]:
+    refused = [problem for problem in errors(compiled.problems) if problem.code not in _UNDECIDED]
+    if refused:
+        yield Text.assemble(
+            (printable(compiled.application.id), "bold underline"),
+            f"  not valid: {counted(len(refused), 'error')}, so no topics are shown",
+        )
+        yield Text("")
+        return
     topics = compiled.internal_topics
     total = sum(topic.partitions for topic in topics)
     yield Text.assemble(

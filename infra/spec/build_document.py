@@ -13,7 +13,7 @@ from infra.model.topology import (
     Sink,
     TopologyDocument,
 )
-from infra.spec.build_operators import BUILDERS
+from infra.spec.build_operators import BUILDERS, complete
 from infra.spec.build_stores import Options, config
 from infra.spec.described import described_topology
 from infra.spec.durations import milliseconds
@@ -108,8 +108,8 @@ class _Steps:
         )
 
     def _step(self, data: dict[str, Any], position: Position, path: tuple[PathPart, ...]) -> Step:
-        ((name, options),) = data.items()
-        options = options or {}
+        ((name, given),) = data.items()
+        options = complete(given)
         inner, path = position.child(name), (*path, name)
         operator = self._split(options, inner, path) if name == "split" else BUILDERS[name](options)
         at = Location(self._file, inner.key_line, inner.key_column, pointer(path))
@@ -129,7 +129,8 @@ class _Steps:
             )
         return Split(options.get("name"), branches, rest)
 
-    def _branch(self, options: Options, position: Position, path: tuple[PathPart, ...]) -> Branch:
+    def _branch(self, given: Options, position: Position, path: tuple[PathPart, ...]) -> Branch:
+        options = complete(given)
         return Branch(
             name=options.get("name"),
             alias=options.get("as"),

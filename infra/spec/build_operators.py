@@ -18,6 +18,24 @@ from infra.model.windows import (
 from infra.spec import build_stores as stores
 from infra.spec.build_stores import Options
 from infra.spec.durations import milliseconds
+from infra.spec.scalars import config_text
+
+_EXPRESSIONS = frozenset(
+    {"where", "key", "value", "each", "add", "remove", "init", "merge", "timestamp", "topicExpression"}
+)
+"""The options that are expressions; a test compares them with the schema."""
+
+
+def complete(given: Options | str | None) -> Options:
+    """Return the options of a call: text is short for `topic`, and numbers in expressions become text."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return {"topic": given}
+    return {
+        key: config_text(value) if key in _EXPRESSIONS and not isinstance(value, str) else value
+        for key, value in given.items()
+    }
 
 
 def topics(options: Options) -> model.Topics:
@@ -98,10 +116,11 @@ def _repartition(options: Options) -> model.Repartition:
 def _to(options: Options) -> model.To:
     return model.To(
         options.get("topic"),
-        options.get("extractor"),
+        options.get("extractor", options.get("topicExpression")),
         options.get("name"),
         stores.serdes(options),
         options.get("partitioner"),
+        options.get("topicExpression", options.get("extractor")),
     )
 
 
@@ -254,9 +273,10 @@ def _add_sink(options: Options) -> model.AddSink:
         options["name"],
         tuple(options["parents"]),
         topic=options.get("topic"),
-        extractor=options.get("extractor"),
+        extractor=options.get("extractor", options.get("topicExpression")),
         serdes=stores.serdes(options),
         partitioner=options.get("partitioner"),
+        topic_expression=options.get("topicExpression", options.get("extractor")),
     )
 
 

@@ -82,6 +82,7 @@ def builder(options: Options) -> StoreBuilder:
         logging=logging(options) or Logging(),
         caching=options.get("caching"),
         serdes=serdes(options),
+        shared=options.get("shared", False),
     )
 
 

@@ -1,4 +1,7 @@
-"""Warnings about config keys that Kafka Streams does not know, with the nearest known key."""
+"""Warnings about config keys that Kafka Streams does not know, with the nearest known key.
+
+Keys of internal topics (`topic.`) are checked by `topic_config_problems`.
+"""
 
 import json
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.locations import RawDocument
 from infra.spec.phrases import nearest, shorten
 from infra.spec.schema import document_schema
+from infra.spec.topic_configs import topic_configs
 
 _CLIENTS = {
     "consumer.": "consumer",
@@ -20,8 +24,8 @@ _CLIENTS = {
     "producer.": "producer",
     "admin.": "admin",
 }
-_FREE = ("client.tag.", "metrics.context.", "__", "internal.")
-"""Prefixes of keys with free names, and Kafka's undocumented keys."""
+_FREE = ("topic.", "client.tag.", "metrics.context.", "__", "internal.")
+"""Prefixes of keys with free names, of keys that are checked elsewhere, and of Kafka's undocumented keys."""
 
 
 def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
@@ -91,6 +95,6 @@ def _keys() -> frozenset[str]:
     shared = names["every client"]
     known = {*names["streams"], *shared, *names["consumer"], *names["producer"], *names["admin"]}
     known.update(prefix + name for prefix, client in _CLIENTS.items() for name in (*shared, *names[client]))
-    known.update("topic." + name for name in names["topic"])
+    known.update("topic." + name for name in topic_configs())
     known.update(document_schema()["$defs"]["config"]["properties"])
     return frozenset(known)

@@ -16,6 +16,7 @@ from infra.spec.files import find, read
 from infra.spec.handles import handle_problems
 from infra.spec.locations import NO_POSITION, RawDocument
 from infra.spec.schema_problems import schema_problems
+from infra.spec.topic_config_problems import topic_config_problems
 from infra.spec.yaml_reader import read_yaml
 
 
@@ -25,6 +26,9 @@ class Documents:
 
     documents: tuple[TopologyDocument, ...] = ()
     problems: tuple[Problem, ...] = ()
+
+
+_CHECKS = (schema_problems, handle_problems, config_problems, topic_config_problems)
 
 
 def load_documents(paths: Sequence[Path]) -> Documents:
@@ -74,7 +78,7 @@ def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Docume
     documents: list[TopologyDocument] = []
     found: list[Problem] = []
     for raw in raws:
-        faults = tuple(_named(raw, chain(schema_problems(raw), handle_problems(raw), config_problems(raw))))
+        faults = tuple(_named(raw, chain.from_iterable(check(raw) for check in _CHECKS)))
         found += faults
         if not errors(faults) and raw.file not in broken:
             document, faults = build_document(raw)

@@ -1,5 +1,6 @@
 """Problems for what does not fit a schema, in the terms of the user who wrote the file."""
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -25,6 +26,7 @@ from infra.spec.phrases import (
     types,
 )
 from infra.spec.schema import Schema, Violation, find_violations, operators, resolve
+from infra.spec.split_expressions import SplitExpression, split_expressions
 
 _UNKNOWN = "An unknown key would have no effect, so nothing is planned."
 _MANY_KEYS = 14
@@ -104,8 +106,11 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
     allowed = tuple(violation.schema.get("properties", ()))
     is_step = allowed == operators()
     owner = capital(subject(violation.path))
+    splits = split_expressions(violation.value, allowed)
+    yield from (_split_expression(violation.path, split) for split in splits)
+    pieces = {piece for split in splits for piece in split.pieces}
     for key in violation.value:
-        if key not in allowed:
+        if key not in allowed and key not in pieces:
             shown = f"`{shorten(key)}`"
             yield _Mistake(
                 path=(*violation.path, key),
@@ -113,9 +118,28 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
                 summary=f"There is no operator {shown}." if is_step else f"{owner} has no key {shown}.",
                 expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
                 found=shown,
-                fix=_meant(key, allowed) or _deeper_key(key, violation.schema) or f"Use {one_of(allowed)}.",
+                fix=_ELSEWHERE.get(key)
+                or _meant(key, allowed)
+                or _deeper_key(key, violation.schema)
+                or f"Use {one_of(allowed)}.",
                 why=_UNKNOWN,
             )
+
+
+_ELSEWHERE = {"emitStrategy": "Set `emit` of `windowedBy`: `onWindowUpdate` or `onWindowClose`."}
+"""Names of Kafka Streams that are options of another operator here."""
+
+
+def _split_expression(path: tuple[PathPart, ...], split: SplitExpression) -> _Mistake:
+    whole = shorten(split.text)
+    return _Mistake(
+        path=(*path, split.pieces[0]),
+        at_key=True,
+        summary=f"A comma ends the value of `{split.key}` too early.",
+        expected=f"`{split.key}: {json.dumps(whole, ensure_ascii=False)}`",
+        found=f"`{shorten(split.start)}`, and then the key `{shorten(split.pieces[0])}`",
+        fix="Put the expression in quotes: within braces a comma separates keys.",
+    )
 
 
 def _deeper_key(key: str, schema: Schema) -> str:
@@ -176,12 +200,12 @@ def _missing(violation: Violation) -> Iterator[_Mistake]:
 def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
     if not isinstance(violation.value, dict):  # the wrong type is reported
         return
-    branches = [_required_keys(branch) for branch in violation.requires]
+    branches = [keys for branch in violation.requires if (keys := _required_keys(branch))]
     names = [name for branch in branches for name in branch]
     given = [name for name in names if name in violation.value]
     if not given and _mistyped(violation) & set(names):
         return
-    choice = either([" and ".join(f"`{name}`" for name in branch) for branch in branches])
+    choice = either([" and/or ".join(f"`{name}`" for name in branch) for branch in branches])
     yield _Mistake(
         path=violation.path,
         at_key=True,

@@ -65,8 +65,14 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
     at = Location(file, mark.line + 1, mark.column + 1) if mark is not None else Location(file)
     problem, context = getattr(error, "problem", None), getattr(error, "context", None)
     return _syntax_error(
-        at, f"The YAML is not valid: {problem or error}" + (f" ({context})." if context else ".")
+        at,
+        f"The YAML is not valid: {problem or error}" + (f" ({context})." if context else "."),
+        fix=_CHECK_LINE + (_QUOTE if "flow" in str(context) else ""),
     )
+
+
+_CHECK_LINE = "Check this line and the one before: indentation, quotes, colons, brackets."
+_QUOTE = " Put a value with brackets, braces or commas in quotes."
 
 
 def _location(text: str, index: int, file: str) -> Location:
@@ -214,7 +220,7 @@ def _at(event: Event) -> tuple[int, int]:
     return (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
 
 
-def _syntax_error(at: Location, summary: str, found: str | None = None) -> Problem:
+def _syntax_error(at: Location, summary: str, found: str | None = None, *, fix: str = _CHECK_LINE) -> Problem:
     """Return the problem of text that is not YAML."""
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
@@ -222,7 +228,7 @@ def _syntax_error(at: Location, summary: str, found: str | None = None) -> Probl
         expected="YAML 1.2 or JSON",
         found=found,
         why="Nothing after this location can be read.",
-        fix="Check this line and the one before: indentation, quotes, colons, brackets.",
+        fix=fix,
         location=at,
     )
 

@@ -84,6 +84,34 @@ def test_compile_requires_counts_of_source_topics(headwater: Headwater) -> None:
     assert application["problems"][0]["topic"] == "payments"
 
 
+def test_compile_shows_no_topics_of_a_topology_that_kafka_streams_refuses(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    (tmp_path / "twice.yaml").write_text(
+        "application: {id: twice}\ntopology:\n  - stream: {topic: a, as: a}\n  - groupByKey:\n"
+        "  - count: {materialized: counts}\n  - groupByKey: {from: a}\n  - count: {materialized: counts}\n",
+        encoding="utf-8",
+    )
+    done = headwater("compile", "twice.yaml", _SHOP[2], "--partitions", "a=4", "--partitions", "payments=4")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "error[InvalidTopology]" in done.stderr
+    assert done.stdout.startswith(
+        "twice  not valid: 1 error, so no topics are shown\n\nrevenue-by-category  "
+    )
+    assert "twice-counts-changelog" not in done.stdout
+
+
+def test_compile_needs_no_count_of_a_global_topic(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "global.yaml").write_text(
+        "application: {id: rates}\ntopology:\n  - globalTable: {topic: currencies, as: rates}\n"
+        "  - stream: orders\n  - join: {with: rates, key: value.currency}\n  - groupByKey:\n  - count:\n",
+        encoding="utf-8",
+    )
+    done = headwater("compile", "global.yaml", "--partitions", "orders=6")
+    assert (done.returncode, "error" in done.stderr) == (ExitCode.DONE, False)
+    assert "6 partitions" in done.stdout
+
+
 def test_compile_notes_unused_counts(headwater: Headwater) -> None:
     done = headwater("compile", _SHOP[2], "--partitions", "payments=4", "--partitions", "paymnets=4")
     assert done.returncode == ExitCode.DONE

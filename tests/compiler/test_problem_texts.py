@@ -92,6 +92,17 @@ application: {id: app, config: {%s}}
 topology:
   - table: {topic: a, materialized: {supplier: {name: facts, kind: versionedKeyValue, retention: 1h}}}
 """
+RETAINED = """
+topology:
+  - table: {topic: a, materialized: {store: facts, retention: 10m}}
+  - groupBy: {name: by}
+  - count: {materialized: {retention: 1h}}
+"""
+REFUSED_PROCESSOR = """
+topology:
+  - addSource: {name: s, topic: a}
+  - addStateStore: {name: seen, processors: [missing]}
+"""
 BOTH = {"a": 3, "b": 5}
 
 DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
@@ -112,6 +123,10 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     "store unused": (UNUSED, {"a": 3}),
     "retention does not reach windows": (WINDOWED % "topic.retention.ms: 3600000", {"a": 3}),
     "compaction lag does not reach versions": (VERSIONED % "topic.min.compaction.lag.ms: 1", {"a": 3}),
+    "compaction lags contradict each other": (VERSIONED % "topic.max.compaction.lag.ms: 1", {"a": 3}),
+    "retention without windows": (RETAINED, {"a": 3}),
+    "store unused because its processor is refused": (REFUSED_PROCESSOR, {"a": 3}),
+    "cogroup not co-partitioned": (COGROUP + WITH_REPARTITION, {"a": 3, "b": 5, "c": 1}),
     "reads nothing": ("topology: [{addStateStore: {name: s}}]", {}),
     "streams protocol: not co-partitioned": (STREAMS + PLAIN, BOTH),
     "streams protocol: source missing": (STREAMS + PLAIN, {"a": 3}),

@@ -219,7 +219,7 @@ class Generator(SourceGenerator):
             self._join_tables(table)
 
     def _suppress(self, table: Handle) -> None:
-        options: Options = {"until": "timeLimit", "timeLimit": "5s"}
+        options: Options = {"until": "timeLimit", "timeLimit": self.choices.pick(("5s", "5s", "-1s"))}
         if (table.window and "unlimited" not in table.window) or (self.bad and self.choices.chance(30)):
             options = {"until": "windowCloses"} if self.choices.chance(70) else options
         if table.versioned and not self.bad:

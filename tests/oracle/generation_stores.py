@@ -112,9 +112,10 @@ class StoreGenerator:
         return supplier
 
     def builder(self) -> Options:
-        """Return the options of a new store, or of an earlier one: then it is the same builder object."""
-        if self.builders and self.choices.chance(15):
-            return dict(self.choices.pick(self.builders))
+        """Return the options of a new store or an earlier one. A shared one is the same builder object."""
+        again = [builder for builder in self.builders if self.bad or "shared" in builder]
+        if again and self.choices.chance(15 if self.bad else 40):
+            return dict(self.choices.pick(again))
         self.builders.append(self._new_builder())
         return dict(self.builders[-1])
 
@@ -134,6 +135,8 @@ class StoreGenerator:
                 builder["retainDuplicates"] = True
         if kind != "versionedKeyValue" and self.choices.chance(25):
             builder["type"] = "in-memory"
+        if self.choices.chance(40):
+            builder["shared"] = True
         return builder | self.logging()
 
     def connected(self) -> Options:

@@ -136,6 +136,13 @@ class KafkaStreams:
         records: list[Mapping[str, Any]] = response["records"]
         return records
 
+    def topic_configs(
+        self, configs: Sequence[Mapping[str, str]] = ()
+    ) -> tuple[list[Mapping[str, str | None]], list[str | None]]:
+        """Return Kafka's table of topic configs, and for each of `configs` why a broker refuses it."""
+        response = json.loads(self._exchange(json.dumps({"topicConfigs": list(configs)})))
+        return response["table"], response["refusals"]
+
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()

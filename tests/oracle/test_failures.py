@@ -21,7 +21,14 @@ _CODES = (
     ("do not have the same number of partitions", {ProblemCode.CONFLICTING_PARTITIONS}),
     ("doesn't match number of partitions", {ProblemCode.CONFLICTING_PARTITIONS}),
     ("Following changelog topic", {ProblemCode.UNNAMED_RESOURCES}),
-    ("has invalid partitions", {ProblemCode.OVER_PARTITIONED, ProblemCode.SOURCE_TOPICS_EXPANDED}),
+    (
+        "has invalid partitions",
+        {
+            ProblemCode.OVER_PARTITIONED,
+            ProblemCode.SOURCE_TOPICS_EXPANDED,
+            ProblemCode.EXPLICIT_COUNT_CHANGED,
+        },
+    ),
     ("Could not create topic", {ProblemCode.REPLICATION_FACTOR, ProblemCode.INVALID_CONFIG}),
 )
 

@@ -67,8 +67,8 @@ def test_windows(line: str, window: str) -> None:
         ("store=s retention=60s", "{store: s, retention: 60s}"),
         ("store=s logging=off caching=off", "{store: s, logging: false, caching: false}"),
         (
-            'store=s logging={cleanup.policy: "a,b", retention.ms: 5}',
-            "{store: s, logging: {cleanup.policy: 'a,b', retention.ms: '5'}}",
+            'store=s logging={cleanup.policy: "compact,delete", retention.ms: 5}',
+            "{store: s, logging: {cleanup.policy: 'compact,delete', retention.ms: '5'}}",
         ),
         (
             "store=persistentWindowStore(s, 60s, 10s, false)",
@@ -205,7 +205,7 @@ def test_processor_api() -> None:
         """
         addSource in [a, b] (string,string)
         addProcessor p = adder(s, +1)   parents=[in]
-        addStateStore s (string,long) kind=window retention=1h size=9s duplicates=on logging={a: 5}
+        addStateStore s (string,long) kind=window retention=1h size=9s duplicates=on logging={segment.ms: 5}
         connectProcessorAndStateStores p [s]
         addGlobalStore g (string,long) topic=everywhere name=keeper
         addSink out results (string,string)  parents=[p]
@@ -213,8 +213,8 @@ def test_processor_api() -> None:
         """
         - addSource: {name: in, topics: [a, b]}
         - addProcessor: {name: p, parents: [in]}
-        - addStateStore: {name: s, serdes: {key: string, value: long}, logging: {a: "5"}, kind: window,
-                          retention: 1h, windowSize: 9s, retainDuplicates: true}
+        - addStateStore: {name: s, serdes: {key: string, value: long}, logging: {segment.ms: "5"},
+                          kind: window, retention: 1h, windowSize: 9s, retainDuplicates: true}
         - connectProcessorAndStateStores: {processor: p, stores: [s]}
         - addGlobalStore:
             {store: {name: g, serdes: {key: string, value: long}}, topic: everywhere, name: keeper}
@@ -240,11 +240,11 @@ def test_separate_cogroups() -> None:
 
 def test_lines_that_are_not_calls_are_skipped() -> None:
     text = """
-        config topic.segment.bytes=5
+        config topic.segment.ms=5
         stream a (string,string)   -- a comment ; not a call
         note: b
         and in the same application, unconnected:
         stream c (string,string)
     """
     same(text, "[stream: {topic: a}, stream: {topic: c}]")
-    assert translate(_dedented(text), "app")["application"]["config"] == {"topic.segment.bytes": "5"}
+    assert translate(_dedented(text), "app")["application"]["config"] == {"topic.segment.ms": "5"}

@@ -182,7 +182,8 @@ STEPS: Sequence[Step] = (
         ),
         command=UP,
         expected=Observation(planned={"adopt": 2}),
-        outcome="Adopted unchanged: not created, not replaced, not emptied.",
+        outcome="Adopted with their data: not created, not replaced, not emptied. Of their settings, "
+        "`pulumi up` changed only those that the plan lists.",
     ),
     Step(
         title="The agent expands topics while applications run",

@@ -45,7 +45,7 @@ def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, a
 
 
 def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
-    writes = SinkSettings(with_serdes(RecordFormat(), call.serdes), call.partitioner, call.extractor)
+    writes = SinkSettings(with_serdes(RecordFormat(), call.serdes), call.partitioner, call.topic_expression)
     topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor, writes=writes)
 
 

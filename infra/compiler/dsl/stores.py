@@ -168,7 +168,7 @@ def supplied_join_store(supplier: StoreSupplier, window: JoinWindow, record: Rec
 
 
 def built_store(builder: StoreBuilder) -> Store:
-    """Return the store of a user's builder; equal builders of a document are the same object."""
+    """Return the store of a user's builder; equal shared builders of a document are the same object."""
     supplier = builder.supplier
     return Store(
         supplier.name,
@@ -176,7 +176,7 @@ def built_store(builder: StoreBuilder) -> Store:
         builder.logging.enabled,
         _overrides(builder.logging),
         supplier.retention_ms if supplier.kind not in _UNTIMED else None,
-        builder,
+        builder if builder.shared else object(),
         from_builder=True,
         keeps=_built_settings(builder),
     )

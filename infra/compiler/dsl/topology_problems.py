@@ -93,7 +93,8 @@ def store_name_taken(name: str, at: Location | None, other: Location | None, *, 
         expected="each store name once",
         found=_elsewhere(at, other),
         at=at,
-        fix="Give one of the stores another name.",
+        fix="Give one of the stores another name. If the program passes one builder object twice, set "
+        "`shared: true` on both.",
     )
 
 
@@ -140,7 +141,8 @@ def processor_unknown(processor: str, store: str, at: Location | None) -> Proble
     return topology_error(
         f"Store {store} is connected to {processor}, which is not a processor added before.",
         node=processor,
-        found=store,
+        expected="a processor added before",
+        found=processor,
         at=at,
         fix="Name a processor that is added before.",
     )

@@ -62,7 +62,7 @@ class SinkSettings:
 
     format: RecordFormat
     partitioner: str | None = None
-    extractor: str | None = None
+    topic_expression: str | None = None
     """An expression for the topic name (`TopicNameExtractor`)."""
     carries_changes: bool = False
     foreign_key: ForeignKeyMessage | None = None

@@ -29,7 +29,7 @@ class AddProcessor:
 
 @attrs.frozen
 class AddSink:
-    """`addSink(name, topic | extractor, parents…)`."""
+    """`addSink(name, topic | extractor, parents…)`, with `extractor` and `topic_expression` as in `To`."""
 
     name: str
     parents: tuple[str, ...]
@@ -37,6 +37,7 @@ class AddSink:
     extractor: str | None = None
     serdes: Serdes | None = None
     partitioner: str | None = None
+    topic_expression: str | None = None
 
 
 @attrs.frozen

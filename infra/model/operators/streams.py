@@ -104,10 +104,14 @@ class Repartition:
 
 @attrs.frozen
 class To:
-    """`to(topic | TopicNameExtractor, Produced)`; `extractor` is the text its `toString()` prints."""
+    """`to(topic | TopicNameExtractor, Produced)`.
+
+    `extractor` is the text that the extractor's `toString()` prints, `topic_expression` what it evaluates.
+    """
 
     topic: str | None = None
     extractor: str | None = None
     name: str | None = None
     serdes: Serdes | None = None
     partitioner: str | None = None
+    topic_expression: str | None = None

@@ -22,6 +22,7 @@ _KINDS = {
 }
 FINDING_CODES = frozenset(_KINDS) | {
     ProblemCode.MISSING_INTERNAL_TOPICS,
+    ProblemCode.EXPLICIT_COUNT_CHANGED,
     ProblemCode.RENUMBERED,
     ProblemCode.UNSAFE_EXPANSION,
 }
@@ -51,6 +52,10 @@ def topic_findings(
 
 def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
     kind = _KINDS.get(problem.code)
+    if problem.code is ProblemCode.EXPLICIT_COUNT_CHANGED:
+        have = topic.action.live.partitions if topic.action.live else 0
+        is_short = topic.action.topic is not None and have < (topic.action.topic.partitions or 0)
+        kind = FindingKind.UNDER_PARTITIONED if is_short else FindingKind.OVER_PARTITIONED
     if problem.code is ProblemCode.MISSING_INTERNAL_TOPICS:
         kind = FindingKind.MISSING if topic.action.live is None else FindingKind.RECREATED
     if kind is None or (kind is FindingKind.REPLICATION_FACTOR and topic.action.live is None):

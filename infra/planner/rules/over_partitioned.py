@@ -11,7 +11,25 @@ def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
     """KIP-878: an error in both setup modes. Headwater never replaces the topic."""
     for state in application.topics:
         if state.live_partitions is not None and state.live_partitions > state.partitions:
-            yield _problem(application, state, state.live_partitions)
+            is_lowered = application.has_explicit_count(state) and _was_set_up(state, state.live_partitions)
+            yield (_lowered if is_lowered else _problem)(application, state, state.live_partitions)
+
+
+def _was_set_up(state: CountedTopic, have: int) -> bool:
+    """Return whether the topic was set up with its present count: the document has changed, not the topic."""
+    return state.recorded_partitions is not None and state.recorded_partitions >= have
+
+
+def _lowered(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+    return application.problem(
+        ProblemCode.EXPLICIT_COUNT_CHANGED,
+        f"{state.title} has more partitions than the explicit count of the document allows.",
+        topic=state,
+        expected=counted(state.partitions, "partition"),
+        found=counted(have, "partition"),
+        why=_IRREVERSIBLE + _REFUSED,
+        fix=f"Declare {have} again. {_without_data(state)}",
+    )
 
 
 def _problem(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
@@ -22,9 +40,8 @@ def _problem(application: CountedApplication, state: CountedTopic, have: int) ->
         expected=counted(state.partitions, "partition"),
         found=counted(have, "partition"),
         why=_IRREVERSIBLE + (_REFUSED if state.is_internal else ""),
-        fix=f"Expand the source topics, or set the explicit count, to {have} partitions. If the data is not "
-        f"needed, stop the application, delete {state.name} and set `setup.reinitialize: true` for one "
-        "`pulumi up`."
+        fix=f"Expand the source topics, or set the explicit count, to {have} partitions. "
+        + _without_data(state)
         if state.is_internal
         else f"Declare {have} partitions for it, or expand the sources of its writers to {have}.",
     )
@@ -34,10 +51,17 @@ _IRREVERSIBLE = "Kafka cannot remove partitions, and replacing the topic would l
 _REFUSED = " The application does not start if an internal topic has another count than expected."
 
 
+def _without_data(state: CountedTopic) -> str:
+    return (
+        f"If the data is not needed, stop the application, delete {state.name} and set "
+        "`setup.reinitialize: true` for one `pulumi up`."
+    )
+
+
 def _cause(application: CountedApplication, state: CountedTopic, have: int) -> str:
     before = state.recorded_partitions
     if before is None:
         return ": Headwater did not set it up" if application.caller.knows_setup else ""
-    if before >= have:
+    if _was_set_up(state, have):
         return f": it was set up with {before}, and its sources now have fewer (were they re-created?)"
     return f": it was set up with {before}, and another client expanded it"

@@ -1,8 +1,7 @@
-"""Without autoscaling: internal topics have fewer partitions than their source topics now require."""
+"""Without autoscaling: internal topics have fewer partitions than their sources or the document require."""
 
 from collections.abc import Iterator
 
-from infra.model.compiled import InternalTopic
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import counted
@@ -14,20 +13,36 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
         return
     for state in application.internal:
         if state.live_partitions is not None and state.missing_partitions:
-            yield _problem(application, state, state.live_partitions)
+            is_explicit = application.has_explicit_count(state)
+            yield (_raised if is_explicit else _expanded)(application, state, state.live_partitions)
 
 
-def _problem(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
-    is_pinned = isinstance(state.declared, InternalTopic) and state.declared.pinned
+def _expanded(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
     return application.problem(
         ProblemCode.SOURCE_TOPICS_EXPANDED,
-        f"{state.title} has fewer partitions than "
-        + ("the document declares." if is_pinned else "its source topics require."),
+        f"{state.title} has fewer partitions than its source topics require.",
         topic=state,
         expected=counted(state.partitions, "partition"),
         found=counted(have, "partition"),
-        why="The application stops at its next rebalance: Kafka Streams checks the count of an existing "
-        "internal topic and does not add partitions.",
-        fix="To add the partitions, set `partition.autoscaling.enabled: true` in the application's config. "
-        + (f"Or declare {have} again." if is_pinned else "Kafka cannot remove partitions of source topics."),
+        why=_WHY,
+        fix=_ADD + "Kafka cannot remove partitions of source topics.",
     )
+
+
+def _raised(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+    return application.problem(
+        ProblemCode.EXPLICIT_COUNT_CHANGED,
+        f"{state.title} has fewer partitions than the explicit count of the document requires.",
+        topic=state,
+        expected=counted(state.partitions, "partition"),
+        found=counted(have, "partition"),
+        why=_WHY,
+        fix=f"{_ADD}Or declare {have} again.",
+    )
+
+
+_WHY = (
+    "The application stops at its next rebalance: Kafka Streams checks the count of an existing internal "
+    "topic and does not add partitions."
+)
+_ADD = "To add the partitions, set `partition.autoscaling.enabled: true` in the application's config. "

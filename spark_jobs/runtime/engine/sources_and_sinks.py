@@ -119,10 +119,10 @@ def _dynamic_sink(
     task: SourceAndSinkServices,
 ) -> Process:
     """Return the sink of a `to` with a topic name extractor (`TopicNameExtractor`)."""
-    extractor = node.writes.extractor if node.writes is not None else None
-    if extractor is None:
-        raise ValueError(f"{node.name} has neither a topic nor an extractor")
-    topic_of = task.program.expression(extractor, _PARAMETERS, task.current)
+    expression = node.writes.topic_expression if node.writes is not None else None
+    if expression is None:
+        raise ValueError(f"{node.name} has neither a topic nor an expression for it")
+    topic_of = task.program.expression(expression, _PARAMETERS, task.current)
     partition_of = task.program.partition(node.name)
     write_key, write_value = write
     append, current, failed = task.append, task.current, task.error_handlers.serialization_failed

@@ -1,5 +1,7 @@
 """Stores of users' store builders."""
 
+import pytest
+
 from tests.compiler.dsl.documents import built
 
 TWO_PROCESSORS = """\
@@ -12,7 +14,7 @@ topology:
 
 
 def test_a_builder_that_is_added_again_drops_the_connected_processors() -> None:
-    store = "{name: st, kind: keyValue}"
+    store = "{name: st, kind: keyValue, shared: true}"
     (added,) = built(TWO_PROCESSORS % (store, store)).stores
     assert added.connections == (frozenset({"p"}), frozenset({"q"}))
 
@@ -23,9 +25,16 @@ def test_a_store_connected_by_name_keeps_one_set_of_processors() -> None:
     assert added.connections == ()
 
 
-def test_builders_that_differ_are_different_stores() -> None:
-    topology = TWO_PROCESSORS % ("{name: st, kind: keyValue}", "{name: st, kind: keyValue, logging: false}")
-    (problem,) = built(topology).problems
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("{name: st, kind: keyValue}", "{name: st, kind: keyValue}"),
+        ("{name: st, kind: keyValue}", "{name: st, kind: keyValue, shared: true}"),
+        ("{name: st, kind: keyValue, shared: true}", "{name: st, logging: false, shared: true}"),
+    ],
+)
+def test_builders_that_are_not_one_object_are_different_stores(one: str, other: str) -> None:
+    (problem,) = built(TWO_PROCESSORS % (one, other)).problems
     assert problem.summary == "A different store is already added with the name st."
 
 

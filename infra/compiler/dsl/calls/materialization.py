@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterable
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.problems import ARGUMENT, lint, topology_error, unsupported_call
-from infra.compiler.dsl.stores import SESSION_KINDS, WINDOW_KINDS, supplier_problems, window_span_ms
+from infra.compiler.dsl.stores import (
+    KEY_VALUE_KINDS,
+    SESSION_KINDS,
+    WINDOW_KINDS,
+    is_versioned,
+    supplier_problems,
+    window_span_ms,
+)
 from infra.model.problems import Problem, ProblemCode
 from infra.model.stores import Materialized, StoreBuilder, StoreKind, StoreSupplier
 from infra.model.windows import (
@@ -33,6 +40,8 @@ def check_materialized(
         return
     if materialized.retention_ms is not None and materialized.retention_ms < 0:
         builder.reject(_negative_retention(builder, materialized.retention_ms))
+    elif materialized.retention_ms is not None and kinds is KEY_VALUE_KINDS:
+        builder.reject(_retention_ignored(builder, materialized))
     supplier = materialized.supplier
     if supplier is None:
         return
@@ -96,6 +105,24 @@ def _negative_retention(builder: Builder, given: int) -> Problem:
         found=f"{given} ms",
         at=builder.at,
         fix="Set `retention` to 0 ms or more, or remove it.",
+    )
+
+
+def _retention_ignored(builder: Builder, materialized: Materialized) -> Problem:
+    name, retention = materialized.store_name, materialized.retention_ms
+    versioned = f"`supplier: {{name: {name or 'NAME'}, kind: versionedKeyValue, retention: {retention}}}`"
+    return lint(
+        ProblemCode.CONFIG_HAS_NO_EFFECT,
+        f"The `retention` of {f'store {name}' if name else 'an unnamed store'} has no effect.",
+        node=name,
+        expected="a windowed result",
+        found=f"a retention of {retention} ms on a result without windows",
+        why="Kafka Streams ignores `Materialized.withRetention` where there is no window: the store keeps "
+        "every key and has no history.",
+        at=builder.at,
+        fix="Remove it: the supplier has its own."
+        if is_versioned(materialized)
+        else f"Remove it. For a versioned store, set {versioned} in place of `store`.",
     )
 
 

@@ -136,7 +136,7 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
 
 def to(builder: Builder, on: Stream, call: op.To) -> Handle:
     name = builder.named(call.name, "KSTREAM-SINK-")
-    writes = does.SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.extractor)
+    writes = does.SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.topic_expression)
     builder.add(name, SinkDeclaration(call.topic, call.extractor, writes), on.node)
     return Nothing("to")
 

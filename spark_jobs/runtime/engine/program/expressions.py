@@ -33,8 +33,8 @@ def expressions_of(node: Node) -> Iterator[NodeExpression]:
             yield NodeExpression("timestamp", node.reads.timestamp, RECORD)
     elif isinstance(node, SinkNode):
         if node.topic is None:
-            text = node.writes.extractor if node.writes is not None else None
-            yield NodeExpression("extractor", text, RECORD)
+            text = node.writes.topic_expression if node.writes is not None else None
+            yield NodeExpression("topicExpression", text, RECORD)
     elif isinstance(node, ProcessorNode):
         yield from _EXPRESSIONS.get(type(node.behavior), _none)(node.behavior)
 

@@ -49,5 +49,5 @@ def sink(draft: Draft, handle: Handle) -> None:
 
 def chosen_sink(draft: Draft) -> None:
     """Add a sink with a topic name extractor."""
-    options = {"from": draft.partner("stream").alias, "extractor": draft.functions.topic}
+    options = {"from": draft.partner("stream").alias, "topicExpression": draft.functions.topic}
     draft.steps.append({"to": options})

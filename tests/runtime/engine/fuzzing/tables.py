@@ -36,7 +36,7 @@ def suppress(draft: Draft, on: Handle) -> None:
         if draft.chance(20):
             options |= {"maxRecords": draft.random.randint(20, 60), "whenFull": "shutDown"}
     else:
-        options = {"until": "timeLimit", "timeLimit": draft.ms(0, 20)}
+        options = {"until": "timeLimit", "timeLimit": draft.ms(-5, 20)}
         if draft.chance(30):
             options |= {"maxRecords": draft.random.randint(1, 4), "whenFull": "emitEarly"}
         if draft.chance(30):

@@ -20,7 +20,8 @@ record Call(String operator, Map<String, Object> options) {
             throw new BadRequest("a step has exactly one key: " + step);
         }
         final Map.Entry<String, Object> entry = step.entrySet().iterator().next();
-        return new Call(entry.getKey(), mapping(entry.getValue()));
+        final Object options = entry.getValue();
+        return new Call(entry.getKey(), options instanceof String ? Map.of("topic", options) : mapping(options));
     }
 
     boolean has(final String key) {

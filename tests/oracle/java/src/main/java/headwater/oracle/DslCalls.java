@@ -426,8 +426,8 @@ final class DslCalls {
 
     private static void to(final Call call, final KStream stream) {
         final Produced produced = call.has("name") ? Produced.as(call.text("name")) : Produced.with(null, null);
-        if (call.has("extractor")) {
-            stream.to(Processors.extractor(call.text("extractor")), produced);
+        if (Processors.hasExtractor(call)) {
+            stream.to(Processors.extractor(call), produced);
         } else {
             stream.to(call.text("topic"), produced);
         }

@@ -27,7 +27,7 @@ import java.util.concurrent.Callable;
  * {@code {"document": …, "topics": {topic: count}, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
  * is {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; patterns match {@code topics}. An exception of Kafka Streams is
  * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
- * {@link DataRun}.
+ * {@link DataRun}. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -45,6 +45,9 @@ public final class Oracle {
     }
 
     private static Map<String, Object> answer(final Map<String, Object> request) {
+        if (request.containsKey("topicConfigs")) {
+            return Map.of("table", TopicConfigs.table(), "refusals", TopicConfigs.refusals(new Call("topic configs", request).list("topicConfigs")));
+        }
         final Map<String, Object> document = Call.mapping(request.get("document"));
         final String applicationId = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Map<String, Object> answer = new HashMap<>();

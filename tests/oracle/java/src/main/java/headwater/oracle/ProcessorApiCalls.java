@@ -39,8 +39,8 @@ final class ProcessorApiCalls {
                 }
                 break;
             case "addSink":
-                if (call.has("extractor")) {
-                    topology.addSink(name, Processors.extractor(call.text("extractor")), parents);
+                if (Processors.hasExtractor(call)) {
+                    topology.addSink(name, Processors.extractor(call), parents);
                 } else {
                     topology.addSink(name, call.text("topic"), parents);
                 }

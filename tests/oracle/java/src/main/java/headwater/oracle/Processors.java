@@ -125,7 +125,12 @@ final class Processors {
         };
     }
 
-    static TopicNameExtractor extractor(final String text) {
+    static boolean hasExtractor(final Call call) {
+        return call.has("extractor") || call.has("topicExpression");
+    }
+
+    static TopicNameExtractor extractor(final Call call) {
+        final String text = call.text(call.has("extractor") ? "extractor" : "topicExpression");
         return new TopicNameExtractor() {
             @Override
             public String extract(final Object key, final Object value, final RecordContext context) {

@@ -93,8 +93,11 @@ final class StoreOptions {
         }
     }
 
-    /** Equal definitions within a document are one builder object, as in a Java program that shares it. */
+    /** Equal definitions with `shared` are one builder object; each other definition is an object of its own. */
     static StoreBuilder<?> builder(final Call options) {
+        if (!options.flag("shared")) {
+            return newBuilder(options);
+        }
         final Map<String, Object> definition = new HashMap<>(options.options());
         definition.remove("processors");
         definition.putIfAbsent("kind", "keyValue");
