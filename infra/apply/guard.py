@@ -10,7 +10,14 @@ from infra.apply.stack_state import ACL_TYPE
 from infra.model.problems import ProblemsError
 from infra.observe import ClusterReader
 
-_NAME = "headwater:keep-topics"
+_NAME = (
+    "headwater:keep-topics (to destroy the stack, set `lifecycle: released` in its documents and run `pulumi "
+    "up` first; the topics stay)"
+)
+"""`pulumi destroy` without the program stops at once, and shows only the names of hooks."""
+
+_FORMER_NAME = "headwater:keep-topics"
+"""The name in the state of stacks that an earlier version has set up."""
 
 
 @attrs.frozen
@@ -38,7 +45,9 @@ def deletion_guard(deletable: Deletable, reader: ClusterReader) -> pulumi.Resour
         elif not pulumi.runtime.is_dry_run():
             await asyncio.to_thread(_check_id, reader, args.name, deletable.topics[args.name])
 
-    return pulumi.ResourceHook(_NAME, refuse, pulumi.ResourceHookOptions(on_dry_run=True))
+    options = pulumi.ResourceHookOptions(on_dry_run=True)
+    pulumi.ResourceHook(_FORMER_NAME, refuse, options)
+    return pulumi.ResourceHook(_NAME, refuse, options)
 
 
 def _check_id(reader: ClusterReader, name: str, retired: str) -> None:

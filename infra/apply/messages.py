@@ -1,6 +1,6 @@
 """Log lines of a run: problems, and the plan of each application."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 import pulumi
@@ -22,6 +22,20 @@ def log_problems(problems: Iterable[Problem]) -> None:
         _LOG[problem.severity](problem_text(problem))
     if (more := len(ordered) - _MOST_PROBLEMS) > 0:
         pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
+
+
+def log_interrupted(topics: Sequence[str]) -> None:
+    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
+
+    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
+    """
+    if topics:
+        pulumi.log.info(
+            "These topics were created by a run that was interrupted, and are added to the state now: "
+            f"{', '.join(topics)}\n"
+            "If Pulumi warns about pending operations, clear them afterwards: "
+            "pulumi refresh --clear-pending-creates"
+        )
 
 
 def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:

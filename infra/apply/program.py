@@ -15,7 +15,7 @@ from tenacity import retry, stop_after_attempt, wait_exponential
 from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
 from infra.apply.guard import Deletable, deletion_guard
-from infra.apply.messages import log_plan, log_problems
+from infra.apply.messages import log_interrupted, log_plan, log_problems
 from infra.apply.ordering import register_all
 from infra.apply.planning import plan_stack
 from infra.apply.provider import connect_for_deletions, kafka_provider
@@ -133,7 +133,19 @@ def _register_components(
     for application in plan.applications:
         component = components.get(application.application_id)
         log_plan(plan, application, component.registration.repairs if component else ())
+        log_interrupted(_interrupted(application, target.state))
     return list(components.values())
+
+
+def _interrupted(application: ApplicationPlan, state: StackState) -> list[str]:
+    """Return the topics that an interrupted run recorded and created, and that are not in the state."""
+    recorded = application.recorded.topics if application.recorded else {}
+    return [
+        action.name
+        for action in application.actions
+        if action.live is not None and action.name in recorded and action.name not in state.topics
+        if not recorded[action.name].topic_id
+    ]
 
 
 def _deletable(plan: Plan) -> Deletable:

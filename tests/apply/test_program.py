@@ -149,11 +149,26 @@ def test_first_run_registers_guarded_topics_below_the_component(stack: Stack) ->
     for topic in run.topics:
         assert topic.protect
         assert topic.retainOnDelete
-        assert list(topic.hooks.before_delete) == ["headwater:keep-topics"]
+        [hook] = topic.hooks.before_delete
+        assert hook.startswith("headwater:keep-topics (to destroy the stack, set `lifecycle: released`")
         assert topic.importId == ""
         assert topic.provider.endswith("pulumi:providers:kafka::kafka::kafka")
         assert topic.parent.endswith("headwater:kafka:InternalTopics::shop")
         assert dict(topic.object)["partitions"] == 4
+
+
+def test_components_are_protected_until_the_application_ends(stack: Stack) -> None:
+    def protection(run: Run) -> dict[str, bool]:
+        components = (r for r in run.monitor.requests if r.type.startswith("headwater:kafka:"))
+        return {request.type.rpartition(":")[2]: request.protect for request in components}
+
+    run = stack.run()
+    assert protection(run) == {"InternalTopics": True, "Setup": True}
+    stack.state.update(state_after(run))
+    assert protection(stack.run()) == {"InternalTopics": True, "Setup": True}
+    document = stack.folder / "shop.yaml"
+    document.write_text(DOCUMENT.replace("  id: shop\n", "  id: shop\n  lifecycle: released\n"))
+    assert protection(stack.run()) == {"InternalTopics": False, "Setup": False}
 
 
 def test_setup_is_recorded_with_topic_ids(stack: Stack) -> None:
@@ -276,6 +291,20 @@ def test_plan_is_logged_as_text(stack: Stack) -> None:
     assert level == logging.INFO
     assert text.startswith("Plan for 1 application: 2 to create")
     stack.state.update(state_after(run))
+    assert stack.run().log == []
+
+
+def test_topics_of_an_interrupted_run_are_named_with_the_command_that_clears_pending_operations(
+    stack: Stack,
+) -> None:
+    finished = state_after(stack.run())
+    stack.state.update({urn: resource for urn, resource in finished.items() if urn.endswith("Setup::shop")})
+    run = stack.run()
+    assert run.error is None
+    [text] = [text for _, text in run.log if "interrupted" in text]
+    assert all(name in text for name in TOPICS)
+    assert text.endswith("pulumi refresh --clear-pending-creates")
+    stack.state.update(finished)
     assert stack.run().log == []
 
 

@@ -25,6 +25,7 @@ def test_pulumi_commands_that_delete_or_replace_are_refused(deployment: Deployme
         outcome = deployment.stack.run(*command)
         assert not outcome.succeeded, str(outcome)
         assert deployment.facts() == before, command
+        assert command[0] != "destroy" or "lifecycle: released" in outcome.text, str(outcome)
     deployment.up("--target", urn)
     # The topic stays even if it is not protected in the state.
     deployment.stack.succeed("state", "unprotect", "--yes", urn)

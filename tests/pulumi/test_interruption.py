@@ -1,5 +1,6 @@
 """Runs that are killed, lose the broker, or run at the same time."""
 
+import json
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -165,4 +166,30 @@ def test_a_second_up_at_the_same_time_is_refused(deployment: Deployment) -> None
     assert "currently locked" in second.text, str(second)
     outcome = end(first, seconds=SECONDS)
     assert outcome.succeeded, str(outcome)
+    deployment.is_clean()
+
+
+def test_pending_operations_are_cleared_by_the_documented_command(deployment: Deployment) -> None:
+    """The state is that after a kill while the changelog was created: it exists, and is not in the state."""
+    deployment.set_up()
+    before = deployment.facts()
+    [file] = (deployment.stack.folder / "state").rglob(f"{STACK}.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    latest = content["checkpoint"]["latest"]
+    [created] = [each for each in latest["resources"] if each["urn"].endswith(deployment.changelog)]
+    latest["resources"].remove(created)
+    latest["pending_operations"] = [{"resource": created, "type": "creating"}]
+    for resource in latest["resources"]:
+        if resource["type"] == "headwater:kafka:InternalTopics":
+            del resource["outputs"]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    up = deployment.up()
+    assert "with 1 pending operations" in up.text, str(up)
+    assert f"are added to the state now: {deployment.changelog}" in " ".join(up.text.split()), str(up)
+    assert "pulumi refresh --clear-pending-creates" in up.text, str(up)
+    assert deployment.changelog in deployment.stack.topics()
+    deployment.stack.succeed("refresh", "--yes", "--clear-pending-creates")
+    up = deployment.up()
+    assert "pending operations" not in up.text, str(up)
+    assert deployment.facts() == before
     deployment.is_clean()

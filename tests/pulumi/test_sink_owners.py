@@ -158,3 +158,18 @@ def test_a_released_sink_is_declared_by_another_application_in_the_next_run(depl
     assert set(deployment.stack.topics()) == {*applications.owner.topics, applications.sink}
     assert all(topic["protect"] for topic in deployment.stack.topics().values())
     deployment.is_clean()
+
+
+def test_a_stack_of_the_version_before_has_no_changes_and_keeps_its_guard(deployment: Deployment) -> None:
+    applications = Applications(deployment, attrs.evolve(deployment, id=f"{deployment.id}-v2"))
+    applications.restore("rename_before")
+    applications.declare(deployment, managed=True)
+    deployment.is_clean()
+    before = applications.existing()
+    urn = deployment.stack.topics()[applications.sink]["urn"]
+    deployment.stack.succeed("state", "unprotect", "--yes", urn)
+    outcome = deployment.stack.run("destroy", "--yes", "--skip-preview", "--run-program", "--target", urn)
+    assert f"topic {applications.sink} is not deleted" in outcome.text, str(outcome)
+    deployment.up()
+    assert applications.existing() == before
+    deployment.is_clean()
