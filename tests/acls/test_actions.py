@@ -238,6 +238,9 @@ def test_acls_are_registered_as_planned() -> None:
     adopted, granted = found[acl_name("orders", GROUP)], found[acl_name("orders", SOURCE)]
     assert adopted.import_id == "User:orders|*|Read|Allow|Group|orders|Literal"
     assert (granted.import_id, granted.retain, granted.alias, granted.guarded) == ("", False, None, True)
+    assert granted.inputs == acl_inputs(SOURCE)
+    assert not granted.is_settled
+    assert registered(planned, "orders", state({"orders": SOURCE}))[granted.name].is_settled
     cluster.apply(planned)
     assert registered(cluster.plan(application()), "orders", StackState()) == {}
     released = registered(

@@ -164,6 +164,9 @@ def test_release_takes_two_steps() -> None:
     first = decided(release, TopicInState(2, RIGHT))
     [topic] = first.topics
     assert (topic.protect, topic.retain, topic.guarded, topic.ignored) == (False, True, False, ALL)
+    assert topic.inputs == {"name": NAME, "partitions": 2, "replicationFactor": 1, "config": RIGHT}
+    assert topic.is_live
+    assert topic.is_settled
     assert first.released == {NAME}
     second = decided(release, TopicInState(2, RIGHT), released=frozenset({NAME}))
     assert second.topics == ()

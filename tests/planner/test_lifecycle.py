@@ -59,6 +59,9 @@ def test_retiring_deletes_internal_topics_in_two_steps() -> None:
     assert not cluster.plan(RETIRED).has_changes
     second = cluster.up()
     assert kinds(second) == {REPARTITION: ActionKind.DELETE, CHANGELOG: ActionKind.DELETE}
+    (part,) = second.applications
+    assert part.notes == ("retired, step 2 of 2: 2 internal topics deleted",)
+    assert part.recorded is not None
     assert set(cluster.topics) == {SINK}
     assert not cluster.plan().has_changes
 
@@ -107,7 +110,22 @@ def test_a_topic_whose_id_was_not_recorded_is_not_deleted() -> None:
     cluster.records["orders"] = attrs.evolve(
         record, topics={**record.topics, CHANGELOG: RecordedTopic(CHANGELOG, "", 4)}
     )
-    assert not cluster.plan().is_applicable
+    plan = cluster.plan()
+    assert not plan.is_applicable
+    assert [problem.expected for problem in plan.problems] == ["topic id unknown: none was recorded"]
+
+
+def test_a_sink_in_the_record_of_a_retired_application_is_not_deleted() -> None:
+    """Records of earlier versions contain the sinks, too."""
+    cluster = SimulatedCluster.set_up(application(sink=WITH_SINK))
+    sink = cluster.records["orders"].topics[SINK]
+    cluster.up(RETIRED)
+    record = cluster.records["orders"]
+    cluster.records["orders"] = attrs.evolve(record, topics={**record.topics, SINK: sink})
+    plan = cluster.up()
+    assert kinds(plan)[SINK] is ActionKind.RELEASE
+    assert {action.note for action in plan.actions} == {"it was retired"}
+    assert set(cluster.topics) == {SINK}
 
 
 def test_the_first_step_of_retiring_records_the_ids_that_it_finds() -> None:

@@ -6,11 +6,15 @@ from pathlib import Path
 import attrs
 import pytest
 
+from infra.model.callers import APPLICATION
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import ChangelogKind
-from infra.model.problems import Location
+from infra.model.problems import Location, Severity
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import Plan, PlanPolicy
+from infra.planner.application import ActiveApplication
+from infra.planner.rules.over_partitioned import over_partitioned as over_partitioned_topics
+from infra.planner.rules.replaced_topics import replaced_topics
 from infra.report import problems_text
 from tests.planner.simulated_cluster import (
     MANUAL,
@@ -24,6 +28,7 @@ from tests.planner.simulated_cluster import (
 GOLDEN = Path(__file__).parent / "golden"
 AUTOSCALING = {"partition.autoscaling.enabled": "true"}
 REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
+TOPICS = (REPARTITION, CHANGELOG, "orders-out", "shared-out", "orders-sums-counts-changelog")
 Scenario = Callable[[], Plan]
 
 
@@ -234,6 +239,18 @@ def topic_of_a_retired_application() -> Plan:
     return SimulatedCluster.set_up(application(topics=[changelog(name, 4)])).plan(former, owner)
 
 
+def topic_of_two_retired_applications() -> Plan:
+    name = "orders-sums-counts-changelog"
+    former = application(topics=[changelog(name, 4)])
+    cluster = SimulatedCluster.set_up(former)
+    record = cluster.records["orders"]
+    cluster.records["orders-sums"] = attrs.evolve(record, application_id="orders-sums")
+    retired = (
+        attrs.evolve(former.application, id=id_, lifecycle=Lifecycle.RETIRED) for id_ in cluster.records
+    )
+    return cluster.plan(*(attrs.evolve(former, application=each) for each in retired))
+
+
 def internal_topic_and_sink() -> Plan:
     return SimulatedCluster().plan(application(sink=Sink("orders-counts-changelog", 4)))
 
@@ -275,6 +292,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     topic_of_a_former_application,
     topic_of_a_released_application,
     topic_of_a_retired_application,
+    topic_of_two_retired_applications,
     internal_topic_and_sink,
     error_with_location,
 )
@@ -290,7 +308,33 @@ def test_texts(scenario: Scenario, golden: Callable[[Path, str], None]) -> None:
         assert problem.fix.endswith(".")
         assert problem.expected
         assert problem.found
+        named = [topic for topic in TOPICS if topic in problem.summary]
+        assert not named or problem.topic in named
 
 
 def test_each_text_has_a_scenario() -> None:
     assert {file.stem for file in GOLDEN.iterdir()} == {scenario.__name__ for scenario in SCENARIOS}
+
+
+def running(cluster: SimulatedCluster, compiled: CompiledApplication) -> ActiveApplication:
+    record = cluster.records.get(compiled.application.id)
+    return ActiveApplication.of(compiled, cluster.snapshot, record, caller=APPLICATION)
+
+
+def test_a_running_application_is_stopped_before_a_topic_is_restored() -> None:
+    compiled = application(config=MANUAL)
+    cluster = SimulatedCluster.set_up(compiled)
+    cluster.recreate(CHANGELOG, is_empty=False)
+    (problem,) = replaced_topics(running(cluster, compiled))
+    assert problem.severity is Severity.ERROR
+    assert problem.fix == (
+        "Restore the topic while the application is stopped, or rebuild the state by reprocessing the source "
+        "topics. Then start the application again."
+    )
+
+
+def test_a_running_application_does_not_know_who_set_a_topic_up() -> None:
+    cluster = SimulatedCluster()
+    cluster.create(CHANGELOG, 8)
+    (problem,) = over_partitioned_topics(running(cluster, application()))
+    assert problem.summary == f"Internal topic {CHANGELOG} has more partitions than expected."

@@ -21,6 +21,7 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Depl
     deployment.settles_at(None, None)
     deployment.up()
     deployment.settles_at(4, 4)
+    assert all(topic["protect"] for topic in deployment.stack.topics().values())
     assert deployment.cluster.config(deployment.changelog)["cleanup.policy"] == "compact"
     deployment.is_clean()
     deployment.stack.succeed("refresh", "--yes")

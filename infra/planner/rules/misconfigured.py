@@ -19,7 +19,7 @@ def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
 
 def _problem(application: ActiveApplication, state: TopicState, fault: Misconfiguration) -> Problem:
     key, declared = fault.change.key, fault.change.declared
-    option = f"--delete-config {key}" if declared is None else f"--add-config {key}={_quoted(declared)}"
+    option = f"--delete-config {key}" if declared is None else f"--add-config {key}={declared}"
     return application.problem(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
         f"Setting {key} of internal topic {state.name} endangers its data.",
@@ -35,7 +35,3 @@ def _problem(application: ActiveApplication, state: TopicState, fault: Misconfig
         "changed the setting.",
         severity=Severity.ERROR if application.is_manual else Severity.WARNING,
     )
-
-
-def _quoted(value: str) -> str:
-    return f"[{value}]" if "," in value else value

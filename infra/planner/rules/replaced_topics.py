@@ -12,16 +12,18 @@ def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
     A managed sink topic is a warning: the application can continue with another one.
     """
     for state in application.topics:
-        if state.is_replaced:
+        if state.is_replaced and state.recorded is not None and state.live is not None:
             # While the application is running, no user restores a topic: new records are its own.
             is_loss = state.is_internal and (state.is_emptied or application.caller.is_running)
             severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
-            yield _problem(application, state, severity)
+            ids = (state.recorded.topic_id, state.live.topic_id)
+            yield _problem(application, state, ids, severity)
 
 
-def _problem(application: ActiveApplication, state: TopicState, severity: Severity) -> Problem:
-    recorded = state.recorded.topic_id if state.recorded else ""
-    live = state.live.topic_id if state.live else ""
+def _problem(
+    application: ActiveApplication, state: TopicState, ids: tuple[str, str], severity: Severity
+) -> Problem:
+    recorded, live = ids
     return application.problem(
         ProblemCode.MISSING_INTERNAL_TOPICS,
         f"{state.title} was deleted and re-created since it was set up, and "

@@ -30,9 +30,10 @@ def _problem(topic: str, managed: Sequence[_Managed]) -> Problem:
     applications = {application for application, _ in managed}
     ending = [(application, action) for application, action in managed if action.topic is None]
     if len(applications) == 1:
+        (application,) = applications
         return _conflict(
             topic,
-            f"Topic {topic} is an internal topic and a managed sink of {managed[0][0]}.",
+            f"Topic {topic} is an internal topic and a managed sink of {application}.",
             found="internal topic and managed sink",
             why="The topic cannot have the settings of both.",
             fix="Remove the topic from the section `topics` of the document.",
@@ -47,7 +48,8 @@ def _problem(topic: str, managed: Sequence[_Managed]) -> Problem:
             fix="Declare the topic in the document of one of them. The others may still write to it.",
         )
     former, action = ending[0]
-    owner = next((id_ for id_, other in managed if other.topic is not None), managed[-1][0])
+    *_, (last, _) = managed
+    owner = next((id_ for id_, other in managed if other.topic is not None), last)
     return _conflict(
         topic,
         f"Topic {topic} of {owner} still belongs to {former}.",

@@ -125,6 +125,14 @@ def test_lost_state_is_restored_from_the_changelog(application: Application) -> 
     assert application.counts() == [1, 1, 2]
 
 
+def test_reopened_state_is_not_restored(application: Application) -> None:
+    for offset in range(3):
+        owner = TaskOwner()
+        assert application.process(owner, [application.record(offset, b"a")]).restored == 0
+        _release_all(owner)
+    assert application.counts() == [1, 2, 3]
+
+
 def test_outdated_state_is_restored_from_the_newer_records_only(
     application: Application, tmp_path: Path
 ) -> None:
