@@ -70,6 +70,12 @@ def test_pulumi_expands_a_topic_if_the_state_shows_the_change(held: TopicInState
     assert registration.repairs == ()
 
 
+def test_pulumi_adds_a_single_partition() -> None:
+    registration = decided(action(ActionKind.EXPAND, 5, live=live(4)), TopicInState(4, RIGHT))
+    assert registration.topics[0].ignored == ("replicationFactor",)
+    assert registration.topics[0].expands
+
+
 def test_expansion_that_the_state_has_already_is_a_repair() -> None:
     registration = decided(action(ActionKind.EXPAND, 6, live=live(4)), TopicInState(6, RIGHT))
     assert registration.topics[0].ignored == ALL
