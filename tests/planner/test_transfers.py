@@ -44,6 +44,7 @@ def check_moved(cluster: SimulatedCluster, *compiled: CompiledApplication) -> No
     again = cluster.plan(*compiled)
     assert not again.has_changes
     assert not again.problems
+    assert not of_sink(again).note
 
 
 @pytest.mark.parametrize("config", [{}, MANUAL], ids=["automatic", "manual"])
