@@ -233,5 +233,7 @@ def test_an_acl_that_is_registered_under_its_name_and_an_alias_is_a_problem() ->
         for id_ in ("app", "former")
     }
     registrations = {id_: registration_of(part, state) for id_, part in parts.items()}
-    assert [problem.found for problem in registered_twice(registrations)] == ["app, former"]
+    [problem] = registered_twice(registrations)
+    assert (problem.topic, problem.found) == (None, "app, former")
+    assert problem.summary.startswith("ACL former/")
     assert not list(registered_twice({"app": registrations["app"]}))
