@@ -70,20 +70,27 @@ class Lease:
     def try_acquire(cls, folder: Path, task: str, owner: str) -> "Lease | None":
         """Return the lease, or None while another process holds it."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{task}.lease"
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(folder / f"{task}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The folder may be deleted at any time: only the file that others find is a lease.
-            is_current = os.path.samestat(os.fstat(file), path.stat())
-        except (BlockingIOError, FileNotFoundError):
-            is_current = False
-        if not is_current:
+        except BlockingIOError:
+            os.close(file)
+            return None
+        lease = cls(file)
+        # The folder may be deleted at any time: only the file that others find is a lease.
+        if not lease.is_current(folder, task):
             os.close(file)
             return None
         os.ftruncate(file, 0)
         os.pwrite(file, owner.encode(), 0)
-        return cls(file)
+        return lease
+
+    def is_current(self, folder: Path, task: str) -> bool:
+        """Return whether other processes see this lease; not if the state folder was deleted meanwhile."""
+        try:
+            return os.path.samestat(os.fstat(self._file), (folder / f"{task}.lease").stat())
+        except FileNotFoundError:
+            return False
 
     @staticmethod
     def owner_of(folder: Path, task: str) -> str:
@@ -121,12 +128,19 @@ class TaskOwner:
     ) -> BatchResult:
         ownership = self._ownership(request.task_name(partition))
         with ownership.lock:
+            self._release_if_lost(request, partition, ownership)
             if ownership.task is not None:
                 # It fails if another process owned the task meanwhile: then a new session reads the offsets.
                 with suppress(Exception):
                     return self._process_here(request, partition, ownership, input_, tick=tick)
             result = self._forward_or_acquire(request, partition, ownership, input_, tick=tick)
             return result or self._process_here(request, partition, ownership, input_, tick=tick)
+
+    def _release_if_lost(self, request: BatchRequest, partition: int, ownership: _Ownership) -> None:
+        """Release a task whose lease was deleted: another process may own the task, and know newer state."""
+        lease = ownership.lease
+        if lease is not None and not lease.is_current(request.state_folder, request.task_name(partition)):
+            self._release(ownership)
 
     def _forward_or_acquire(
         self, request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
@@ -212,6 +226,7 @@ class TaskOwner:
         """Return None if the caller has to process the batch: the task is released, or was not open here."""
         ownership = self._ownership(request.task_name(partition))
         with ownership.lock:
+            self._release_if_lost(request, partition, ownership)
             if input_ is None or ownership.task is None:
                 self._release(ownership)
                 return None

@@ -37,6 +37,7 @@ class FakeTask:
     """Commits like a transactional task: whoever opened the task last fences the others."""
 
     latest = 0
+    is_fenced = True
     opened: list["FakeTask"]
     may_finish: Event
     started: Event
@@ -47,6 +48,7 @@ class FakeTask:
         self.layout_version = request.layout_version
         self.partition = partition
         self.is_closed = False
+        self.is_slow = False
         FakeTask.opened.append(self)
 
     def process_batch(self, _request: Request, input_: TaskInput, *, tick: bool) -> BatchResult:
@@ -54,7 +56,7 @@ class FakeTask:
         assert not self.is_closed
         FakeTask.started.set()
         assert FakeTask.may_finish.wait(_SECONDS)
-        if self.number != FakeTask.latest:
+        if FakeTask.is_fenced and self.number != FakeTask.latest:
             raise RuntimeError("fenced")
         return BatchResult(partition=self.partition, read=len(input_), written=self.number)
 
@@ -167,6 +169,27 @@ def test_after_a_lost_state_folder_the_new_owner_is_asked(process: Process, tmp_
     assert process(other).result(_SECONDS).written == 2
     assert process(owner, records=4).result(_SECONDS) == BatchResult(partition=0, read=4, written=2)
     assert FakeTask.opened[0].is_closed
+
+
+@pytest.mark.parametrize("records", [5, 2_001], ids=["forwarded", "taken over"])
+def test_an_owner_whose_lease_was_deleted_does_not_use_its_outdated_state(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
+) -> None:
+    """With at least once, the commit of the old owner would succeed."""
+    monkeypatch.setattr(FakeTask, "is_fenced", False)
+    owner, other = TaskOwner(), TaskOwner()
+    process(owner).result(_SECONDS)
+    shutil.rmtree(tmp_path / "state")
+    assert process(other).result(_SECONDS).written == 2
+    assert process(owner, records=records).result(_SECONDS).written == (2 if records == 5 else 3)
+    assert FakeTask.opened[0].is_closed
+
+
+def test_a_lost_state_folder_is_restored_by_the_only_owner(process: Process, tmp_path: Path) -> None:
+    owner = TaskOwner()
+    process(owner).result(_SECONDS)
+    shutil.rmtree(tmp_path / "state")
+    assert process(owner).result(_SECONDS).written == 2
 
 
 def test_a_lease_of_a_dead_process_is_acquired(process: Process, tmp_path: Path) -> None:
