@@ -14,6 +14,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_application.py",
         "tests/runtime/spark/test_back_ends.py",
         "tests/runtime/spark/test_benchmark_sides.py",
+        "tests/runtime/spark/test_lost_files.py",
         "tests/runtime/spark/test_repartition_rounds.py",
         "tests/runtime/spark/test_task_function.py",
         "tests/runtime/engine/expressions/test_against_spark.py",

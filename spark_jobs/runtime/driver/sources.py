@@ -32,7 +32,7 @@ _COLUMNS: Mapping[str, Callable[[str], Column]] = {
 class KafkaSource:
     """The input of one query: `topics`, and the topics that match `patterns` (Java regular expressions).
 
-    `start_offsets` has every existing partition; it is used only while the query has no checkpoint.
+    `start_offsets` has every existing partition.
     Partitions that are added later are read from their beginning.
     """
 
@@ -57,7 +57,7 @@ class KafkaSource:
             "startingOffsets": _offsets_json(self.start_offsets),
             "maxOffsetsPerTrigger": str(self.records_at_once),
             "includeHeaders": "true",
-            # Purged records of a replayed batch were committed before; Spark logs other losses.
+            # Retention may delete records before they are processed: Spark logs that, and reads the others.
             "failOnDataLoss": "false",
         }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 from pyspark.sql import SparkSession
 
+from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
@@ -66,10 +67,18 @@ class Cluster:
         }
         loaded = load_text(f"application: {{id: {id_}, config: {configs}}}\ntopology:{topology}", "test.yaml")
         assert not loaded.problems, loaded.problems
-        application = StreamsApplication(
+        document = loaded.documents[0]
+        running = RunningApplication(self.create(document), self, document, source, sink)
+        try:
+            yield running
+        finally:
+            running.application.close()
+
+    def create(self, document: TopologyDocument) -> StreamsApplication:
+        return StreamsApplication(
             self.spark,
-            loaded.documents[0],
-            check_runnable(loaded.documents[0]).programs,
+            document,
+            check_runnable(document).programs,
             RunSettings(
                 connection=Connection(bootstrap_servers=(self.servers,)),
                 checkpoint=str(self.folder / "checkpoint"),
@@ -78,22 +87,27 @@ class Cluster:
                 check_interval_seconds=0.5,
             ),
         )
-        running = RunningApplication(application, self, id_, source, sink)
-        try:
-            yield running
-        finally:
-            application.close()
 
 
-@attrs.frozen
+@attrs.define
 class RunningApplication:
     """An application with its source and sink topic."""
 
     application: StreamsApplication
     cluster: Cluster
-    id: str
+    document: TopologyDocument
     source: str
     sink: str
+
+    @property
+    def id(self) -> str:
+        return self.document.application.id
+
+    def restart(self) -> None:
+        """Stop the application, and start it again with the same checkpoint and state."""
+        self.application.close()
+        self.application = self.cluster.create(self.document)
+        self.application.start()
 
     def topic(self, name: str) -> str:
         """Return the name on the cluster of an internal topic, or of the source, `in`."""

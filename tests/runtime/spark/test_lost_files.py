@@ -1,0 +1,71 @@
+"""Files that are deleted under a running application: its checkpoint, and the local state of its tasks."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.runtime.driver.states import ClientState
+from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+_MANY = 2_500
+"""More records than a worker forwards to the owner of a task."""
+
+
+@_GUARANTEES
+def test_a_checkpoint_can_be_deleted_while_the_application_runs(cluster: Cluster, guarantee: str) -> None:
+    with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running:
+        running.application.start()
+        expected = 0
+        for part in ("", "metadata", "offsets", "commits", "sources", "offsets/0"):
+            expected = feed_and_check(running, 2, expected)
+            assert delete(cluster.folder / "checkpoint" / running.id, part)
+            expected = feed_and_check(running, 2, expected)
+            running.restart()
+            expected = feed_and_check(running, 2, expected)
+
+
+@_GUARANTEES
+def test_local_state_that_is_deleted_while_the_application_runs_is_restored(
+    cluster: Cluster, guarantee: str
+) -> None:
+    """As after the loss of a disk, several times: the results are those of an undisturbed run."""
+    with cluster.application(COUNT, {"processing.guarantee": guarantee}, partitions=2) as running:
+        running.application.start()
+        expected = feed_and_check(running, 10, 0)
+        for records in (5, _MANY, 5, 5):
+            for part in ("", f"{running.id}/1_0", f"{running.id}/1_1"):
+                shutil.rmtree(cluster.folder / "state" / part, ignore_errors=True)
+                expected = feed_and_check(running, records, expected)
+        restored = sum(part["recordsRestored"] for part in running.application.subtopology_status())
+        assert restored > 0
+        assert running.application.state is ClientState.RUNNING
+
+
+def feed_and_check(running: RunningApplication, records: int, before: int) -> int:
+    """Feed records with one value, after `before` others; check that each is counted once."""
+    after = before + records
+    running.feed(*[b"a"] * records)
+    assert until(lambda: counts(running)[-1:] == [after], TIMEOUT_SECONDS), (counts(running)[-9:], after)
+    assert counts(running) == list(range(1, after + 1))
+    return after
+
+
+def counts(running: RunningApplication) -> list[int]:
+    return [int.from_bytes(value or b"", "big") for value in running.values()]
+
+
+def delete(checkpoint: Path, part: str) -> int:
+    """Delete a part of the checkpoints of all queries; return how many had it."""
+    folders = [folder for folder in checkpoint.glob("*/*") if (folder / "metadata").exists()]
+    found = [folder / part for folder in folders if (folder / part).exists()]
+    for path in found:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return len(found)
