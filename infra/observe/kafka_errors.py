@@ -26,8 +26,11 @@ _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
-_UNSEEN = "Without the permission, the topic or group looks as if it did not exist: nothing can be planned."
-_WHY = "Without the current state of the cluster, nothing can be planned."
+_UNSEEN = (
+    "Without the permission, the topic or group looks as if it did not exist: nothing is planned, changed or "
+    "started."
+)
+_WHY = "Without the current state of the cluster, nothing is planned, changed or started."
 
 
 @attrs.frozen

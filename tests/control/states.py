@@ -15,7 +15,7 @@ UNREACHABLE = Problem(
     summary="No Kafka broker can be reached.",
     expected="a broker at localhost:9092",
     found="no answer within 5 s",
-    why="Without the cluster's present state nothing can be planned.",
+    why="Without the current state of the cluster, nothing is planned, changed or started.",
     fix="Check the bootstrap servers.",
 )
 OVER_PARTITIONED = Problem(

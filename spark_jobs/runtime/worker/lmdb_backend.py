@@ -19,6 +19,7 @@ from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
 from spark_jobs.runtime.engine.stores.interfaces import SortedReads
 from spark_jobs.runtime.engine.stores.overlay import Changes
 from spark_jobs.runtime.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
+from spark_jobs.runtime.worker.state_errors import named_disk_failures
 
 _BATCH = b"batch"
 _BOOT = b"boot"
@@ -33,18 +34,11 @@ class LmdbBackend:
     """`Backend` in a folder. Only one process may open it at a time (LMDB's lock file does not ensure it)."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._boot = _boot()
-        try:
-            self._open()
-            trusted = self._is_trusted()
-        except lmdb.Error:
-            self._recreate()
-            return
-        if not trusted:
-            self._environment.close()
-            self._recreate()
+        with named_disk_failures(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._open_or_recreate()
 
     def open(self, store: str) -> SortedReads:
         if store not in self._databases:
@@ -63,13 +57,8 @@ class LmdbBackend:
             self.open(store)
             if self._databases[store].long is None and any(map(is_long, entries)):
                 self._databases[store].long = self._handle(b"l:" + store.encode(), create=True)
-        while True:
-            try:
-                self._write(changes, batch)
-                break
-            except lmdb.MapFullError:
-                self._snapshot.transaction.abort()
-                self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+        with named_disk_failures(self._folder):
+            self._write_growing(changes, batch)
         self._latest = batch
         self._renew()
 
@@ -77,13 +66,14 @@ class LmdbBackend:
         parts: Any = (prepared.batch, prepared.metadata, prepared.changes)
         content = marshal.dumps(parts)
         draft = self._folder / f"{_PREPARED}.new"
-        with draft.open("wb") as file:
-            file.write(zlib.crc32(content).to_bytes(_CHECKSUM, "big"))
-            file.write(content)
-            if self._boot is None:
-                file.flush()
-                os.fsync(file.fileno())
-        draft.replace(self._folder / _PREPARED)
+        with named_disk_failures(self._folder):
+            with draft.open("wb") as file:
+                file.write(zlib.crc32(content).to_bytes(_CHECKSUM, "big"))
+                file.write(content)
+                if self._boot is None:
+                    file.flush()
+                    os.fsync(file.fileno())
+            draft.replace(self._folder / _PREPARED)
 
     def prepared(self) -> Prepared | None:
         try:
@@ -118,6 +108,17 @@ class LmdbBackend:
         """Release the environment without waiting for the disk."""
         self._snapshot.transaction.abort()
         self._environment.close()
+
+    def _open_or_recreate(self) -> None:
+        try:
+            self._open()
+            trusted = self._is_trusted()
+        except lmdb.Error:
+            self._recreate()
+            return
+        if not trusted:
+            self._environment.close()
+            self._recreate()
 
     def _open(self) -> None:
         self._environment = lmdb.open(
@@ -157,6 +158,14 @@ class LmdbBackend:
                 for key in sorted(entries):
                     write(transaction, databases, key, entries[key])
             transaction.put(_BATCH, _encoded(batch), db=self._meta)
+
+    def _write_growing(self, changes: Changes, batch: Batch) -> None:
+        while True:
+            try:
+                return self._write(changes, batch)
+            except lmdb.MapFullError:
+                self._snapshot.transaction.abort()
+                self._environment.set_mapsize(2 * self._environment.info()["map_size"])
 
     def _handle(self, name: bytes, *, create: bool = False) -> Any:  # noqa: ANN401 - LMDB's handle
         self._snapshot.transaction.abort()
