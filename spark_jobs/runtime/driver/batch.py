@@ -167,7 +167,7 @@ def _decode_result(line: str) -> BatchResult:
 def _raise_failures(results: Iterable[BatchResult]) -> None:
     for result in results:
         if result.poison_record is not None:
-            raise PoisonRecordError(result.poison_record)
+            raise PoisonRecordError(result.poison_record, result.poison_handler)
     for result in results:
         if result.missing_partition is not None:
             raise TaskMigrated(*result.missing_partition)

@@ -7,12 +7,18 @@ import attrs
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
+from spark_jobs.runtime.engine.program.settings import CONTINUE_HANDLERS
 from spark_jobs.runtime.engine.task import PoisonRecordError
 
 _TRACEBACK = "Traceback (most recent call last):\n"
 _JAVA = ("\tat ", "Driver stacktrace:", "JVM stacktrace:", "SQLSTATE:", "This stopped SparkContext")
 _GATEWAY = re.compile(r"An error occurred while calling \S+\s*:?\s*")
 _MAX_LENGTH = 600
+_WORKER_DIED = "Python worker exited unexpectedly"
+_WORKER_DIED_TEXT = (
+    "A Python worker process ended without a Python error. It was killed, often by the operating system for "
+    "lack of memory, or native code failed. A smaller --max-records needs less memory."
+)
 
 
 @attrs.frozen
@@ -45,6 +51,8 @@ def failure_reason(failure: BaseException) -> str:
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
     text = _GATEWAY.sub("", str(failure).strip(), count=1)
+    if _WORKER_DIED in text:
+        return _WORKER_DIED_TEXT
     _, traceback, last = text.rpartition(_TRACEBACK)
     lines = (last if traceback else text).splitlines()
     message = dropwhile(lambda line: traceback and line.startswith(" "), lines)
@@ -81,14 +89,16 @@ def connector_missing(application: str, failure: BaseException) -> Problem:
 
 def query_failed(application: str, query: str, failure: BaseException | None) -> Problem:
     """Return the problem of a sub-topology whose query is not restarted."""
-    is_poison = isinstance(failure, PoisonRecordError)
+    why, fix = _WHY_REPEATED, _FIX_REPEATED
+    if isinstance(failure, PoisonRecordError):
+        why, fix = _poison_texts(failure.handler)
     return Problem(
         code=ProblemCode.QUERY_FAILED,
         application=application,
         summary=f"Sub-topology {query} failed.",
         found=failure_reason(failure) if failure is not None else "Spark ended the query without a reason",
-        why=_WHY_POISON if is_poison else _WHY_REPEATED,
-        fix=_FIX_POISON if is_poison else _FIX_REPEATED,
+        why=why,
+        fix=fix,
     )
 
 
@@ -105,13 +115,20 @@ def client_failed(application: str, found: str) -> Problem:
     )
 
 
-_WHY_POISON = "The exception handlers are set to fail, which is the default: no record is skipped silently."
-_FIX_POISON = (
-    "Correct the serdes or the expression and start again: processing resumes with this record. To skip "
-    "records that cannot be processed, set deserialization.exception.handler and "
-    "processing.exception.handler to continue (LogAndContinueExceptionHandler, "
-    "LogAndContinueProcessingExceptionHandler); errors.dead.letter.queue.topic.name keeps them."
+def _poison_texts(handler: str | None) -> tuple[str, str]:
+    """Return why a record stops the application, and what to do; `handler` is None if none applies."""
+    if handler is None:
+        return _WHY_NO_HANDLER, f"{_CORRECT}."
+    why = f"{handler} is set to fail, which is the default: no record is skipped silently."
+    skip = f"To skip such records, set {handler} to {CONTINUE_HANDLERS[handler]}"
+    return why, f"{_CORRECT}. {skip}; errors.dead.letter.queue.topic.name keeps them."
+
+
+_CORRECT = (
+    "Correct the serdes, the expression, the class or the settings of the topic, and start again: processing "
+    "resumes with this record"
 )
+_WHY_NO_HANDLER = "No exception handler applies to this failure, as in Kafka Streams."
 _WHY_REPEATED = "It was restarted as often as --restarts allows, and failed each time."
 _FIX_REPEATED = (
     "Remove the cause and start again: processing resumes where it stopped. --log-level debug shows "

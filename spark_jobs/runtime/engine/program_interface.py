@@ -39,7 +39,7 @@ class EngineSettings:
     on_processing_error: Literal["fail", "continue"] = "fail"
     """`processing.exception.handler`."""
     on_bad_output: Literal["fail", "continue"] = "fail"
-    """`production.exception.handler`, for records that cannot be serialized."""
+    """`production.exception.handler`, for records that cannot be serialized or that the brokers refuse."""
     dead_letter_topic: str | None = None
     """`errors.dead.letter.queue.topic.name` (KIP-1034): receives skipped records."""
     emit_interval_ms: int = 1000

@@ -84,8 +84,12 @@ def timestamp_extractor(node: SourceNode, task: SourceAndSinkServices) -> Extrac
         except ValueError as error:
             error_handlers.deserialization_failed(record, error)
             return None
-        time = time_of(read_key, read_value, timestamp, headers)
-        return (topic, partition, offset, milliseconds(time), key, value, headers)
+        try:
+            time = milliseconds(time_of(read_key, read_value, timestamp, headers))
+        except Exception as error:  # noqa: BLE001 - expressions raise anything
+            error_handlers.extraction_failed(record, error)
+            return None
+        return (topic, partition, offset, time, key, value, headers)
 
     return extract
 
@@ -98,7 +102,7 @@ def sink(node: SinkNode, task: SourceAndSinkServices) -> Process:
     if topic is None:
         return _dynamic_sink(node, (write_key, write_value), task)
     partition_of = task.program.partition(node.name)
-    append, current, failed = task.append, task.current, task.error_handlers.serialization_failed
+    append, current, failed = task.append, task.current, task.error_handlers.production_failed
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         try:
@@ -125,7 +129,7 @@ def _dynamic_sink(
     topic_of = task.program.expression(expression, _PARAMETERS, task.current)
     partition_of = task.program.partition(node.name)
     write_key, write_value = write
-    append, current, failed = task.append, task.current, task.error_handlers.serialization_failed
+    append, current, failed = task.append, task.current, task.error_handlers.production_failed
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         topic = topic_of(key, value, timestamp, headers)

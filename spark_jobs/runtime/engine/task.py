@@ -16,6 +16,7 @@ from spark_jobs.runtime.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, Ke
 from spark_jobs.runtime.engine.program_interface import Program
 from spark_jobs.runtime.engine.record_order import in_timestamp_order
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, Value
+from spark_jobs.runtime.engine.refused_output import Refusal, no_refusal
 from spark_jobs.runtime.engine.sources_and_sinks import ProcessInput
 from spark_jobs.runtime.engine.task_context import LoggerOf, TaskContext, no_logger
 from spark_jobs.runtime.engine.task_state import TaskState
@@ -35,6 +36,8 @@ class Task:
         state: The stores and clocks of this task.
         global_stores: Typed stores of global tables by name, filled by the global task of this process.
         logger: How `print` and `peek` log.
+        refusal: Returns why the brokers refuse an output record; None = they do not. Such records are given
+            to the production exception handler.
     """
 
     def __init__(
@@ -44,10 +47,12 @@ class Task:
         state: TaskState,
         global_stores: Mapping[str, Value] | None = None,
         logger: LoggerOf = no_logger,
+        *,
+        refusal: Refusal = no_refusal,
     ) -> None:
         self.program = program
         self.state = state
-        self.context = TaskContext(program, partition, state, global_stores or {}, logger)
+        self.context = TaskContext(program, partition, state, global_stores or {}, logger, refusal=refusal)
         self._graph = connect(self.context)
         self._process_by_topic: dict[str, ProcessInput] = {}
         self._is_open = False
@@ -148,8 +153,13 @@ class Task:
 
     def _end_batch(self, wall_clock_ms: int) -> list[OutputRecord]:
         self._punctuate(PunctuationType.WALL_CLOCK_TIME, wall_clock_ms)
-        self.context.end_batch()
-        self.context.stores.flush()
+        try:
+            self.context.end_batch()
+            self.context.stores.flush()
+        except PoisonRecordError:
+            raise
+        except Exception as error:  # noqa: BLE001 - expressions and users' classes raise anything
+            self.context.error_handlers.flush_failed(self.context.current.record, error)
         self.context.clocks.save()
         outputs = self.context.outputs.copy()
         self.context.outputs.clear()

@@ -9,7 +9,8 @@ from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
 from spark_jobs.runtime.engine.key_counts import AddCount
 from spark_jobs.runtime.engine.program_interface import Program
 from spark_jobs.runtime.engine.punctuation import Punctuations, Schedule
-from spark_jobs.runtime.engine.records import CurrentRecord, OutputRecord, Value
+from spark_jobs.runtime.engine.records import CurrentRecord, InputRecord, OutputRecord, Value
+from spark_jobs.runtime.engine.refused_output import CheckedOutput, Refusal, no_refusal
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.engine.task_stores import TaskStores
@@ -36,6 +37,8 @@ class TaskContext:
         state: TaskState,
         global_stores: Mapping[str, Value],
         logger: LoggerOf,
+        *,
+        refusal: Refusal,
     ) -> None:
         self.program = program
         self.partition = partition
@@ -43,8 +46,11 @@ class TaskContext:
         self.logger = logger
         self.current = CurrentRecord()
         self.outputs: list[OutputRecord] = []
-        self.append = self.outputs.append
-        self.error_handlers = ErrorHandlers(program.settings, self.append)
+        self.append = append_dead_letter = self.outputs.append
+        if refusal is not no_refusal:
+            output = CheckedOutput(self.outputs, refusal, self.current, self.wall_clock, self._refused)
+            self.append, append_dead_letter = output.append, output.append_dead_letter
+        self.error_handlers = ErrorHandlers(program.settings, append_dead_letter)
         self.dropped: Counter[tuple[str, str]] = Counter()
         """(node, reason) → number of records dropped since the task was created."""
         self.wall_clock_ms = 0
@@ -77,6 +83,9 @@ class TaskContext:
 
     def is_global_store(self, name: str) -> bool:
         return self.stores.is_global(name)
+
+    def _refused(self, record: InputRecord, topic: str, cause: Exception) -> None:
+        self.error_handlers.production_failed(record, topic, cause)
 
     def drop(self, node: str, reason: str) -> None:
         self.dropped[node, reason] += 1

@@ -61,7 +61,8 @@ class BatchResult:
     handlers (`dropped-records-total`); `handler_message` describes the last record that a handler dropped.
     `restored` records were read from changelog topics first. `stream_time` is milliseconds, -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
-    `poison_record` describes the record that failed the batch.
+    `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
+    exception handler whose answer was to fail.
     """
 
     partition: int
@@ -76,3 +77,4 @@ class BatchResult:
     state_bytes: int = 0
     missing_partition: tuple[str, int, int] | None = None
     poison_record: str | None = None
+    poison_handler: str | None = None

@@ -4,17 +4,22 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import cast
 
+from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import OutputRecord
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
+from spark_jobs.runtime.engine.refused_output import RefusedRecordError
 from spark_jobs.runtime.worker.interleaving import interleaved
+from spark_jobs.runtime.worker.refusals import RefusedRecords
 from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput
 
 
 class NativeTask:
     """The part of the engine's `Task` that `OpenTask` needs."""
 
-    def __init__(self, program: SubtopologyProgram) -> None:
+    def __init__(self, program: SubtopologyProgram, refused: RefusedRecords) -> None:
         (self._topic,) = program.sinks.values()
+        self._refused = refused
+        self._error_handlers = ErrorHandlers(program.settings, _no_dead_letter)
 
     def process(self, input_: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
         """Return the output records with timestamps and headers, which Spark's own sink cannot write."""
@@ -22,6 +27,7 @@ class NativeTask:
         if (
             isinstance(input_, ColumnInput)
             and input_.has_columns
+            and not self._refused
             and input_.topic_partition[0] not in shared_topics
         ):
             return cast(
@@ -29,7 +35,16 @@ class NativeTask:
                 input_.tuples(repeat(topic), repeat(None), "key", "value", "time", "headers"),
             )
         records = interleaved(input_.records(), shared_topics)
+        self._check(records)
         return ((topic, None, key, value, time, headers) for _, _, _, time, key, value, headers in records)
+
+    def _check(self, records: Iterable[InputRecord]) -> None:
+        """Raise `PoisonRecordError` for a record that the brokers refuse."""
+        for record in records if self._refused else ():
+            _, _, _, time, key, value, headers = record
+            reason = self._refused.reason((self._topic, None, key, value, time, headers))
+            if reason is not None:
+                self._error_handlers.production_failed(record, self._topic, RefusedRecordError(reason))
 
     @staticmethod
     def take_dropped() -> tuple[int, str | None]:
@@ -38,3 +53,8 @@ class NativeTask:
 
     def close(self) -> None:
         """Do nothing: a native task holds no resources."""
+
+
+def _no_dead_letter(record: OutputRecord) -> None:
+    """Reject `record`: a program with a handler that continues is not native."""
+    raise AssertionError(record)

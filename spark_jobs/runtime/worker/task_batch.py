@@ -21,6 +21,7 @@ from operator import itemgetter
 import structlog
 
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
+from spark_jobs.runtime.engine.refused_output import no_refusal
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.global_state import read_global_stores
 from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
@@ -28,6 +29,7 @@ from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
+from spark_jobs.runtime.worker.refusals import RefusedRecords
 from spark_jobs.runtime.worker.restore import restore_state
 from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput, count_keys
 from spark_jobs.runtime.worker.transaction import open_session
@@ -40,21 +42,32 @@ class OpenTask:
     """A task with its session, local state and operators, kept from batch to batch.
 
     The constructor does steps 1 and 2, `process_batch` steps 3 to 6. After an exception only `close` may be
-    called.
+    called. `refused` are the records that the brokers refused when an earlier task attempted the batch.
     """
 
-    def __init__(self, request: BatchRequest, partition: int) -> None:
+    def __init__(self, request: BatchRequest, partition: int, refused: RefusedRecords | None = None) -> None:
         self.layout_version = request.layout_version
+        self.is_slow = False
+        """The task writes single records, and none of the last batch was refused: open it again."""
         self._partition = partition
-        self._session = open_session(request, partition)
+        self._writes_single = refused is not None
+        self._refused = RefusedRecords() if refused is None else refused
+        self._session = open_session(request, partition, single=refused is not None)
         is_stateful = any(not store.is_global for store in request.program.stores)
         self._folder = request.state_folder / f"{request.subtopology}_{partition}"
         self._state = LocalState(self._folder) if is_stateful else MemoryState()
         self._restored = restore_state(request, partition, self._state, self._session)
         self._task: Task | NativeTask = (
-            NativeTask(request.program)
+            NativeTask(request.program, self._refused)
             if request.is_native
-            else Task(request.program, partition, self._state, read_global_stores(request), _logger)
+            else Task(
+                request.program,
+                partition,
+                self._state,
+                read_global_stores(request),
+                _logger,
+                refusal=no_refusal if refused is None else refused.reason,
+            )
         )
 
     def process_batch(self, request: BatchRequest, input_: TaskInput, *, tick: bool) -> BatchResult:
@@ -63,6 +76,7 @@ class OpenTask:
         Raises:
             TaskMigrated: A record's partition does not exist yet.
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
+            RecordsRefusedError: The brokers refuse records of the batch.
             KafkaException: Kafka fails.
         """
         fresh = input_.starting_at(self._session.offsets)
@@ -73,6 +87,8 @@ class OpenTask:
         outputs = self._process(fresh, request.shared_topics)
         outputs = with_task_header(outputs, request.shared_topics, self._partition)
         written = self._commit(request, offsets, times, outputs)
+        self.is_slow = self._writes_single and not self._refused
+        self._refused.clear()
         restored, self._restored = self._restored, 0
         dropped, handler_message = self._task.take_dropped()
         return BatchResult(
@@ -99,7 +115,13 @@ class OpenTask:
         if isinstance(task, NativeTask):
             return task.process(fresh, shared_topics)
         now = time.time_ns() // 1_000_000
-        if task.key_counter is not None and isinstance(fresh, ColumnInput) and fresh.has_columns:
+        # With counts per key, the input record of an output record would be unknown.
+        if (
+            not self._refused
+            and task.key_counter is not None
+            and isinstance(fresh, ColumnInput)
+            and fresh.has_columns
+        ):
             counts = count_keys(fresh, shared_topics)
             if counts is not None:
                 return task.process_key_counts(counts, now)

@@ -23,6 +23,7 @@ import structlog
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.refusals import RecordsRefusedError, RefusedRecords
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import TaskInput
 
@@ -113,6 +114,11 @@ class _Ownership:
     lease: Lease | None = None
     task: OpenTask | None = None
 
+    def close_task(self) -> None:
+        task, self.task = self.task, None
+        if task is not None:
+            task.close()
+
 
 class TaskOwner:
     """The tasks that this process owns, and the socket by which other processes of the machine reach them."""
@@ -168,27 +174,31 @@ class TaskOwner:
     ) -> BatchResult:
         """Process a batch of a task whose lease this process holds; release the task after a failure."""
         try:
-            if ownership.task is not None and ownership.task.layout_version != request.layout_version:
-                task, ownership.task = ownership.task, None
-                task.close()
+            task = ownership.task
+            if task is not None and (task.layout_version != request.layout_version or task.is_slow):
+                ownership.close_task()
             if ownership.task is None:
                 ownership.task = OpenTask(request, partition)
-            return ownership.task.process_batch(request, input_, tick=tick)
+            try:
+                return ownership.task.process_batch(request, input_, tick=tick)
+            except RecordsRefusedError as error:
+                return _process_without_refused(request, partition, ownership, input_, error, tick=tick)
         except BaseException as error:
             self._release(ownership)
             if isinstance(error, TaskMigrated):
                 missing = (error.topic, error.partition, error.num_partitions)
                 return BatchResult(partition=partition, missing_partition=missing)
             if isinstance(error, PoisonRecordError):
-                return BatchResult(partition=partition, poison_record=str(error))
+                return BatchResult(
+                    partition=partition, poison_record=str(error), poison_handler=error.handler
+                )
             raise
 
-    def _release(self, ownership: _Ownership) -> None:
-        task, lease = ownership.task, ownership.lease
-        ownership.task = ownership.lease = None
+    @staticmethod
+    def _release(ownership: _Ownership) -> None:
+        lease, ownership.lease = ownership.lease, None
         try:
-            if task is not None:
-                task.close()
+            ownership.close_task()
         finally:
             if lease is not None:
                 lease.release()
@@ -234,6 +244,27 @@ class TaskOwner:
                 return self._process_here(request, partition, ownership, input_, tick=tick)
             except Exception:  # noqa: BLE001 - the caller processes the batch itself and fails the same way
                 return None
+
+
+def _process_without_refused(
+    request: BatchRequest,
+    partition: int,
+    ownership: _Ownership,
+    input_: TaskInput,
+    error: RecordsRefusedError,
+    *,
+    tick: bool,
+) -> BatchResult:
+    """Process a batch again, until the brokers refuse none of its records; raises the last refusal."""
+    refused = RefusedRecords()
+    while True:
+        refused.add(error)
+        ownership.close_task()
+        ownership.task = OpenTask(request, partition, refused)
+        try:
+            return ownership.task.process_batch(request, input_, tick=tick)
+        except RecordsRefusedError as next_error:
+            error = next_error
 
 
 class _OwnerWait:

@@ -7,18 +7,20 @@ So a session never commits on top of outdated offsets.
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import attrs
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.observe import Connection
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
+from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer_settings, refused_locally
 from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, latest_metadata
+from spark_jobs.runtime.worker.refusals import EARLIEST_MS
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
 """Topic partition → (next offset to read, text of the offset metadata)"""
@@ -26,19 +28,7 @@ Commits = Mapping[TopicPartition, tuple[int, str]]
 _POLL_EVERY = 10_000
 _GRACE_SECONDS = 5.0
 _REPORT_SECONDS = 1.0
-_SETTINGS: Mapping[str, Any] = {
-    "partitioner": "murmur2_random",  # Java's default partitioner
-    "linger.ms": 5,
-    "retry.backoff.ms": 10,  # a transaction right after another one waits for its markers
-    "batch.size": 262_144,
-    "message.max.bytes": 1_048_588,  # the brokers' default; librdkafka's own is a little smaller
-    "queue.buffering.max.messages": 500_000,
-    "queue.buffering.max.kbytes": 262_144,
-    "delivery.report.only.error": True,
-}
 _ANY_PARTITION = -1
-_EARLIEST_MS = 1
-"""The smallest timestamp that can be written: librdkafka replaces 0 by the current time."""
 
 
 @attrs.define
@@ -69,10 +59,13 @@ class TaskSession:
         self.metadata = metadata
 
 
-def open_session(request: BatchRequest, partition: int) -> TaskSession:
-    """Fence earlier sessions of the task, then read its committed offsets; raises `KafkaException`."""
+def open_session(request: BatchRequest, partition: int, *, single: bool = False) -> TaskSession:
+    """Fence earlier sessions of the task, then read its committed offsets; raises `KafkaException`.
+
+    With `single`, each record is written by a request of its own: slow, but refused records are known.
+    """
     reader = _offset_reader(request.connection, request.group)
-    producer = _open_producer(request, request.task_name(partition))
+    producer = _open_producer(request, request.task_name(partition), single=single)
     # Read only now: an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
     metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
@@ -80,11 +73,10 @@ def open_session(request: BatchRequest, partition: int) -> TaskSession:
     return TaskSession(producer, metadata, offsets)
 
 
-def _open_producer(request: BatchRequest, name: str) -> "TaskProducer":
+def _open_producer(request: BatchRequest, name: str, *, single: bool) -> "TaskProducer":
     reader = _offset_reader(request.connection, request.group)
-    if request.exactly_once:
-        return TransactionalProducer(request.connection, name, reader)
-    return AtLeastOnceProducer(request.connection, name, reader)
+    kind = TransactionalProducer if request.exactly_once else AtLeastOnceProducer
+    return kind(request.connection, name, reader, single=single)
 
 
 @lru_cache(maxsize=8)
@@ -98,12 +90,18 @@ class TaskProducer(Protocol):
 
         Raises:
             TaskMigrated: A record's partition does not exist.
-            KafkaException: Kafka refuses a record.
+            RecordsRefusedError: A record is too large.
+            KafkaException: Kafka fails.
         """
         ...
 
     def commit(self, commits: Commits) -> None:
-        """Commit the records sent so far, and the offsets with their metadata; raises `KafkaException`."""
+        """Commit the records sent so far, and the offsets with their metadata.
+
+        Raises:
+            RecordsRefusedError: The brokers refuse records for what they contain.
+            KafkaException: Kafka fails.
+        """
         ...
 
     def abort(self) -> None:
@@ -117,21 +115,28 @@ class TransactionalProducer:
     A new producer with the same id aborts the transaction of an earlier one and fences it.
     """
 
-    def __init__(self, connection: Connection, transactional_id: str, reader: Consumer) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        transactional_id: str,
+        reader: Consumer,
+        *,
+        single: bool = False,
+    ) -> None:
         self._reader = reader
-        self._reports = _DeliveryReports()
+        self._reports = DeliveryReports()
         self._producer = clients.producer(
             connection,
             {
-                **_SETTINGS,
+                **producer_settings(single=single),
                 "transactional.id": transactional_id,
                 "client.id": transactional_id,
-                "transaction.timeout.ms": 60_000,
+                "transaction.timeout.ms": 600_000 if single else 60_000,
                 "on_delivery": self._reports.note,
             },
         )
         self._producer.init_transactions(clients.REQUEST_SECONDS)
-        self._sender = _Sender(self._producer)
+        self._sender = _Sender(self._producer, self._reports if single else None)
         self._is_open = False
 
     def send(self, records: Iterable[OutputRecord]) -> int:
@@ -147,6 +152,8 @@ class TransactionalProducer:
         except KafkaException:
             # A refused record makes the transaction fail; wait for its delivery report.
             self._producer.poll(_REPORT_SECONDS)
+            while self._producer.poll(0):
+                pass
             self._reports.check()
             raise
         self._is_open = False
@@ -173,19 +180,26 @@ class TransactionalProducer:
 class AtLeastOnceProducer:
     """Delivers the records first, then commits the offsets (`at_least_once`)."""
 
-    def __init__(self, connection: Connection, client_id: str, reader: Consumer) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        client_id: str,
+        reader: Consumer,
+        *,
+        single: bool = False,
+    ) -> None:
         self._reader = reader
-        self._reports = _DeliveryReports()
+        self._reports = DeliveryReports()
         self._producer = clients.producer(
             connection,
             {
-                **_SETTINGS,
+                **producer_settings(single=single),
                 "client.id": client_id,
                 "enable.idempotence": True,
                 "on_delivery": self._reports.note,
             },
         )
-        self._sender = _Sender(self._producer)
+        self._sender = _Sender(self._producer, self._reports if single else None)
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         return self._sender.send(records)
@@ -200,33 +214,43 @@ class AtLeastOnceProducer:
 
 
 class _Sender:
-    """Passes records to a producer."""
+    """Passes records to a producer; `reports` gets the delivery of each single record."""
 
-    def __init__(self, producer: Producer) -> None:
+    def __init__(self, producer: Producer, reports: DeliveryReports | None) -> None:
         self._producer = producer
+        self._reports = reports
         self._partition_counts: dict[str, int] = {}
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         # Positional, as keywords take longer than the rest; `produce_batch` does not accept timestamps.
         produce, poll, counts = self._producer.produce, self._producer.poll, self._partition_counts
+        reports = self._reports
         number = 0
         for number, (topic, partition, key, value, timestamp, headers) in enumerate(records, 1):
-            time = timestamp or _EARLIEST_MS
+            written_time = timestamp or EARLIEST_MS
             if partition is None:
                 to = _ANY_PARTITION
             else:
                 to = partition
                 if partition >= counts.get(topic, 0):
                     self._check_partition(topic, partition)
+            report = None
+            if reports is not None:
+                record = (topic, partition, key, value, timestamp, headers)
+                report = partial(reports.note_single, record)
             while True:
                 try:
                     if headers:
-                        produce(topic, value, key, to, timestamp=time, headers=list(headers))
+                        produce(topic, value, key, to, report, report, written_time, list(headers))
                     else:
-                        produce(topic, value, key, to, None, None, time)
+                        produce(topic, value, key, to, report, report, written_time)
                     break
                 except BufferError:
                     poll(0.05)
+                except KafkaException as error:
+                    raise refused_locally(
+                        error, (topic, partition, key, value, timestamp, headers)
+                    ) from error
             if number % _POLL_EVERY == 0:
                 poll(0)
         return number
@@ -239,25 +263,6 @@ class _Sender:
         self._partition_counts[topic] = len(found.partitions)
         if partition >= self._partition_counts[topic]:
             raise TaskMigrated(topic, partition, self._partition_counts[topic])
-
-
-class _DeliveryReports:
-    """Keeps the first failure that a producer reports.
-
-    It has no reference to the producer, which refers to it: a cycle would keep a released producer alive.
-    """
-
-    def __init__(self) -> None:
-        self._failure: KafkaException | None = None
-
-    def note(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._failure is None:
-            self._failure = KafkaException(KafkaError(error.code(), f"{message.topic()}: {error.str()}"))
-
-    def check(self) -> None:
-        """Raise `KafkaException` if a record was not delivered."""
-        if self._failure is not None:
-            raise self._failure
 
 
 def _kafka_partitions(commits: Commits) -> list[KafkaTopicPartition]:

@@ -53,6 +53,18 @@ def test_reason_has_no_tracebacks(text: str, reason: str) -> None:
     assert failure_reason(RuntimeError(text)) == reason
 
 
+def test_a_python_worker_that_was_killed_is_explained_without_settings_of_spark() -> None:
+    reason = failure_reason(
+        RuntimeError(
+            "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting "
+            "'spark.python.worker.faulthandler.enabled' configuration to 'true' for the better traceback."
+        )
+    )
+    assert "It was killed, often by the operating system for lack of memory" in reason
+    assert "--max-records" in reason
+    assert "faulthandler" not in reason
+
+
 def test_reason_of_problems_is_their_summaries() -> None:
     problems = [
         Problem(code=ProblemCode.TIMEOUT, summary=text)
@@ -61,13 +73,34 @@ def test_reason_of_problems_is_their_summaries() -> None:
     assert failure_reason(ProblemsError(problems)) == "No broker answered.; Another one timed out."
 
 
-def test_poison_record_and_repeated_failure_have_different_fixes() -> None:
+@pytest.mark.parametrize(
+    ("handler", "continues"),
+    [
+        ("deserialization.exception.handler", "LogAndContinueExceptionHandler"),
+        ("processing.exception.handler", "LogAndContinueProcessingExceptionHandler"),
+        ("production.exception.handler", "AlwaysContinueProductionExceptionHandler"),
+    ],
+)
+def test_the_fix_for_a_record_names_the_handler_that_applies(handler: str, continues: str) -> None:
     poison = query_failed(
-        "shop", "0", PoisonRecordError("record of orders, partition 0, offset 7: cannot be read")
+        "shop", "0", PoisonRecordError("record of orders, partition 0, offset 7: cannot be read", handler)
     )
     assert poison.code is ProblemCode.QUERY_FAILED
     assert "offset 7" in (poison.found or "")
+    assert f"{handler} is set to fail" in poison.why
+    assert f"set {handler} to {continues};" in poison.fix
     assert "errors.dead.letter.queue.topic.name" in poison.fix
+
+
+def test_no_handler_is_named_where_none_applies() -> None:
+    problem = query_failed(
+        "shop", "0", PoisonRecordError("record of orders: its timestamp cannot be extracted")
+    )
+    assert "handler" not in problem.fix
+    assert "No exception handler applies" in problem.why
+
+
+def test_repeated_failure_names_the_limit_and_the_cause() -> None:
     repeated = query_failed("shop", "0", RuntimeError(_WORKER))
     assert "--restarts" in repeated.why
     assert repeated.found == "ImportError: shop has no Enrich\nand a second line of it"
@@ -93,5 +126,5 @@ def test_backoff_grows_to_its_maximum_until_the_policy_gives_up() -> None:
 
 
 def test_poison_record_is_final_and_missing_partition_never_is() -> None:
-    assert RestartPolicy().backoff_ms(PoisonRecordError(), 1) is None
+    assert RestartPolicy().backoff_ms(PoisonRecordError("bad"), 1) is None
     assert RestartPolicy(max_failures=2).backoff_ms(TaskMigrated("out", 5, 4), 1_000) == 30_000

@@ -78,6 +78,36 @@ def test_record_that_cannot_be_read_stops_the_application_or_is_dropped(cluster:
         assert (part["recordsRead"], part["recordsDropped"]) == (3, 1)
 
 
+def test_record_that_the_broker_refuses_stops_the_application_or_is_dropped(cluster: Cluster) -> None:
+    """The retries end at once: a query that fails for the record is not restarted."""
+    topology = """
+  - stream: {topic: IN, serdes: {key: string, value: string}, timestamp: "bigint(value)"}
+  - selectKey: {key: value}
+  - repartition: {as: again, partitions: 1}
+  - to: {topic: OUT, serdes: {value: string}}
+"""
+    values = [b"1700000000000", b"7258118400000", b"1700000000001"]
+    with cluster.application(topology, {"processing.guarantee": "exactly_once_v2"}) as running:
+        running.application.start()
+        running.feed(*values)
+        assert running.application.wait(TIMEOUT_SECONDS)
+        (problem,) = running.application.problems
+        assert f"record of {running.source}, partition 0, offset 1: cannot be written" in (
+            problem.found or ""
+        )
+        assert "2200-01-01" in (problem.found or "")
+        assert "set production.exception.handler to AlwaysContinue" in problem.fix
+        assert all(query.restarts == 0 for query in running.application.queries.values())
+    handler = {"production.exception.handler": "AlwaysContinueProductionExceptionHandler"}
+    with cluster.application(topology, {"processing.guarantee": "exactly_once_v2", **handler}) as running:
+        running.application.start()
+        running.feed(*values)
+        running.application.wait_until_idle()
+        assert running.values() == [values[0], values[2]]
+        first, _ = running.application.subtopology_status()
+        assert first["recordsDropped"] == 1
+
+
 def test_offsets_are_committed_as_kafka_streams_commits_them(cluster: Cluster) -> None:
     """Under the application's group: tools show the lag, and Kafka Streams could resume from the offsets."""
     with cluster.application(MAP, {"processing.guarantee": "exactly_once_v2"}, VALUE="string") as running:

@@ -40,7 +40,8 @@ class Broker:
     restores: int = 0
     commits: int = 0
 
-    def session(self, _: BatchRequest, __: int) -> TaskSession:
+    def session(self, _: BatchRequest, __: int, *, single: bool = False) -> TaskSession:
+        assert not single
         metadata = latest_metadata(text for _, text in self.committed.values()) or OffsetMetadata()
         offsets = {partition: offset for partition, (offset, _) in self.committed.items()}
         return TaskSession(self, metadata, offsets)

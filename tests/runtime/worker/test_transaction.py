@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from infra.observe import Connection
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord
-from spark_jobs.runtime.worker import clients, transaction
+from spark_jobs.runtime.worker import clients, delivery_reports, transaction
 from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
@@ -139,7 +139,7 @@ def test_more_records_than_the_queue_holds_are_written_in_order(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        transaction, "_SETTINGS", {**transaction._SETTINGS, "queue.buffering.max.messages": 10}
+        delivery_reports, "_SETTINGS", {**delivery_reports._SETTINGS, "queue.buffering.max.messages": 10}
     )
     values = [b"%d" % number for number in range(100)]
     full = cluster.open()

@@ -79,7 +79,12 @@ Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 
 
 def can_cache_values(behavior: StreamAggregate, context: OperatorContext) -> bool:
-    """Return whether the store has a cache, and no other node uses the store."""
+    """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
+
+    If failures are skipped, each total is serialized at once: the previous one is kept if that fails.
+    """
+    if context.task.program.settings.on_processing_error != "fail":
+        return False
     typed = context.task.typed_store(behavior.store)
     users = [
         node
@@ -152,9 +157,9 @@ def _flush_with_cache(
             stored = read(key_bytes) if sends_old or total is None else None
             if total is None and stored is None:
                 continue
+            current.record = record
             written = None if total is None else with_timestamp(serialize(total), time)
             put(key_bytes, written, (timestamp, headers, record))
-            current.record = record
             old = deserialize(stored[TIMESTAMP:]) if stored is not None and sends_old else None
             forward(key, (total, old, True), timestamp if total is None else time, headers)
 

@@ -5,6 +5,11 @@ from typing import Literal
 
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
+from spark_jobs.runtime.engine.error_handlers import (
+    DESERIALIZATION_HANDLER,
+    PROCESSING_HANDLER,
+    PRODUCTION_HANDLER,
+)
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 
 _CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
@@ -15,20 +20,25 @@ _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
 Answer = Literal["fail", "continue"]
 
 _HANDLERS: Mapping[str, Mapping[str, Answer]] = {
-    "deserialization.exception.handler": {
+    DESERIALIZATION_HANDLER: {
         "LogAndFailExceptionHandler": "fail",
         "LogAndContinueExceptionHandler": "continue",
     },
-    "processing.exception.handler": {
+    PROCESSING_HANDLER: {
         "LogAndFailProcessingExceptionHandler": "fail",
         "LogAndContinueProcessingExceptionHandler": "continue",
     },
-    "production.exception.handler": {
+    PRODUCTION_HANDLER: {
         "DefaultProductionExceptionHandler": "fail",
         "AlwaysContinueProductionExceptionHandler": "continue",
     },
 }
 """Config key → simple name of Kafka Streams' class → answer. `default.` before the key is an older form."""
+CONTINUE_HANDLERS: Mapping[str, str] = {
+    key: next(name for name, answer in answers.items() if answer == "continue")
+    for key, answers in _HANDLERS.items()
+}
+"""Config key → the class that skips failed records."""
 
 
 def engine_settings(config: Mapping[str, str]) -> EngineSettings:
@@ -39,9 +49,9 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
     emit, outer = numbers.get(_EMIT), numbers.get(_OUTER)
     return EngineSettings(
         cache_max_bytes=defaults.cache_max_bytes if cache is None else cache,
-        on_bad_input=_answer(config, "deserialization.exception.handler"),
-        on_processing_error=_answer(config, "processing.exception.handler"),
-        on_bad_output=_answer(config, "production.exception.handler"),
+        on_bad_input=_answer(config, DESERIALIZATION_HANDLER),
+        on_processing_error=_answer(config, PROCESSING_HANDLER),
+        on_bad_output=_answer(config, PRODUCTION_HANDLER),
         dead_letter_topic=config.get(_DEAD_LETTERS) or None,
         emit_interval_ms=defaults.emit_interval_ms if emit is None else emit,
         outer_join_interval_ms=defaults.outer_join_interval_ms if outer is None else outer,

@@ -1,6 +1,7 @@
 """JSON, with or without a JSON Schema (draft as in `$schema`, default 2020-12)."""
 
 import json
+import re
 from datetime import UTC, date, datetime
 from typing import NoReturn
 
@@ -26,14 +27,25 @@ def _moment(value: Value) -> str:
 
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_moment).encode
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def _write(value: Value) -> bytes:
     try:
-        return _ENCODE(value).encode()
+        text = _ENCODE(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise SerializationError("json", _fault(error)) from None
+
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(_escaped, text).encode()
+
+
+def _escaped(surrogate: re.Match[str]) -> str:
+    """Return the escape of half of a surrogate pair, which has no UTF-8, as Jackson writes it."""
+    return f"\\u{ord(surrogate.group()):04X}"
 
 
 def _read(data: bytes) -> Value:

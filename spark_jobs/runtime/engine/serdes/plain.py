@@ -52,9 +52,10 @@ class Plain:
 
 
 def _write_string(value: Value) -> bytes:
+    """Replace halves of surrogate pairs by a question mark, as Java does."""
     try:
-        encoded: bytes = value.encode()
-    except (AttributeError, UnicodeEncodeError):
+        encoded: bytes = value.encode("utf-8", "replace")
+    except AttributeError:
         raise SerializationError("string", f"it is {kind_of(value)}") from None
     return encoded
 

@@ -9,7 +9,7 @@ record.
 from collections.abc import Callable
 from typing import Protocol
 
-from spark_jobs.runtime.engine.records import Context, OutputRecord
+from spark_jobs.runtime.engine.records import Context, CurrentRecord, OutputRecord
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 
 Append = Callable[[OutputRecord], None]
@@ -109,13 +109,14 @@ class Cached:
     """A record cache: the latest update of each key is written when the batch ends (`CachingKeyValueStore`).
 
     Keys are written in the order of their latest updates, except those that have no value, neither here nor
-    below. `on_flush` is called after each write.
+    below. `on_flush` is called after each write. Meanwhile the update's input record is the current one.
     """
 
-    __slots__ = ("_below", "_contexts", "_flush_first", "_on_flush", "lowest", "overlay")
+    __slots__ = ("_below", "_contexts", "_current", "_flush_first", "_on_flush", "lowest", "overlay")
 
-    def __init__(self, below: Logged) -> None:
+    def __init__(self, below: Logged, current: CurrentRecord) -> None:
         self._below = below
+        self._current = current
         self.overlay = Overlay(below.overlay)
         self.lowest = below.overlay
         self._contexts: dict[bytes, Context] = {}
@@ -150,6 +151,7 @@ class Cached:
                 value, old = written[key], lower.get(key)
                 if value is None and old is None and self._on_flush is not None:
                     continue
+                self._current.record = context[2]
                 self._below.put(key, value, context)
                 if self._on_flush is not None:
                     self._on_flush(key, value, old, context)

@@ -112,7 +112,7 @@ class _Opening:
             timestamped=timestamped,
             without_timestamps=self.without_timestamps,
         )
-        return logged, Cached(logged) if self.cache else logged
+        return logged, Cached(logged, self.services.current) if self.cache else logged
 
     def opened(
         self,

@@ -13,7 +13,7 @@ STRING = serde_of(Format("string"), {})
 
 
 def cached(listener: Callable[[KeyValueBytes, str], None]) -> tuple[Cached, KeyValueBytes]:
-    cache = Cached(Logged(MemoryState().store("s"), None))
+    cache = Cached(Logged(MemoryState().store("s"), None), CurrentRecord())
     store = KeyValueBytes(cache, STRING, STRING, CurrentRecord().write_context)
     cache.listen(lambda key, _new, _old, _context: listener(store, key.decode()))
     return cache, store

@@ -61,7 +61,7 @@ class Opened:
         self.log: list[OutputRecord] = []
         overlay = self.state.store("s")
         self.logged = Logged(overlay, ("changes", 3, self.log.append), prefix=prefix, timestamped=timestamped)
-        self.below = Cached(self.logged) if cache else self.logged
+        self.below = Cached(self.logged, CurrentRecord()) if cache else self.logged
         self.context = CurrentRecord().write_context
 
     def commit(self) -> None:

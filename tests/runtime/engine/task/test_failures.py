@@ -112,3 +112,74 @@ def test_extracted_timestamps_order_the_records() -> None:
         runner.record("other", b"early", (0).to_bytes(8, "big"), 20),
     )
     assert [(output[2], output[4]) for output in outputs] == [(b"early", 20), (b"late", 30)]
+
+
+def test_a_timestamp_extractor_that_fails_is_reported_with_its_record() -> None:
+    topology = """
+- stream: {topic: in, serdes: {key: string, value: long}, timestamp: 100 // value}
+- to: {topic: out}
+"""
+    runner = TopologyRunner(topology, CONTINUE)
+    with pytest.raises(PoisonRecordError, match="offset 1: its timestamp cannot be extracted") as failure:
+        runner.feed(runner.record("in", b"k", GOOD, 1), runner.record("in", b"k", ZERO, 2))
+    assert failure.value.handler is None
+
+
+@pytest.mark.parametrize("cache", [0, 1_000_000])
+def test_a_total_that_cannot_be_stored_is_skipped_and_the_previous_one_is_kept(cache: int) -> None:
+    runner = TopologyRunner(_SUM, attrs.evolve(CONTINUE, cache_max_bytes=cache))
+    values = (b"100", b"27", b"1", b"99999", b"-100")
+    runner.feed(*(runner.record("in", b"k", value, time) for time, value in enumerate(values)))
+    results = [output for output in runner.all_outputs if output[0] == "out"]
+    assert results[-1][3] == b"28"
+    assert len([output for output in runner.all_outputs if output[0] == "dead"]) == 1
+
+
+@pytest.mark.parametrize("cache", [0, 1_000_000])
+def test_a_total_that_cannot_be_stored_is_reported_with_its_record(cache: int) -> None:
+    runner = TopologyRunner(_SUM, attrs.evolve(NO_CACHE, cache_max_bytes=cache))
+    records = [runner.record("in", b"k", value, time) for time, value in enumerate((b"1", b"99999"))]
+    with pytest.raises(PoisonRecordError, match="offset 1: cannot be processed: SerializationError"):
+        runner.feed(*records)
+
+
+_SUM = """
+- stream: {topic: in, serdes: {key: string, value: string}}
+- groupByKey:
+- aggregate:
+    init: "0"
+    add: total + int(value)
+    materialized: {store: totals, serdes: {value: short}}
+- toStream:
+- mapValues: {value: str(value)}
+- to: {topic: out, serdes: {key: string, value: string}}
+"""
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_half_of_a_surrogate_pair_is_written_as_java_writes_it(fails: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Jackson writes the escape, `StringSerializer` a question mark."""
+    settings = NO_CACHE if fails else CONTINUE
+    for serde, expected in (("json", rb'"a\uD800b\uDFFF"'), ("string", b"a?b?")):
+        runner = TopologyRunner(
+            f"""
+            - stream: {{topic: in, serdes: {{key: string, value: json}}}}
+            - to: {{topic: out, serdes: {{key: string, value: {serde}}}}}
+            """,
+            settings,
+        )
+        (written,) = runner.feed(runner.record("in", b"k", rb'"a\ud800b\udfff"', 1))
+        assert written[3] == expected
+
+
+def test_a_failure_with_half_of_a_surrogate_pair_can_be_logged_and_sent() -> None:
+    topology = """
+- stream: {topic: in, serdes: {key: string, value: json}}
+- mapValues: {value: int(value)}
+- to: {topic: out, serdes: {key: string, value: long}}
+"""
+    runner = TopologyRunner(topology, CONTINUE)
+    (dead,) = runner.feed(runner.record("in", b"k", rb'"\ud800"', 1))
+    assert b"ud800" in (dict(dead[5])["__streams.errors.message"] or b"")
+    _, latest = runner.tasks["0"].take_dropped()
+    assert (latest or "").encode()
