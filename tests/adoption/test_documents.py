@@ -117,7 +117,7 @@ def test_unknown_facts_are_reported_at_their_location() -> None:
         (("", ""), {"in": 6}, ProblemCode.UNDECIDABLE_PARTITIONS, Severity.ERROR),
         (("", ""), {"other": 4}, ProblemCode.MISSING_SOURCE_TOPIC, Severity.ERROR),
         (
-            ("  id: app\n", "  id: app\n  config: {topic.segment.bytes: 1}\n"),
+            ("  id: app\n", "  id: app\n  config: {topic.segment.bytes: 1048576}\n"),
             {"in": 4},
             ProblemCode.CONFIG_HAS_NO_EFFECT,
             Severity.WARNING,
