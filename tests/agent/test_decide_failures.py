@@ -2,8 +2,16 @@
 
 import pytest
 
-from spark_jobs.agent.decide import Expand
-from spark_jobs.agent.events import ApplicationRefused, AttemptFailed, GaveUp
+from infra.model.problems import Problem, ProblemCode
+from spark_jobs.agent.decide import CallbackCalled, Expand, Unconfirmed, Unreadable
+from spark_jobs.agent.events import (
+    ApplicationRefused,
+    AttemptFailed,
+    ClusterReadable,
+    ClusterUnreadable,
+    GaveUp,
+    Notified,
+)
 from spark_jobs.agent.state import Outcome, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 
@@ -147,6 +155,40 @@ def test_unreachable_cluster_fails_running_expansions() -> None:
     simulation.pass_time(TIMEOUT_MS)
     assert simulation.state.failures == 1
     assert simulation.state.read_problems
+
+
+def test_unreachable_cluster_is_reported_once_and_again_with_another_reason() -> None:
+    simulation = leading_agent(ORDERS)
+    first, other = (
+        (Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No broker can be reached.", found=found),)
+        for found in ("timed out", "refused")
+    )
+    for problems in (first, first, other):
+        simulation.run(Unreadable(problems))
+    assert simulation.reported(ClusterUnreadable) == [ClusterUnreadable(first), ClusterUnreadable(other)]
+    simulation.pass_time(60_000)
+    assert simulation.reported(ClusterReadable) == [ClusterReadable()]
+
+
+def test_observations_of_an_expansion_that_is_over_change_nothing() -> None:
+    simulation = leading_agent(ORDERS)
+    before = simulation.state.applications
+    for application in ("totals-app", "unknown-app"):
+        simulation.run(Unconfirmed(application))
+        simulation.run(CallbackCalled(application, "refused"))
+    assert simulation.state.applications == before
+
+
+def test_error_of_callback_is_in_the_journal() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.is_unconfirmed = True
+    simulation.counts["orders"] = 8
+    simulation.pass_time(60_000)
+    simulation.run(CallbackCalled("totals-app", "refused"))
+    assert [entry.reason for entry in simulation.journal if entry.stage is Stage.NOTIFIED] == ["refused"]
+    assert [event.error for event in simulation.reported(Notified) if isinstance(event, Notified)] == [
+        "refused"
+    ]
 
 
 def test_unreachable_cluster_is_no_failure_without_expansion() -> None:

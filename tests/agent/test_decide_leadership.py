@@ -1,5 +1,6 @@
 """Only a confirmed leader acts, and the next leader resumes from the journal."""
 
+import attrs
 import pytest
 
 from spark_jobs.agent.decide import Notify, TermObserved
@@ -85,6 +86,24 @@ def test_expansion_after_unrecorded_callback_has_its_own_callback() -> None:
     assert simulation.stages() == [
         *(Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED),
         *(Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED),
+    ]
+
+
+def test_source_expanded_after_callback_starts_another_expansion() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.counts["orders"] = 8
+    simulation.pass_time(31_000)
+    app = simulation.app()
+    assert app.expansion is not None
+    called = attrs.evolve(app, called_number=app.expansion.number)
+    simulation.state = attrs.evolve(simulation.state, applications={app.id: called})
+    simulation.counts["orders"] = 10
+    simulation.pass_time(60_000)
+    assert simulation.calls == [("totals-app", 2, 8, 10)]
+    notified = [event for event in simulation.reported(Notified) if isinstance(event, Notified)]
+    assert [event.number for event in notified] == [1, 2]
+    assert [(entry.number, entry.stage) for entry in simulation.journal] == [
+        (number, stage) for number in (1, 2) for stage in (Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED)
     ]
 
 

@@ -59,10 +59,26 @@ def test_autoscaling_can_be_switched_while_running() -> None:
     simulation.pass_time(30_000)
     assert simulation.app().phase is Phase.STOPPED
     assert len(simulation.reported(Cancelled)) == 1
+    assert simulation.journal[-1].after[CHANGELOG] == 4
     simulation.outcome = lambda _: None
     simulation.documents = on
     simulation.pass_time(60_000)
     assert simulation.app().phase is Phase.STEADY
+    assert simulation.calls == [("totals-app", 2, 4, 8)]
+
+
+def test_switching_autoscaling_off_and_on_tries_again_after_giving_up() -> None:
+    simulation = leading_agent(ORDERS)
+    on, off = simulation.documents, documents(ORDERS.replace("enabled: true", "enabled: false"))
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.counts["orders"] = 8
+    simulation.pass_time(1_000_000)
+    assert simulation.app().phase is Phase.GIVEN_UP
+    simulation.documents = off
+    simulation.pass_time(30_000)
+    assert simulation.app().given_up == {}
+    simulation.documents, simulation.outcome = on, lambda _: None
+    simulation.pass_time(60_000)
     assert simulation.calls == [("totals-app", 2, 4, 8)]
 
 

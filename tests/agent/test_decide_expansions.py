@@ -1,0 +1,221 @@
+"""Each step of an expansion: the new state, the events and the journal entries, value by value."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from spark_jobs.agent.decide.assessment import Assessment
+from spark_jobs.agent.decide.expansions import (
+    Change,
+    Context,
+    attempted,
+    cancelled,
+    expanded,
+    failed,
+    finished,
+    follow_up,
+    gave_up,
+    resumed,
+    widest,
+)
+from spark_jobs.agent.decide.policy import AgentPolicy
+from spark_jobs.agent.events import (
+    AttemptEnded,
+    AttemptFailed,
+    Cancelled,
+    Expanded,
+    ExpansionStarted,
+    GaveUp,
+    Notified,
+)
+from spark_jobs.agent.state import (
+    ApplicationState,
+    Expansion,
+    ExpansionEntry,
+    Outcome,
+    Phase,
+    Shortfall,
+    Stage,
+    TopicResult,
+)
+
+POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
+CONTEXT = Context(clock_ms=50_000, wall_ms=1_700_000, jitter=0.5, policy=POLICY, observed_at_ms=49_000)
+PAUSE_MS = POLICY.backoff(1, 0.5)
+BEFORE, AFTER = {"a": 4, "b": 4}, {"a": 6, "b": 4}
+SHORTFALLS = (Shortfall("app", "a", 4, 6), Shortfall("app", "b", 4, 6))
+EXPANSION = Expansion(number=3, started_ms=40_000, before=BEFORE, sources_before={"in": 4}, done=("z",))
+STATE = ApplicationState(
+    id="app", phase=Phase.EXPANDING, expansion=EXPANSION, last_number=3, shortfalls=SHORTFALLS, timeout_ms=9
+)
+FAILING = attrs.evolve(EXPANSION, attempts=2, failing_since_ms=45_000, retry_at_ms=51_000)
+
+
+def assessment(**counts: int) -> Assessment:
+    return Assessment(
+        id="app",
+        is_enabled=True,
+        timeout_ms=9,
+        counts=counts or AFTER,
+        required={"a": 6, "b": 6},
+        sources={"in": 6},
+        reads=frozenset(),
+        sinks=frozenset(),
+        shortfalls=SHORTFALLS,
+        parallelism=(),
+        refusals=(),
+        expanded=(),
+        warnings=(),
+    )
+
+
+def entry(stage: Stage, **fields: Any) -> ExpansionEntry:  # noqa: ANN401 - the fields of ExpansionEntry
+    known: dict[str, Any] = {
+        "application": "app",
+        "number": 3,
+        "stage": stage,
+        "wall_ms": 1_700_000,
+        "client_id": "agent-1",
+        "before": BEFORE,
+        "after": AFTER,
+        "sources_before": {"in": 4},
+        "sources_after": {"in": 6},
+        "done": ("z",),
+    }
+    return ExpansionEntry(**(known | fields))
+
+
+def with_expansion(expansion: Expansion | None, **fields: Any) -> ApplicationState:  # noqa: ANN401 - fields of the state
+    return attrs.evolve(STATE, expansion=expansion, **fields)
+
+
+@pytest.mark.parametrize(
+    ("stage", "settles_at"), [(Stage.STARTED, None), (Stage.EXPANDED, 50_000 + POLICY.settle_ms)]
+)
+def test_an_expansion_of_the_journal_is_resumed(stage: Stage, settles_at: int | None) -> None:
+    change = resumed(ApplicationState(id="app"), entry(stage), CONTEXT)
+    expansion = Expansion(
+        number=3,
+        started_ms=50_000,
+        before=BEFORE,
+        sources_before={"in": 4},
+        done=("z",),
+        follow_up_at_ms=settles_at,
+    )
+    known = ApplicationState(
+        id="app", last_number=3, settled=BEFORE, settled_sources={"in": 4}, expansion=expansion
+    )
+    assert change == Change(known, (ExpansionStarted("app", 3, (), is_resumed=True),))
+
+
+@pytest.mark.parametrize(
+    ("stage", "settled", "sources"),
+    [
+        (Stage.NOTIFIED, AFTER, {"in": 6}),
+        (Stage.GIVEN_UP, BEFORE, {"in": 4}),
+        (Stage.CANCELLED, BEFORE, {"in": 4}),
+    ],
+)
+def test_a_final_entry_of_the_journal_is_not_resumed(
+    stage: Stage, settled: dict[str, int], sources: dict[str, int]
+) -> None:
+    known = ApplicationState(id="app", last_number=3, settled=settled, settled_sources=sources)
+    assert resumed(ApplicationState(id="app"), entry(stage), CONTEXT) == Change(known)
+
+
+def test_a_success_removes_the_shortfall_and_the_failures() -> None:
+    results = (TopicResult("a", 6, Outcome.EXPANDED), TopicResult("b", 6, Outcome.ALREADY))
+    change = attempted(with_expansion(FAILING), FAILING, results, CONTEXT)
+    after = attrs.evolve(EXPANSION, done=("a", "z"))
+    assert change == Change(with_expansion(after, shortfalls=()), (AttemptEnded("app", 3, results),))
+
+
+def test_a_partial_success_starts_the_failure_clock_again() -> None:
+    results = (
+        TopicResult("a", 6, Outcome.EXPANDED),
+        TopicResult("b", 6, Outcome.FAILED, "_TIMED_OUT", "no answer"),
+    )
+    change = attempted(with_expansion(FAILING), FAILING, results, CONTEXT)
+    after = attrs.evolve(
+        EXPANSION, done=("a", "z"), attempts=1, failing_since_ms=50_000, retry_at_ms=50_000 + PAUSE_MS
+    )
+    failure = AttemptFailed("app", 3, ("b: _TIMED_OUT: no answer",), PAUSE_MS, 0)
+    assert change == Change(
+        with_expansion(after, shortfalls=SHORTFALLS[1:]), (AttemptEnded("app", 3, results), failure)
+    )
+
+
+def test_a_failure_continues_the_failure_clock() -> None:
+    change = failed(with_expansion(FAILING), ["unreachable"], CONTEXT)
+    pause = POLICY.backoff(3, 0.5)
+    after = attrs.evolve(FAILING, attempts=3, retry_at_ms=50_000 + pause)
+    assert change == Change(with_expansion(after), (AttemptFailed("app", 3, ("unreachable",), pause, 5_000),))
+    assert failed(with_expansion(None), ["unreachable"], CONTEXT) == Change(with_expansion(None))
+
+
+def test_an_expansion_settles_when_all_topics_are_expanded() -> None:
+    change = expanded(with_expansion(FAILING), assessment(), CONTEXT)
+    after = attrs.evolve(EXPANSION, follow_up_at_ms=50_000 + POLICY.settle_ms)
+    assert change == Change(with_expansion(after), (Expanded("app", 3, 10_000),), (entry(Stage.EXPANDED),))
+    assert expanded(with_expansion(None), assessment(), CONTEXT) == Change(with_expansion(None))
+
+
+def test_the_widest_topic_is_the_expanded_one_with_the_most_partitions() -> None:
+    assert widest({"a": 4, "b": 2, "c": 9}, {"a": 6, "b": 8, "c": 9}) == (2, 8)
+    assert widest({"a": 4}, {"a": 4}) is None
+    assert widest({"a": 4}, {}) is None
+    assert widest({"a": 0}, {"a": 1}) == (0, 1)
+
+
+def test_an_expansion_is_finished_after_its_callback() -> None:
+    called = with_expansion(EXPANSION, called_number=3, called_error="refused")
+    over = attrs.evolve(called, phase=Phase.STEADY, expansion=None, settled=AFTER, settled_sources={"in": 6})
+    done = Change(over, (Notified("app", 3, 4, 6, "refused"),), (entry(Stage.NOTIFIED, reason="refused"),))
+    assert finished(called, EXPANSION, assessment(), CONTEXT) == done
+    assert follow_up(called, EXPANSION, assessment(), CONTEXT, is_confirmed=True) == done
+
+
+def test_an_expansion_of_no_topic_ends_without_a_callback() -> None:
+    due = attrs.evolve(EXPANSION, follow_up_at_ms=49_000)
+    unchanged = assessment(**BEFORE)
+    over = with_expansion(None, phase=Phase.STEADY, settled=BEFORE, settled_sources={"in": 6})
+    done = Change(over, (), (entry(Stage.NOTIFIED, after=BEFORE),))
+    assert follow_up(with_expansion(due), due, unchanged, CONTEXT, is_confirmed=True) == done
+    called = with_expansion(due, called_number=3)
+    assert not finished(called, due, unchanged, CONTEXT).events
+
+
+def test_the_follow_up_waits_until_it_is_due_and_confirmed() -> None:
+    due = attrs.evolve(EXPANSION, follow_up_at_ms=49_000)
+    later = attrs.evolve(EXPANSION, follow_up_at_ms=49_001)
+    state = with_expansion(later)
+    assert follow_up(state, later, assessment(), CONTEXT, is_confirmed=True) == Change(state)
+    postponed = attrs.evolve(EXPANSION, follow_up_at_ms=50_000 + PAUSE_MS)
+    assert follow_up(with_expansion(due), due, assessment(), CONTEXT, is_confirmed=False) == Change(
+        with_expansion(postponed)
+    )
+    confirmed = with_expansion(due)
+    assert follow_up(confirmed, due, assessment(), CONTEXT, is_confirmed=True) == Change(confirmed)
+
+
+@pytest.mark.parametrize(("since", "failing_for"), [(45_000, 5_000), (None, 0)])
+def test_the_same_counts_are_not_tried_again_after_giving_up(since: int | None, failing_for: int) -> None:
+    failing = attrs.evolve(EXPANSION, failing_since_ms=since)
+    over = with_expansion(None, phase=Phase.GIVEN_UP, given_up={"a": 6, "b": 6})
+    assert gave_up(with_expansion(failing), failing, assessment(), CONTEXT) == Change(
+        over,
+        (GaveUp("app", 3, failing_for, SHORTFALLS),),
+        (entry(Stage.GIVEN_UP, reason=f"no success for {failing_for:,} ms"),),
+    )
+
+
+def test_a_cancelled_expansion_is_in_the_journal() -> None:
+    change = cancelled(STATE, EXPANSION, assessment(), CONTEXT, "switched off")
+    assert change == Change(
+        with_expansion(None),
+        (Cancelled("app", 3, "switched off"),),
+        (entry(Stage.CANCELLED, reason="switched off"),),
+    )
+    (without_counts,) = cancelled(STATE, EXPANSION, None, CONTEXT, "removed").entries
+    assert without_counts == entry(Stage.CANCELLED, reason="removed", after={}, sources_after={})
