@@ -7,8 +7,8 @@ import attrs
 import pulumi
 from confluent_kafka.admin import AdminClient
 
-from infra.apply.permissions import denials
 from infra.apply.registration import Repair
+from infra.apply.validation import refusals
 from infra.change import admin_client, change_topics, failures
 from infra.model.acls import Acl
 from infra.model.problems import Problem
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ClusterWriter(Protocol):
     """Changes topics and ACLs."""
 
-    def denials(self, plan: Plan) -> Sequence[Problem]:
-        """Return a `NotAuthorized` problem for each planned change that the user has no permission for."""
+    def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+        """Return a problem for each planned change that the brokers refuse, or that the user may not make."""
         ...
 
     def repair(self, repairs: Sequence[Repair]) -> None:
@@ -42,8 +42,10 @@ class KafkaClusterWriter:
 
     connection: Connection
 
-    def denials(self, plan: Plan) -> Sequence[Problem]:
-        return tuple(denials(admin_client(self.connection), plan)) if plan.has_changes else ()
+    def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+        if not plan.has_changes:
+            return ()
+        return tuple(refusals(admin_client(self.connection), plan, with_permissions=with_permissions))
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         admin = admin_client(self.connection)

@@ -69,11 +69,12 @@ async def deploy(
         log_problems(twice)
         raise pulumi.RunError(_refusal_text(twice))
     writer = writer_for(settings.connection)
-    # Not in a preview: the user who reviews a change may have no permission to make it.
-    denied = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(writer.denials, planned.plan)
-    if denied:
-        log_problems(denied)
-        raise pulumi.RunError(_refusal_text(denied))
+    # A preview needs no permissions: the user who reviews a change may have none to make it.
+    is_preview = pulumi.runtime.is_dry_run()
+    refused = await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview)
+    if refused:
+        log_problems(refused)
+        raise pulumi.RunError(_refusal_text(refused))
     target = Target(
         provider=kafka_provider(settings.connection),
         reader=reader_for(settings.connection),

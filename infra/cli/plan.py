@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from infra.cli.console import ProblemsExit, exit_for, print_problems
@@ -55,7 +56,7 @@ def plan(
     options = StackOptions(name=stack, project=project)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options, with_policies=True)
-        result = _plan(inputs, policies)
+        result = _validated(inputs, _plan(inputs, policies))
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     _print(result)
@@ -70,6 +71,17 @@ def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
 
     limits = planner.PlanPolicy(cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies))
     return planner.plan(compiled, snapshot, inputs.records or {}, limits, _milliseconds() - start_ms)
+
+
+def _validated(inputs: StackContext, result: "Plan") -> "Plan":
+    """Return the plan with what the brokers refuse of it; they validate it without executing it."""
+    if not (result.is_applicable and any(action.is_change for action in result.actions)):
+        return result
+    from infra.apply.validation import refusals  # noqa: PLC0415 - same
+    from infra.change import admin_client  # noqa: PLC0415 - same
+
+    refused = refusals(admin_client(inputs.reader.connection), result, with_permissions=False)
+    return attrs.evolve(result, problems=(*result.problems, *refused))
 
 
 def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":

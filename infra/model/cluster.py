@@ -55,6 +55,10 @@ class ClusterSnapshot:
     default_replication_factor: int | None = None
     default_min_insync_replicas: int | None = None
     topic_defaults: Mapping[str, str] = attrs.field(factory=dict)
+    group_protocols: frozenset[str] | None = None
+    """The group protocols that the brokers have (`classic`, `consumer`, `streams`…); None = not known."""
+    features: Mapping[str, int] | None = None
+    """Enabled feature → level; None = not known, or not read: only the streams protocol needs one."""
     acls: LiveAcls | None = None
     """None = not read, because no document declares and no stack has any."""
 

@@ -45,6 +45,7 @@ class ProblemCode(StrEnum):
     FOLLOW_CYCLE = "FollowCycle"
 
     # the plan
+    MISSING_SINK_TOPIC = "MissingSinkTopic"
     INTERNAL_TOPICS_ALREADY_SETUP = "InternalTopicsAlreadySetup"
     MISSING_INTERNAL_TOPICS = "MissingInternalTopics"
     MISCONFIGURED_INTERNAL_TOPIC = "MisconfiguredInternalTopic"
@@ -54,6 +55,7 @@ class ProblemCode(StrEnum):
     UNSAFE_EXPANSION = "UnsafeExpansion"
     APPLICATION_REMOVED = "ApplicationRemoved"
     TOPIC_REPLACED = "TopicReplaced"
+    GROUP_PROTOCOL_MISSING = "GroupProtocolMissing"
     GROUP_ACTIVE = "GroupActive"
     WRONG_CLUSTER = "WrongCluster"
     BLAST_RADIUS = "BlastRadius"
@@ -63,6 +65,7 @@ class ProblemCode(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     AUTHENTICATION_REFUSED = "AuthenticationRefused"
     NOT_AUTHORIZED = "NotAuthorized"
+    REFUSED_BY_BROKERS = "RefusedByBrokers"
     NO_AUTHORIZER = "NoAuthorizer"
     ACLS_INCOMPLETE = "AclsIncomplete"
 

@@ -30,6 +30,7 @@ from infra.observe.acl_bindings import filter_for, operations_of
 from infra.observe.client_log import client_log
 from infra.observe.connection import Connection
 from infra.observe.connection_checks import setting_problem
+from infra.observe.features import enabled_features
 from infra.observe.kafka_errors import (
     ALL_BROKERS_DOWN,
     NO_ANSWER,
@@ -82,6 +83,7 @@ class Admin:
     """
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        self._connection = connection
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
         messages: deque[ClientMessage] = deque(maxlen=50)
@@ -145,6 +147,11 @@ class Admin:
             return {resource.name: future for resource, future in futures.items()}
 
         return self._request(names, send)
+
+    def request_features(self) -> "Future[Mapping[str, int] | None]":
+        """Request the enabled features, from a bootstrap server on a connection of its own."""
+        self.requests += 1
+        return in_background(lambda: enabled_features(self._connection, self._timeout))
 
     def request_acls(self, principals: Collection[str]) -> "Future[list[AclBinding]]":
         """Request the ACLs of one principal, or of all: a filter cannot name several."""

@@ -17,6 +17,7 @@ class KafkaClusterReader:
 
     def __init__(self, connection: Connection, timeout_seconds: float = 15.0) -> None:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
+        self.connection = connection
         self._admin = Admin(connection, timeout_seconds)
         self._first_requests: FirstRequests | None = None
 

@@ -59,6 +59,7 @@ class PendingSnapshot:
         self._configs = admin.request_configs(
             ResourceType.TOPIC, [name for name in described_names if name not in request.sources]
         )
+        self._features = admin.request_features() if request.with_features else None
         self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
         self._operations = admin.request_cluster_operations() if request.acl_principals else None
 
@@ -89,6 +90,8 @@ class PendingSnapshot:
             default_replication_factor=_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
             topic_defaults=settings.defaults,
+            group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
+            features=self._features.result() if self._features else None,
             acls=acls,
         )
 
@@ -212,6 +215,14 @@ class _Settings:
         if not config.keys() <= self.defaults.keys():
             others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
             self.defaults.update({key: value for key, value in others.items() if value is not None})
+
+
+def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:
+    """Return the items of a list, None if the setting is not known."""
+    entry = config.get(key)
+    if entry is None or entry.value is None:
+        return None
+    return frozenset(word.strip().lower() for word in str(entry.value).split(","))
 
 
 def _number(config: Mapping[str, ConfigEntry], key: str) -> int | None:

@@ -28,6 +28,8 @@ class SnapshotRequest:
     """Topics that applications only read: their settings, and permission to read those, are not needed."""
     acl_principals: frozenset[str] = frozenset()
     """The principals whose ACLs to read; empty: no ACLs."""
+    with_features: bool = False
+    """Whether to read the enabled features of the cluster."""
     with_ids: bool = True
     """Whether to read topic ids, which takes one more request. Recorded topics always have them."""
 

@@ -39,6 +39,7 @@ def snapshot_request(
             {application.id for application in applications if application.protocol is Protocol.STREAMS}
             | (records.keys() - {application.id for application in applications})
         ),
+        with_features=any(application.protocol is Protocol.STREAMS for application in applications),
         recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
         # The changelog of one application may be the source of another.
         sources=frozenset(topic for topic in only_read if not topic.startswith(prefixes)),

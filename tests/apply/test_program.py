@@ -76,8 +76,10 @@ class Monitor(MockMonitor):
 class Writer:
     def __init__(self) -> None:
         self.repairs: list[Repair] = []
+        self.asked_for_permissions: list[bool] = []
 
-    def denials(self, _: Plan) -> Sequence[Problem]:
+    def refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+        self.asked_for_permissions.append(with_permissions)
         return ()
 
     def repair(self, repairs: Sequence[Repair]) -> None:

@@ -37,6 +37,11 @@ def topics(kafka: LocalBroker) -> Callable[..., None]:
     return create
 
 
+def kafka_topics(kafka: LocalBroker) -> set[str]:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    return set(admin.list_topics(timeout=10).topics)
+
+
 @pytest.fixture
 def names(unique: Callable[[str], str], tmp_path: Path) -> tuple[str, str]:
     id_, source = unique("app"), unique("source")
@@ -61,6 +66,31 @@ def test_plan_and_its_refusals(
     assert incomplete.returncode == ExitCode.REFUSED
     assert "Refused: 1 error, nothing is changed." in incomplete.stdout
     assert "error[MissingInternalTopics]" in incomplete.stderr
+
+
+def test_the_brokers_validate_a_plan_without_executing_it(
+    headwater: Headwater,
+    kafka: LocalBroker,
+    names: tuple[str, str],
+    topics: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    id_, source = names
+    topics(source, 5)
+    document = tmp_path / "app.yaml"
+    document.write_text(
+        document.read_text(encoding="utf-8").replace(
+            "internal.topics.setup: manual}",
+            "topic.vendor.tier: cold}, setup: {allowTopicConfigs: [vendor.*]}",
+        ),
+        encoding="utf-8",
+    )
+    refused = headwater("plan", "app.yaml", "--bootstrap-server", kafka.bootstrap_servers)
+    assert refused.returncode == ExitCode.REFUSED
+    assert "Refused: 2 errors, nothing is changed." in refused.stdout
+    assert "error[RefusedByBrokers] The brokers refuse to create topic" in refused.stderr
+    assert "Unknown topic config name: vendor.tier" in " ".join(refused.stderr.split())
+    assert not [name for name in kafka_topics(kafka) if name.startswith(id_)]
 
 
 def test_counts_are_read_from_the_cluster_unless_given(

@@ -28,7 +28,8 @@ def test_readme_commands_print_the_quoted_output(own_broker: Callable[[], Broker
     text = _README.read_text(encoding="utf-8")
     with own_broker() as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-        admin.create_topics([NewTopic("orders", 6, 1)])["orders"].result()
+        for topic in ("orders", "busy-customers"):
+            admin.create_topics([NewTopic(topic, 6, 1)])[topic].result()
 
         def replayed(block: re.Match[str]) -> str:
             kind, body = block.groups()

@@ -148,6 +148,8 @@ class SimulatedCluster:
     default_min_insync_replicas: int = 1
     topic_defaults: dict[str, str] = attrs.field(factory=dict)
     created_topics: int = 0
+    group_protocols: frozenset[str] | None = None
+    features: Mapping[str, int] | None = None
 
     @classmethod
     def set_up(cls, *applications: CompiledApplication) -> "SimulatedCluster":
@@ -167,6 +169,8 @@ class SimulatedCluster:
             default_replication_factor=3,
             default_min_insync_replicas=self.default_min_insync_replicas,
             topic_defaults=dict(self.topic_defaults),
+            group_protocols=self.group_protocols,
+            features=self.features,
         )
 
     def plan(

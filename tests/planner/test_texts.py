@@ -10,7 +10,7 @@ from infra.model.callers import APPLICATION
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Severity
-from infra.model.topology import Lifecycle, Setup, Sink
+from infra.model.topology import Lifecycle, Protocol, Setup, Sink
 from infra.planner import Plan, PlanPolicy
 from infra.planner.application import ActiveApplication
 from infra.planner.rules.over_partitioned import over_partitioned as over_partitioned_topics
@@ -95,6 +95,27 @@ def over_partitioned() -> Plan:
     cluster.change("orders-out", partitions=5)
     cluster.create(CHANGELOG, 8, application().internal_topics[1].config)
     return cluster.plan(application(sink=sink))
+
+
+def explicit_count_lowered() -> Plan:
+    pinned = attrs.evolve(repartition("orders-pinned-repartition", 6), pinned=True)
+    cluster = SimulatedCluster.set_up(application(topics=[pinned]))
+    return cluster.plan(application(topics=[attrs.evolve(pinned, partitions=4)]))
+
+
+def missing_sink() -> Plan:
+    written = application()
+    last = written.subtopologies[-1]
+    parts = (*written.subtopologies[:-1], attrs.evolve(last, sinks=("revenue",)))
+    return SimulatedCluster().plan(attrs.evolve(written, subtopologies=parts))
+
+
+def group_protocol_missing() -> Plan:
+    cluster = SimulatedCluster()
+    cluster.group_protocols = frozenset({"classic", "consumer"})
+    plain = application()
+    streams = attrs.evolve(plain.application, protocol=Protocol.STREAMS)
+    return cluster.plan(attrs.evolve(plain, application=streams))
 
 
 def unsafe_expansion() -> Plan:
@@ -270,6 +291,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     replaced_topics_manual,
     replaced_topics_automatic,
     source_topics_expanded,
+    explicit_count_lowered,
+    missing_sink,
+    group_protocol_missing,
     over_partitioned,
     unsafe_expansion,
     misconfigured_manual,

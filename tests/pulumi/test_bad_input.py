@@ -49,6 +49,14 @@ def test_all_invalid_documents_are_reported_together(deployment: Deployment) -> 
     deployment.up()
 
 
+def test_what_the_brokers_refuse_is_reported_before_anything_changes(deployment: Deployment) -> None:
+    deployment.declare({"topic.vendor.tier": "cold"}, setup={"allowTopicConfigs": ["vendor.*"]})
+    preview = deployment.stack.preview()
+    assert "RefusedByBrokers" in preview.text, str(preview)
+    assert "Unknown topic config name: vendor.tier" in " ".join(preview.text.split()), str(preview)
+    deployment.refused("RefusedByBrokers")
+
+
 def test_a_planning_timeout_is_reported(deployment: Deployment) -> None:
     deployment.declare(setup={"timeout": 1})
     deployment.refused("Timeout")

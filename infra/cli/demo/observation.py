@@ -88,4 +88,6 @@ class Observation:
             changes.append(f"{counted(len(self.expanded), 'topic')} expanded to {sizes}{order}")
         changes += [f"{name} REPLACED" for name in sorted(self.replaced)]
         changes += [f"{name} DELETED" for name in sorted(self.deleted)]
-        return ", ".join(changes) or "nothing changed"
+        # An adoption may change settings, which are not compared here.
+        unchanged = "no topic created, replaced or expanded" if "adopt" in self.planned else "nothing changed"
+        return ", ".join(changes) or unchanged

@@ -13,9 +13,11 @@ from infra.planner.rules.acls_incomplete import acls_incomplete
 from infra.planner.rules.already_set_up import already_set_up
 from infra.planner.rules.application_removed import application_removed
 from infra.planner.rules.group_active import group_active
+from infra.planner.rules.group_protocol import group_protocol
 from infra.planner.rules.incomplete_setup import incomplete_setup
 from infra.planner.rules.lost_topics import lost_topics
 from infra.planner.rules.misconfigured import misconfigured
+from infra.planner.rules.missing_sink import missing_sink
 from infra.planner.rules.missing_source import missing_source
 from infra.planner.rules.no_authorizer import no_authorizer
 from infra.planner.rules.over_partitioned import over_partitioned
@@ -35,6 +37,7 @@ RunRule = Callable[[Run], Iterable[Problem]]
 
 APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     missing_source,
+    group_protocol,
     already_set_up,
     incomplete_setup,
     lost_topics,
@@ -57,6 +60,7 @@ RUN_RULES: tuple[RunRule, ...] = (
     retired_topics,
     check_run,
     no_authorizer,
+    missing_sink,
 )
 
 OTHER_CLUSTER_RULES: tuple[RunRule, ...] = (wrong_cluster, application_removed, check_run)
