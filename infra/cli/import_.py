@@ -25,6 +25,7 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.observe.command_line import named_connection
 from infra.spec import load_text
+from infra.spec.topic_configs import is_valid
 
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
@@ -242,6 +243,7 @@ def _with_cluster_details(
     if document.described is None:
         return imported
     described = complete_from_cluster(document.described, document.application, snapshot)
+    configs = [item for detail in described.stores.values() for item in detail.overrides.items()]
     group = snapshot.groups.get(imported.application_id)
     return attrs.evolve(
         imported,
@@ -250,6 +252,7 @@ def _with_cluster_details(
         repartitions=described.repartition_partitions,
         stores={name: store_options(detail) for name, detail in described.stores.items()},
         copartitioned=described.copartitioned,
+        broker_configs=sorted({name for name, value in configs if not is_valid(name, value)}),
     )
 
 

@@ -36,6 +36,8 @@ class DescribedApplication:
     stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     copartitioned: Sequence[Sequence[str]] = ()
     uses_streams_protocol: bool = False
+    broker_configs: Sequence[str] = ()
+    """Topic configs of the cluster that are not in Kafka's table: of a vendor, or of another release."""
     observed: str = ""
     """A sentence about the application's group, for a comment."""
 
@@ -46,6 +48,8 @@ class DescribedApplication:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
+        if self.broker_configs:
+            application["setup"] = {"allowTopicConfigs": list(self.broker_configs)}
         described: dict[str, Any] = {"text": _Block(self.text)}
         if self.repartitions:
             described["repartitions"] = dict(self.repartitions)

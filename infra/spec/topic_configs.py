@@ -64,6 +64,11 @@ def allowed_values(name: str, value: str) -> str | None:
     return None if _CHECKS[config.type](config, value.strip(_BLANK)) else _phrase(config)
 
 
+def is_valid(name: str, value: str) -> bool:
+    """Return whether a broker of the newest supported release accepts this config."""
+    return name in topic_configs() and allowed_values(name, value) is None
+
+
 def _is_boolean(_: TopicConfig, text: str) -> bool:
     return text.lower() in {"true", "false"}
 

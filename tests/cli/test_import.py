@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from infra.cli.exit_codes import ExitCode
+from infra.cli.import_ import _with_cluster_details
 from infra.cli.imported_documents import DescribedApplication, group_sentence
-from infra.model.cluster import ClusterSnapshot, LiveGroup
-from infra.model.topology import Protocol
+from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.model.topology import Protocol, StoreDetail
 from infra.spec import load_text
 from tests.cli.conftest import Headwater
 
@@ -134,6 +135,30 @@ def test_document_has_state_and_protocol_of_the_group() -> None:
     (document,) = load_text(written, "new.yaml").documents
     assert document.application.protocol is Protocol.STREAMS
     assert written.endswith("# Group new on cluster c1 uses the streams protocol.\n")
+
+
+def test_configs_that_only_the_brokers_know_are_allowed_in_the_document() -> None:
+    known = {"vendor.tier": "cold", "segment.bytes": "1000", "segment.ms": "5"}
+    details = StoreDetail(overrides=known)
+    text = (
+        "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [a])\n      --> p\n"
+        "    Processor: p (stores: [counts])\n      --> none\n      <-- s\n\n"
+    )
+    plain = DescribedApplication(application_id="app", text=text)
+    live = {
+        "a": LiveTopic("a", "id-a", 1, 1),
+        "app-counts-changelog": LiveTopic(
+            "app-counts-changelog", "id", 1, 1, {"cleanup.policy": "compact", **known}
+        ),
+    }
+    snapshot = ClusterSnapshot("c1", 1, topics=live, described=frozenset(live))
+    (document,) = load_text(plain.document(), "app.yaml").documents
+    found = _with_cluster_details(plain, document, snapshot)
+    assert found.broker_configs == ["segment.bytes", "vendor.tier"]
+    loaded = load_text(found.document(), "app.yaml")
+    assert loaded.problems == ()
+    assert loaded.documents[0].described is not None
+    assert loaded.documents[0].described.stores["counts"].overrides == details.overrides
 
 
 def _wide_processor(stores: int) -> str:
