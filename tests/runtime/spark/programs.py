@@ -57,11 +57,14 @@ class Application:
     @contextmanager
     def process(self, command: Sequence[str], name: str) -> Iterator["subprocess.Popen[bytes]"]:
         """Run `command` on the document, with its own checkpoint and state."""
+        with self._started(self.on_document(command, name), name) as process:
+            yield process
+
+    def on_document(self, command: Sequence[str], name: str) -> list[str]:
+        """Return `command` with the arguments that each client of the application has."""
         command = [*command, str(self.folder / "document.yaml"), "--bootstrap-server", self.servers]
         command += ["--checkpoint", str(self.folder / name / "checkpoint")]
-        command += ["--state-dir", str(self.folder / name / "state")]
-        with self._started(command, name) as process:
-            yield process
+        return [*command, "--state-dir", str(self.folder / name / "state")]
 
     @contextmanager
     def submitted_agent(self, options: Sequence[str], name: str) -> Iterator["subprocess.Popen[bytes]"]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.screen import lines_on_screen, output_on_terminal
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.programs import Application
 from toolchain.broker import local
@@ -71,3 +72,17 @@ def test_spark_submit_runs_it_on_executors(application: Application) -> None:
         for record in application.topics.get(f"out-{application.id}")
     }
     assert counts == {b"0": 40, b"1": 40, b"2": 40}
+
+
+def test_live_table_shows_the_start_and_is_not_disturbed_by_spark(application: Application) -> None:
+    """Spark's JVM writes warnings to the same terminal."""
+    application.prepare("automatic")
+    application.put(120)
+    command = application.on_document([*application.headwater_run(), "--live", "--until-idle"], "one")
+    output = output_on_terminal(command)
+    assert "starting Spark, for" in output
+    shown = lines_on_screen(output)
+    assert any("WARNING: Using incubator modules" in line for line in shown)
+    assert sum(line.startswith("sub-topology") for line in shown) == 1
+    assert sum(line.startswith(application.id) for line in shown) == 1
+    assert not any("for 0 s" in line for line in shown)

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.processes import executors, python_workers
+from tests.runtime.spark.processes import executors, jvm, python_workers
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 _ROOT = Path(__file__).parents[3]
 _RECORDS = 6_000
 _KEYS = 50
+_RESTART = 75
 _PARTITIONS = 2
 _TIMEOUT_SECONDS = 600.0
 _DOCUMENT = """
@@ -151,6 +152,19 @@ def test_results_are_exact_after_kills_of_the_driver(application: Application, s
         with application.run() as process:
             _until_counted(application, least, process)
             kill_all(process)
+    application.finish()
+    application.check_results()
+
+
+@pytest.mark.parametrize("seed", [21, *(pytest.param(n, marks=pytest.mark.soak) for n in range(22, 32))])
+def test_results_are_exact_after_kills_of_the_jvm_alone(application: Application, seed: int) -> None:
+    """The driver's process notices it and ends with exit code 75, so that it is started again."""
+    for least in _kill_points(seed, 3):
+        with application.run() as process:
+            _until_counted(application, least, process)
+            if process.poll() is None:
+                _kill(jvm(process.pid))
+                assert process.wait(_TIMEOUT_SECONDS) == _RESTART, application.log()
     application.finish()
     application.check_results()
 
