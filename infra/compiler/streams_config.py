@@ -74,6 +74,8 @@ class StreamsConfig:
     metadata_max_age_ms: int = 5 * MINUTE_MS
     max_poll_interval_ms: int = 5 * MINUTE_MS
     """`max.poll.interval.ms` of the main consumer (`StreamsConfig#getMainConsumerConfigs`)."""
+    max_task_idle_ms: int = 0
+    """`max.task.idle.ms`; -1: tasks do not wait."""
     stream_threads: int = 1
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     topic_prefix: str | None = None
@@ -110,6 +112,7 @@ class StreamsConfig:
             max_poll_interval_ms=values.read(
                 values.of_main_consumer("max.poll.interval.ms"), _whole(1, _INT_MAX), 5 * MINUTE_MS
             ),
+            max_task_idle_ms=values.read("max.task.idle.ms", _whole(-_LONG_MAX, _LONG_MAX), 0),
             stream_threads=values.read("num.stream.threads", _whole(-_INT_MAX, _INT_MAX), 1),
             guarantee=values.read("processing.guarantee", _one_of(Guarantee), Guarantee.AT_LEAST_ONCE),
             topic_prefix=values.read("__internal.override.topic.prefix__", _text, None),

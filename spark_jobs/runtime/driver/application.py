@@ -68,7 +68,9 @@ class StreamsApplication:
         )
         self._queries: dict[str, SubtopologyQuery] = {}
         self._progress_watch = ProgressWatch(
-            queries=self._queries, limit_seconds=config.max_poll_interval_ms / 1_000
+            queries=self._queries,
+            # A task may wait for the other inputs before it processes a record.
+            limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
         )
         self._topic_watch = TopicWatch(
             topics=self._topics,

@@ -39,7 +39,6 @@ class Progress:
             progress = self._queries.setdefault(query, _QueryProgress())
             progress.batch = number
             progress.batches += 1
-            progress.read_to = progress.next_read_to or progress.read_to
             read = 0
             for result in results:
                 read += result.read
@@ -66,11 +65,17 @@ class Progress:
             if progress is not None and progress.running is not None:
                 progress.running = attrs.evolve(progress.running, in_round=waits)
 
-    def end_batch(self, query: str) -> None:
-        """Record that no batch runs: it has finished or failed."""
+    def pause_batch(self, query: str) -> None:
+        """Record that no task runs: the batch has finished or failed, or a part of it has."""
         with self._lock:
             if (progress := self._queries.get(query)) is not None:
                 progress.running = None
+
+    def finish_batch(self, query: str) -> None:
+        """Record that all records of the batch are processed."""
+        with self._lock:
+            if (progress := self._queries.get(query)) is not None and progress.next_read_to:
+                progress.read_to = progress.next_read_to
 
     def set_read_to(self, query: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Record up to where Spark has read, where the checkpoint cannot be read."""

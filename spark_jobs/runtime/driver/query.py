@@ -163,6 +163,7 @@ class SubtopologyQuery:
     def _on_batch(self, rows: DataFrame, batch: int) -> None:
         try:
             self._process_batch(rows, batch)
+            self._spec.finish_batch()
         except BaseException as error:  # noqa: BLE001 - kept for the status
             self.failure = error
             # Spark matches the message with a regular expression that overflows the stack on a long text.

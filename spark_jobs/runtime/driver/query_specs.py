@@ -78,6 +78,10 @@ class QuerySpec(Protocol):
         """Record the tasks' results of a batch."""
         ...
 
+    def finish_batch(self) -> None:
+        """Record that all records of the batch are processed."""
+        ...
+
 
 @attrs.define(kw_only=True, eq=False)
 class QuerySpecs:
@@ -160,7 +164,7 @@ class QuerySpecs:
             with self._rounds.round(subtopology):
                 yield
         finally:
-            self.progress.end_batch(subtopology)
+            self.progress.pause_batch(subtopology)
 
     def extra_ranges(self, subtopology: str, request: BatchRequest) -> OffsetRanges:
         self.progress.wait_for_round(subtopology, waits=True)
@@ -215,3 +219,6 @@ class _LayoutQuerySpec:
 
     def report(self, batch: int, results: Sequence[BatchResult]) -> None:
         self.specs.report(self.subtopology, batch, results)
+
+    def finish_batch(self) -> None:
+        self.specs.progress.finish_batch(self.subtopology)
