@@ -167,6 +167,10 @@ class StreamsApplication:
         if self._thread.is_alive():
             self._thread.join()
 
+    def wait_until_stopping(self) -> None:
+        """Wait until a stop is requested, or an error stops the application."""
+        self._stopping.wait()
+
     def wait(self, seconds: float | None = None) -> bool:
         """Return whether the application has reached a final state within `seconds`; None = no limit."""
         with self._state_changed:

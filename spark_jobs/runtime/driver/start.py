@@ -138,10 +138,10 @@ class _Start:
             _start(application)
             if self.options.until_idle:
                 application.wait_until_idle()
+            else:
+                application.wait_until_stopping()
+            with self.termination.limited():  # Spark may hang whatever the reason for the stop is
                 application.close()
-            while not application.wait(0.5):
-                pass
-            application.close()
         if application.problems:
             raise ProblemsError(application.problems)
         return application.state is ClientState.NOT_RUNNING
