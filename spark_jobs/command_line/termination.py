@@ -46,6 +46,7 @@ class Termination:
         self._received = threading.Event()
         self._has_begun = threading.Event()
         self._reader, self._writer = socket.socketpair()
+        self._wakeup_before = -1
         self._handlers: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -53,13 +54,13 @@ class Termination:
             self._handlers = {number: signal.getsignal(number) for number in _SIGNALS}
             self._install()
             self._writer.settimeout(0)  # `set_wakeup_fd` requires it
-            signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+            self._wakeup_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, name="termination", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         if self._handlers:
-            signal.set_wakeup_fd(-1)
+            signal.set_wakeup_fd(self._wakeup_before)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)  # type: ignore[arg-type]  # what `getsignal` returned
         self._writer.close()
