@@ -72,9 +72,15 @@ class Deployment:
         return [each.client_id for each in self.agents.values() if each.value("headwater_agent_leader")]
 
     def await_leader(self) -> str:
-        await_true(lambda: len(self.leaders()) == 1, _BOUND_SECONDS)
-        [leader] = self.leaders()
-        return leader
+        """Return the agent that leads; right after a fault, none or the former one may report it, too."""
+        found: list[str] = []
+
+        def is_one() -> bool:
+            found[:] = self.leaders()
+            return len(found) == 1
+
+        await_true(is_one, _BOUND_SECONDS)
+        return found[0]
 
     def kill(self, client_id: str) -> None:
         agent = self.agents.pop(client_id)
