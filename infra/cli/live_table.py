@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _REFRESH_SECONDS = 0.5
+_DRAIN_SECONDS = 10.0
+_END = "\x00end"  # no program writes this
 _FILES = (1, 2)  # standard output and standard error
 
 
@@ -35,6 +37,7 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
             finally:
                 ended.set()
                 thread.join()
+                captured.drain()
                 shown.update(runtime_rich(read_status()), refresh=True)
 
 
@@ -59,9 +62,11 @@ def _width(terminal: IO[str]) -> int | None:
 class _Captured:
     """Lines that this process and its child processes write to the terminal."""
 
-    def __init__(self, terminal: IO[str], lines: IO[str] | None) -> None:
+    def __init__(self, terminal: IO[str], lines: IO[str] | None = None, writing: int | None = None) -> None:
         self.terminal = terminal
         self._lines = lines
+        self._writing = writing
+        self._drained = Event()
         self._forward: Callable[[str], None] = self._write
 
     def forward_to(self, forward: Callable[[str], None]) -> None:
@@ -71,10 +76,24 @@ class _Captured:
         """Write further lines as they are: no table is shown any more."""
         self._forward = self._write
 
+    def drain(self) -> None:
+        """Wait until all lines are forwarded that were written before; child processes may write more."""
+        if self._writing is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.write(self._writing, f"{_END}\n".encode())
+            self._drained.wait(_DRAIN_SECONDS)
+
     def read(self) -> None:
         """Forward each line until no process can write any more."""
         for line in self._lines or ():
-            self._forward(line.rstrip("\r\n"))
+            text = line.rstrip("\r\n")
+            if text.endswith(_END):
+                text = text.removesuffix(_END)
+                self._drained.set()
+                if not text:
+                    continue
+            self._forward(text)
 
     def _write(self, line: str) -> None:
         self.terminal.write(f"{line}\n")
@@ -90,24 +109,22 @@ def _captured() -> Iterator[_Captured]:
     """
     files = [each for each in _FILES if os.isatty(each)]
     if 1 not in files:
-        yield _Captured(sys.stdout, None)
+        yield _Captured(sys.stdout)
         return
     sys.stdout.flush()
     sys.stderr.flush()
     saved = {each: os.dup(each) for each in files}
     reading, writing = os.pipe()
     terminal = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
-    captured = _Captured(terminal, os.fdopen(reading, encoding="utf-8", errors="replace"))
+    captured = _Captured(terminal, os.fdopen(reading, encoding="utf-8", errors="replace"), writing)
     for each in files:
         os.dup2(writing, each)
-    os.close(writing)
     Thread(target=captured.read, name="terminal", daemon=True).start()
     try:
         yield captured
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
         captured.write_directly()
+        os.close(writing)
         for each, original in saved.items():
             os.dup2(original, each)
             os.close(original)

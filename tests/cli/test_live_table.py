@@ -13,7 +13,7 @@ import os, subprocess, sys, time
 from infra.cli.live_table import live_table
 
 writer = "import sys, time\\nfor n in range({_LINES}):\\n" + (
-    "    print(f'spark {{n}} ' + 'x' * 70, file=sys.stderr, flush=True); time.sleep(0.02)"
+    "    sys.stderr.write(f'spark {{n}} ' + 'x' * 70 + chr(10)); time.sleep(0.02)"
 )
 reads = 0
 
@@ -27,7 +27,7 @@ def status():
 with live_table(status):
     child = subprocess.Popen([sys.executable, "-c", writer])
     for n in range({_LINES}):
-        print("python", n, file=sys.stderr)
+        sys.stderr.write(f"python {{n}}\\n")
         time.sleep(0.02)
     child.wait()
     while reads < 3:
