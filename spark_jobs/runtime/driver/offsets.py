@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
@@ -14,6 +15,7 @@ from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker import clients
 
+_log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _STABLE_TIMEOUT_SECONDS = 5.0
@@ -89,6 +91,8 @@ class GroupOffsets:
     def start_offsets(self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int) -> Offsets:
         """Return where each partition is read from; commit the offsets that a reset policy determines.
 
+        Records that retention has deleted since the last commit are skipped, with a warning in the log.
+
         Raises:
             ProblemsError: A partition without a committed offset has the policy `none` (InvalidConfig).
         """
@@ -102,7 +106,21 @@ class GroupOffsets:
         no_newer_record = [partition for partition, offset in chosen.items() if offset < 0]
         chosen = {**chosen, **self.end_offsets(no_newer_record)}
         self._commit(chosen)
-        return {**known, **chosen}
+        return self._existing({**known, **chosen})
+
+    def _existing(self, offsets: Offsets) -> Offsets:
+        """Return `offsets`, or the first ones that exist; log a warning where records were lost."""
+        first = self._list_offsets({partition: _timestamp(_EARLIEST, 0) for partition in offsets})
+        for (topic, partition), offset in offsets.items():
+            if first[topic, partition] > offset:
+                _log.warning(
+                    "records were deleted before they were processed",
+                    topic=topic,
+                    partition=partition,
+                    first=offset,
+                    last=first[topic, partition] - 1,
+                )
+        return {partition: max(offset, first[partition]) for partition, offset in offsets.items()}
 
     def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
         """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""

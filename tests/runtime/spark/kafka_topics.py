@@ -66,6 +66,11 @@ class Topics:
         found = self._admin.describe_configs([resource])[resource].result()
         return {name: entry.value for name, entry in found.items()}
 
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
+        """Delete the records before an offset, as retention does."""
+        request = TopicPartition(topic, partition, before)
+        self._admin.delete_records([request])[request].result()
+
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result()
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from spark_jobs.runtime.driver.states import ClientState
 from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
@@ -12,13 +13,15 @@ from toolchain.broker.readiness import until
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 _GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+_LOSS = "deleted before they were processed"
 _MANY = 2_500
 """More records than a worker forwards to the owner of a task."""
 
 
 @_GUARANTEES
 def test_a_checkpoint_can_be_deleted_while_the_application_runs(cluster: Cluster, guarantee: str) -> None:
-    with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running:
+    """Spark's warnings and ours of lost data appear for real losses only."""
+    with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running, capture_logs() as log:
         running.application.start()
         expected = 0
         for part in ("", "metadata", "offsets", "commits", "sources", "offsets/0"):
@@ -27,6 +30,22 @@ def test_a_checkpoint_can_be_deleted_while_the_application_runs(cluster: Cluster
             expected = feed_and_check(running, 2, expected)
             running.restart()
             expected = feed_and_check(running, 2, expected)
+        assert not [line for line in log if _LOSS in line["event"]]
+
+
+def test_records_that_are_deleted_before_they_are_processed_are_reported(cluster: Cluster) -> None:
+    with cluster.application(COUNT) as running:
+        running.application.start()
+        feed_and_check(running, 3, 0)
+        running.application.close()
+        running.feed(*[b"a"] * 5)
+        cluster.topics.delete_records(running.source, 6)
+        with capture_logs() as log:
+            running.restart()
+        (line,) = [line for line in log if _LOSS in line["event"]]
+        assert (line["topic"], line["partition"], line["first"], line["last"]) == (running.source, 0, 3, 5)
+        assert line["log_level"] == "warning"
+        assert until(lambda: counts(running) == [1, 2, 3, 4, 5], TIMEOUT_SECONDS), counts(running)
 
 
 @_GUARANTEES
