@@ -20,6 +20,7 @@ from operator import itemgetter
 
 import structlog
 
+from spark_jobs.runtime.engine.error_handlers import printable
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
 from spark_jobs.runtime.engine.task import Task
@@ -167,4 +168,9 @@ class OpenTask:
 
 def _logger(node: str) -> Callable[..., None]:
     log: Callable[..., None] = structlog.get_logger(node).info
-    return log
+
+    def log_printable(event: str, **fields: object) -> None:
+        texts = {name: printable(value) for name, value in fields.items() if isinstance(value, str)}
+        log(printable(event), **(fields | texts))
+
+    return log_printable

@@ -28,6 +28,13 @@ topology:
   - toStream:
   - to: {topic: out, serdes: {key: string, value: long}}
 """
+PRINTED = """
+application: {id: printed}
+topology:
+  - stream: {topic: in, as: read, serdes: {key: string, value: json}}
+  - print: {from: read}
+  - to: {from: read, topic: out, serdes: {key: string, value: json}}
+"""
 
 
 @attrs.define
@@ -102,6 +109,20 @@ def record(offset: int) -> InputRecord:
 
 def process(task: OpenTask, request: BatchRequest, *offsets: int, tick: bool = False) -> BatchResult:
     return task.process_batch(request, RecordInput([record(offset) for offset in offsets]), tick=tick)
+
+
+def test_half_of_a_surrogate_pair_can_be_printed(
+    broker: Broker, request_: BatchRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = load_text(PRINTED, "printed.yaml").documents[0]
+    compiled = compile_document(document, {"in": 1, "out": 1})
+    (program,) = build_programs(document, build_nodes(document), compiled)
+    request = attrs.evolve(request_, program=program)
+    input_ = RecordInput([(*IN, 0, 1_000, b"a", rb'"x\ud800"', ())])
+    result = OpenTask(request, 0).process_batch(request, input_, tick=False)
+    assert result.written == 1
+    assert "\\ud800" in capsys.readouterr().out
+    assert broker.commits == 1
 
 
 def test_each_batch_commits_the_next_version_of_the_state(broker: Broker, request_: BatchRequest) -> None:
