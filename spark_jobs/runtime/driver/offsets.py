@@ -88,8 +88,12 @@ class GroupOffsets:
             committed=sum(committed.values()),
         )
 
-    def start_offsets(self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int) -> Offsets:
-        """Return where each partition is read from; commit the offsets that a reset policy determines.
+    def start_offsets(
+        self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int, forgotten: Offsets
+    ) -> Offsets:
+        """Return where each partition is read from; commit the offsets that are not committed.
+
+        Without a committed offset, that is the offset in `forgotten`, else the one of the reset policy.
 
         Records that retention has deleted since the last commit are skipped, with a warning in the log.
 
@@ -97,6 +101,9 @@ class GroupOffsets:
             ProblemsError: A partition without a committed offset has the policy `none` (InvalidConfig).
         """
         known = self.committed(resets)
+        recalled = {each: forgotten[each] for each in resets.keys() & forgotten.keys() - known.keys()}
+        self._commit(recalled)
+        known = {**known, **recalled}
         new = {partition: reset for partition, reset in resets.items() if partition not in known}
         if refused := [partition for partition, reset in new.items() if reset.kind is ResetKind.NONE]:
             raise ProblemsError([_no_start_offset(self._group, *partition) for partition in refused])

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.runtime.driver.batch import BatchProcessor
-from spark_jobs.runtime.driver.checkpoints import discard_checkpoint
+from spark_jobs.runtime.driver.checkpoints import Checkpoint
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.query_specs import QuerySpec
 from spark_jobs.runtime.driver.sources import read_stream, with_ticks
@@ -84,21 +84,23 @@ class SubtopologyQuery:
     def start(self) -> None:
         """Start the query.
 
-        Committed offsets determine where it starts: the checkpoint of an earlier start is deleted.
+        Committed offsets determine where it starts: the checkpoint of an earlier start is deleted. Its last
+        offsets replace committed offsets that the brokers have forgotten.
 
         Raises:
             ProblemsError: A partition has no start offset.
             KafkaException: The offsets cannot be read.
             Py4JJavaError: The checkpoint cannot be deleted.
         """
-        checkpoint = self._spec.checkpoint()
-        discard_checkpoint(self._spark, checkpoint)
-        stream = self._process_batch.evaluate_native(read_stream(self._spark, self._spec.source()))
+        checkpoint = Checkpoint(self._spark, self._spec.checkpoint())
+        source = self._spec.source(checkpoint.last_offsets())
+        checkpoint.delete()
+        stream = self._process_batch.evaluate_native(read_stream(self._spark, source))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)
         self._query = (
             stream.writeStream.queryName(self._spec.name)
-            .option("checkpointLocation", checkpoint)
+            .option("checkpointLocation", self._spec.checkpoint())
             .foreachBatch(self._on_batch)
             .start()
         )

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from infra.model.compiled import CompiledApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.layout import Layout
-from spark_jobs.runtime.driver.offsets import GroupOffsets
+from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.progress import Progress
 from spark_jobs.runtime.driver.rounds import OffsetRanges, RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
@@ -56,8 +56,11 @@ class QuerySpec(Protocol):
         """Return the checkpoint folder; it changes when a source topic is re-created."""
         ...
 
-    def source(self) -> KafkaSource:
-        """Return the input with its start offsets; raises `ProblemsError` or `KafkaException`."""
+    def source(self, forgotten: Offsets) -> KafkaSource:
+        """Return the input with its start offsets; raises `ProblemsError` or `KafkaException`.
+
+        `forgotten` are the last offsets of an earlier start; those without a committed offset are used.
+        """
         ...
 
     def request(self, batch: int) -> BatchRequest:
@@ -124,20 +127,20 @@ class QuerySpecs:
         folder = self._settings.checkpoint.rstrip("/")
         return f"{folder}/{self._application}/{subtopology}/{self.layout.topic_digest(subtopology)}"
 
-    def source(self, subtopology: str) -> KafkaSource:
+    def source(self, subtopology: str, forgotten: Offsets) -> KafkaSource:
         layout = self.layout
         now_ms = time.time_ns() // 1_000_000
         return KafkaSource(
             connection=self._settings.connection,
             topics=layout.inputs[subtopology].topics,
             patterns=layout.inputs[subtopology].patterns,
-            start_offsets=self._offsets.start_offsets(layout.offset_resets(subtopology), now_ms),
+            start_offsets=self._offsets.start_offsets(layout.offset_resets(subtopology), now_ms, forgotten),
             exactly_once=self._exactly_once,
             records_at_once=self._settings.records_at_once,
         )
 
     def read_ranges(self, subtopology: str, ranges: OffsetRanges) -> DataFrame:
-        return read_ranges(self._spark, self.source(subtopology), ranges)
+        return read_ranges(self._spark, self.source(subtopology, {}), ranges)
 
     def request(self, subtopology: str, batch: int) -> BatchRequest:
         layout = self.layout
@@ -202,8 +205,8 @@ class _LayoutQuerySpec:
     def checkpoint(self) -> str:
         return self.specs.checkpoint(self.subtopology)
 
-    def source(self) -> KafkaSource:
-        return self.specs.source(self.subtopology)
+    def source(self, forgotten: Offsets) -> KafkaSource:
+        return self.specs.source(self.subtopology, forgotten)
 
     def request(self, batch: int) -> BatchRequest:
         return self.specs.request(self.subtopology, batch)

@@ -106,11 +106,18 @@ def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, in
     """
     log = Path(checkpoint.removeprefix(_LOCAL), "offsets", str(batch))
     try:
-        lines = log.read_text(encoding="utf-8").splitlines()
+        text = log.read_text(encoding="utf-8")
     except OSError:
         return {}
+    return parse_offsets(text)
+
+
+def parse_offsets(text: str) -> Mapping[TopicPartition, int]:
+    """Return the offsets in a file of a checkpoint's offset log; raises `ValueError`."""
     ends: dict[TopicPartition, int] = {}
-    for line in lines[2:]:  # the version of the format, the batch's metadata, then one line for each source
+    for line in text.splitlines()[
+        2:
+    ]:  # the version of the format, the batch's metadata, then one line for each source
         if line.startswith("{"):
             for topic, partitions in json.loads(line).items():
                 ends |= {(topic, int(partition)): offset for partition, offset in partitions.items()}

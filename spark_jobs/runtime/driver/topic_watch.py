@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
+from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets, RecordPurger
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
@@ -136,6 +136,23 @@ class TopicWatch:
         layout = self._specs.layout
         try:
             partitions = layout.topic_partitions(layout.repartition_topics)
-            self._purger.purge(self._offsets.committed(partitions))
+            self._purger.purge(processed(self._offsets.committed(partitions), self._read_by_spark()))
         except KafkaException as error:
             _log.warning("purge of repartition topics failed", reason=str(error))
+
+    def _read_by_spark(self) -> Offsets:
+        """Return the offsets that the next batches start at; partitions without a batch are missing."""
+        return {
+            partition: offset
+            for name in self._queries
+            for partition, offset in self._specs.progress.read_to(name).items()
+        }
+
+
+def processed(committed: Offsets, read: Offsets) -> Offsets:
+    """Return up to where records are processed, and not read again by Spark.
+
+    A batch that completes a round commits offsets that are ahead of Spark's. Spark would warn of lost data if
+    these records were purged before its next batch reads and skips them.
+    """
+    return {partition: min(offset, read.get(partition, 0)) for partition, offset in committed.items()}

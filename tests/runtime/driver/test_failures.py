@@ -2,7 +2,8 @@
 
 import pytest
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.model.problems import Location, Problem, ProblemCode, ProblemsError
+from infra.model.topology import Application
 from spark_jobs.runtime.driver.failures import (
     RestartPolicy,
     connector_missing,
@@ -11,6 +12,7 @@ from spark_jobs.runtime.driver.failures import (
     spark_not_started,
 )
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
+from spark_jobs.runtime.engine.program.settings import CONTINUE_HANDLERS, setting_problems
 from spark_jobs.runtime.engine.task import PoisonRecordError
 
 _WORKER = """An exception was thrown from the Python worker:
@@ -30,6 +32,7 @@ and a second line of it
  SQLSTATE: 38000
 \tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:665)
 """
+_AT = Location("shop.yaml", 1, 1, "/application")
 _JAVA = """An error occurred while calling o12.collect.
 : org.apache.spark.SparkException: Job aborted
 \tat org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
@@ -90,6 +93,13 @@ def test_the_fix_for_a_record_names_the_handler_that_applies(handler: str, conti
     assert f"{handler} is set to fail" in poison.why
     assert f"set {handler} to {continues};" in poison.fix
     assert "errors.dead.letter.queue.topic.name" in poison.fix
+
+
+def test_the_fix_for_a_record_can_be_followed() -> None:
+    """The word `continue` is refused: the handlers are classes."""
+    for handler, class_name in CONTINUE_HANDLERS.items():
+        assert not list(setting_problems(Application("shop", _AT, config={handler: class_name})))
+        assert list(setting_problems(Application("shop", _AT, config={handler: "continue"})))
 
 
 def test_no_handler_is_named_where_none_applies() -> None:

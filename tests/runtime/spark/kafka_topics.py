@@ -71,6 +71,10 @@ class Topics:
         request = TopicPartition(topic, partition, before)
         self._admin.delete_records([request])[request].result()
 
+    def delete_group(self, group: str) -> None:
+        """Delete the committed offsets of a group without members, as brokers do when they expire."""
+        self._admin.delete_consumer_groups([group])[group].result()
+
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result()
 

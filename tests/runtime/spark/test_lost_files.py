@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from spark_jobs.runtime.driver.states import ClientState
-from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
+from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -46,6 +46,20 @@ def test_records_that_are_deleted_before_they_are_processed_are_reported(cluster
         assert (line["topic"], line["partition"], line["first"], line["last"]) == (running.source, 0, 3, 5)
         assert line["log_level"] == "warning"
         assert until(lambda: counts(running) == [1, 2, 3, 4, 5], TIMEOUT_SECONDS), counts(running)
+
+
+def test_offsets_that_the_brokers_have_forgotten_are_read_from_the_checkpoint(cluster: Cluster) -> None:
+    """They forget the offsets of an idle partition; the records would be processed again."""
+    with cluster.application(MAP, VALUE="string") as running:
+        running.application.start()
+        running.feed(b"1", b"2")
+        running.application.wait_until_idle()
+        running.application.close()
+        cluster.topics.delete_group(running.id)
+        running.feed(b"3")
+        running.application = cluster.create(running.document)
+        running.application.start()
+        assert until(lambda: running.values() == [b"<1>", b"<2>", b"<3>"], TIMEOUT_SECONDS), running.values()
 
 
 @_GUARANTEES
