@@ -56,6 +56,15 @@ def test_broker_defaults_are_not_drift() -> None:
     assert _drift(cluster, orders).is_clean
 
 
+def test_a_changed_explicit_count_is_found_in_both_directions() -> None:
+    pinned = attrs.evolve(repartition(REPARTITION, 4), pinned=True)
+    cluster = SimulatedCluster.set_up(application(topics=[pinned]))
+    for count, kind in ((6, FindingKind.UNDER_PARTITIONED), (2, FindingKind.OVER_PARTITIONED)):
+        drift = _drift(cluster, application(topics=[attrs.evolve(pinned, partitions=count)]))
+        assert _kinds(drift) == [(kind, REPARTITION, Severity.ERROR)]
+        assert not drift.problems
+
+
 def test_a_lost_topic_is_missing() -> None:
     for config, severity in ((MANUAL, Severity.ERROR), ({}, Severity.WARNING)):
         orders = application(config=config)
