@@ -10,6 +10,7 @@ from spark_jobs.agent.decide.expansions import (
     Change,
     Context,
     attempted,
+    begin,
     cancelled,
     expanded,
     failed,
@@ -19,6 +20,7 @@ from spark_jobs.agent.decide.expansions import (
     resumed,
     widest,
 )
+from spark_jobs.agent.decide.observed_counts import next_confirmation
 from spark_jobs.agent.decide.policy import AgentPolicy
 from spark_jobs.agent.events import (
     AttemptEnded,
@@ -33,6 +35,7 @@ from spark_jobs.agent.state import (
     ApplicationState,
     Expansion,
     ExpansionEntry,
+    ObservedCount,
     Outcome,
     Phase,
     Shortfall,
@@ -88,6 +91,26 @@ def entry(stage: Stage, **fields: Any) -> ExpansionEntry:  # noqa: ANN401 - the 
 
 def with_expansion(expansion: Expansion | None, **fields: Any) -> ApplicationState:  # noqa: ANN401 - fields of the state
     return attrs.evolve(STATE, expansion=expansion, **fields)
+
+
+def test_an_expansion_begins_with_the_counts_that_matched_the_sources() -> None:
+    state = ApplicationState(id="app", last_number=2, settled={"a": 3}, given_up={"a": 6})
+    change = begin(state, assessment(), CONTEXT)
+    expansion = Expansion(number=3, started_ms=50_000, before={"a": 3, "b": 4}, sources_before={"in": 6})
+    assert change.application == attrs.evolve(
+        state, phase=Phase.EXPANDING, expansion=expansion, last_number=3, given_up={}
+    )
+    assert change.events == (ExpansionStarted("app", 3, SHORTFALLS),)
+    (written,) = change.entries
+    assert (written.after, written.reason) == ({"a": 6, "b": 6}, "partitions are missing")
+    without_shortfalls = attrs.evolve(assessment(), shortfalls=())
+    assert begin(state, without_shortfalls, CONTEXT).application.phase is Phase.SETTLING
+
+
+def test_the_next_confirmation_is_that_of_the_first_lower_count() -> None:
+    observed = [ObservedCount(4, 100), ObservedCount(4, 50), ObservedCount(3)]
+    assert next_confirmation(observed, 10) == 60
+    assert next_confirmation(observed[2:], 10) is None
 
 
 @pytest.mark.parametrize(

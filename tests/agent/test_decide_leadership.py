@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from spark_jobs.agent.decide import Notify, TermObserved
-from spark_jobs.agent.events import Notified
-from spark_jobs.agent.state import Outcome, Parallelism, Phase, Stage
+from spark_jobs.agent.decide import Deposed, Metadata, Notify, Observe, TermObserved
+from spark_jobs.agent.events import LeadershipGained, Notified
+from spark_jobs.agent.state import AgentState, Outcome, Parallelism, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 
 TIMEOUT_MS = 900_000
@@ -19,6 +19,22 @@ def test_follower_only_reads_cluster() -> None:
     assert simulation.app().phase is Phase.WAITING
     assert simulation.app().parallelism[1] == Parallelism(1, 4, 8)
     assert simulation.counts[CHANGELOG] == 4
+
+
+def test_leader_is_reported_with_its_term() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.lead()
+    assert simulation.reported(LeadershipGained) == [LeadershipGained(1), LeadershipGained(2)]
+    reads = [action for action in simulation.actions if isinstance(action, Observe)]
+    assert simulation.state.reads == len(reads)
+
+
+def test_follower_that_is_deposed_may_lead_its_first_term() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.state = AgentState()
+    simulation.run(Deposed())
+    simulation.run(TermObserved(1))
+    assert simulation.state.is_leader
 
 
 def test_unconfirmed_leader_does_not_call_callback() -> None:
@@ -98,6 +114,7 @@ def test_source_expanded_after_callback_starts_another_expansion() -> None:
     called = attrs.evolve(app, called_number=app.expansion.number)
     simulation.state = attrs.evolve(simulation.state, applications={app.id: called})
     simulation.counts["orders"] = 10
+    simulation.run(Metadata(dict(simulation.counts), simulation.documents))
     simulation.pass_time(60_000)
     assert simulation.calls == [("totals-app", 2, 8, 10)]
     notified = [event for event in simulation.reported(Notified) if isinstance(event, Notified)]

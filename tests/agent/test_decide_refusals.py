@@ -8,7 +8,7 @@ from spark_jobs.agent.events import (
     Cancelled,
     ProblemsSolved,
 )
-from spark_jobs.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase
+from spark_jobs.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent
 
 TIMEOUT_MS = 900_000
@@ -80,6 +80,19 @@ def test_switching_autoscaling_off_and_on_tries_again_after_giving_up() -> None:
     simulation.documents, simulation.outcome = on, lambda _: None
     simulation.pass_time(60_000)
     assert simulation.calls == [("totals-app", 2, 4, 8)]
+
+
+def test_removed_document_cancels_its_expansion() -> None:
+    simulation = leading_agent()
+    simulation.outcome = lambda _: Outcome.FAILED
+    simulation.counts["orders"] = 8
+    simulation.pass_time(31_000)
+    simulation.documents = documents(RANKS)
+    simulation.pass_time(60_000)
+    assert set(simulation.state.applications) == {"ranks-app"}
+    assert simulation.reported(Cancelled) == [Cancelled("totals-app", 1, "its document was removed")]
+    entry = simulation.last_entries()["totals-app"]
+    assert (entry.stage, entry.reason) == (Stage.CANCELLED, "its document was removed")
 
 
 def test_state_without_static_partitioning_is_refused_unless_acknowledged() -> None:
