@@ -1,6 +1,6 @@
 """Change and read a cluster as an operator, an application or the agent would."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -76,6 +76,10 @@ class Cluster:
 
     def topic_id(self, name: str) -> str:
         return str(self._admin.describe_topics(TopicCollection([name]))[name].result().topic_id)
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        described = self._admin.describe_topics(TopicCollection(sorted(names)))
+        return {name: str(future.result().topic_id) for name, future in described.items()}
 
     def config(self, name: str) -> dict[str, str]:
         """Return what is set on the topic itself."""

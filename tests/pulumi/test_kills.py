@@ -1,10 +1,12 @@
 """`up` is killed at random times. The next one completes it, and every topic is still the same."""
 
+import logging
 import random
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 import attrs
 import pytest
@@ -14,6 +16,7 @@ from tests.pulumi.driver import kill
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
+_log = logging.getLogger(__name__)
 CONFIG = {"partition.autoscaling.enabled": True, "static.partitioner.class": "com.example.ByTenant"}
 NEW_STORES = 3
 COUNT: tuple[dict[str, object], ...] = (
@@ -89,6 +92,7 @@ class Series:
 
     def rename(self) -> None:
         former, self.renames = self.first, self.renames + 1
+        self.stores = NEW_STORES
         self.first = f"v{self.renames}-{self.deployment.id}"
         self.owner = self.first if self.owner == former else self.owner
         self.deployment.stack.document(former, None)
@@ -124,8 +128,7 @@ class Series:
         cluster = self.deployment.cluster
         existing = cluster.existing(sorted(self.topics() | self.ids.keys()))
         assert self.ids.keys() - self.deleted <= existing
-        for name in sorted(existing):
-            found = cluster.topic_id(name)
+        for name, found in cluster.topic_ids(existing - self.deleted).items():
             assert self.ids.setdefault(name, found) == found, name
 
     def check_complete(self) -> None:
@@ -140,23 +143,28 @@ class Series:
         assert {name: cluster.partitions(name) for name in self.topics()} == dict.fromkeys(
             self.topics(), self.partitions
         )
-        registered = [r for r in self.deployment.stack.state() if r["type"] == "kafka:index/topic:Topic"]
-        current = [r for r in registered if r["urn"].rpartition("::")[2] in self.topics()]
+        state = self.deployment.stack.state()
+        registered = [r for r in state if r["type"] == "kafka:index/topic:Topic"]
+        current = [r for r in registered if name_of(r) in self.topics()]
         assert len(current) == len(self.topics())
         assert all(resource["protect"] for resource in current)
-        records = dict(self.records())
+        records = dict(recorded_topics(state))
         assert {name: id_ for names in records.values() for name, id_ in names.items()} == {
             name: self.ids[name] for name in self.topics()
         }
         assert self.sink in records[self.owner]
 
-    def records(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Yield application id and topic → id for each setup record in the state."""
-        for resource in self.deployment.stack.state():
-            outputs = resource.get("outputs") or {}
-            if resource["type"] == "headwater:kafka:InternalTopics" and "topics" in outputs:
-                topics = {name: str(topic["id"]) for name, topic in outputs["topics"].items()}
-                yield resource["urn"].rpartition("::")[2], topics
+
+def recorded_topics(state: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield application id and topic → id for each setup record in the state."""
+    for resource in state:
+        outputs = resource.get("outputs") or {}
+        if resource["type"] == "headwater:kafka:InternalTopics" and "topics" in outputs:
+            yield name_of(resource), {name: topic["id"] for name, topic in outputs["topics"].items()}
+
+
+def name_of(resource: Mapping[str, Any]) -> str:
+    return str(resource["urn"]).rpartition("::")[2]
 
 
 def internal_topics(id_: str) -> tuple[str, str]:
@@ -194,6 +202,7 @@ def _kill_at_random(deployment: Deployment, kills: int) -> None:
             chance.shuffle(changes)
         changes.pop()()
         killed += series.up_killed()
+        _log.info("up was killed %d of %d times", killed, kills)
         # The state can be read, and no topic was replaced.
         deployment.stack.state()
         series.check_ids()
