@@ -37,9 +37,9 @@ class TopicResource:
     protect: bool
     retain: bool
     guarded: bool
+    is_settled: bool
     ignored: tuple[str, ...] = ()
     wave: int = 0
-    is_settled: bool = False
 
     @property
     def expands(self) -> bool:
@@ -61,10 +61,10 @@ class AclResource:
     inputs: Mapping[str, Any]
     retain: bool
     guarded: bool
+    is_settled: bool
     import_id: str = ""
     alias: str | None = None
     wave: int = 0
-    is_settled: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -210,7 +210,7 @@ def test_each_topic_is_protected_and_guarded_until_it_is_retired_or_released(
 def test_protection_has_no_default(resource: type[TopicResource | AclResource]) -> None:
     """Each registration decides it: a default would hide a registration that forgot it."""
     fields = attrs.fields_dict(resource)
-    for name in ("protect", "retain", "guarded"):
+    for name in ("protect", "retain", "guarded", "is_settled"):
         assert name not in fields or fields[name].default is attrs.NOTHING
 
 
@@ -222,6 +222,20 @@ def test_a_resource_that_two_applications_register_is_a_problem() -> None:
     assert (problem.topic, problem.found) == (NAME, "app, former")
     assert problem.severity is Severity.ERROR
     assert not list(registered_twice({"app": register([created], state)}))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in AclActionKind if kind is not AclActionKind.REVOKE])
+@pytest.mark.parametrize("is_held", [True, False])
+def test_an_acl_is_guarded_until_it_is_released(kind: AclActionKind, *, is_held: bool) -> None:
+    acl = Acl("User:app", "*", Permission(ResourceKind.TOPIC, "orders", Operation.READ))
+    urn = f"urn:pulumi:test::headwater::{COMPONENT_TYPE}${ACL_TYPE}::{acl_name('app', acl)}"
+    state = StackState(acls={acl: urn} if is_held else {})
+    part = ApplicationPlan("app", None, (), None, acls=(AclAction(kind, acl),))
+    [registered] = registration_of(part, state).acls
+    is_released = kind is AclActionKind.RELEASE
+    assert (registered.retain, registered.guarded) == (is_released, not is_released)
+    assert (registered.is_settled, registered.alias) == (is_held, None)
+    assert bool(registered.import_id) is (kind is AclActionKind.ADOPT)
 
 
 def test_an_acl_that_is_registered_under_its_name_and_an_alias_is_a_problem() -> None:
