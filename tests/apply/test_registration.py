@@ -231,7 +231,9 @@ def test_an_acl_is_guarded_until_it_is_released(kind: AclActionKind, *, is_held:
     urn = f"urn:pulumi:test::headwater::{COMPONENT_TYPE}${ACL_TYPE}::{acl_name('app', acl)}"
     state = StackState(acls={acl: urn} if is_held else {})
     part = ApplicationPlan("app", None, (), None, acls=(AclAction(kind, acl),))
-    [registered] = registration_of(part, state).acls
+    registration = registration_of(part, state)
+    assert [repair.acl for repair in registration.repairs] == [acl] * (kind is AclActionKind.RESTORE)
+    [registered] = registration.acls
     is_released = kind is AclActionKind.RELEASE
     assert (registered.retain, registered.guarded) == (is_released, not is_released)
     assert (registered.is_settled, registered.alias) == (is_held, None)
