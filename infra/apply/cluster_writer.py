@@ -10,7 +10,9 @@ from confluent_kafka.admin import AdminClient
 from infra.apply.registration import Repair
 from infra.apply.validation import refusals
 from infra.change import admin_client, change_topics, failures
+from infra.change.ownership import write_ownership
 from infra.model.acls import Acl
+from infra.model.ownership import OwnershipChange
 from infra.model.problems import Problem
 from infra.observe import Connection
 from infra.observe.acl_bindings import acl_binding
@@ -35,6 +37,10 @@ class ClusterWriter(Protocol):
         """
         ...
 
+    def write_ownership(self, change: OwnershipChange) -> None:
+        """Write and delete ownership records; raises `ProblemsError` (NotAuthorized, ClusterUnreachable)."""
+        ...
+
 
 @attrs.frozen
 class KafkaClusterWriter:
@@ -55,6 +61,9 @@ class KafkaClusterWriter:
         ]
         if failed:
             raise pulumi.RunError("could not repair " + "; ".join(failed))
+
+    def write_ownership(self, change: OwnershipChange) -> None:
+        write_ownership(self.connection, change)
 
 
 def _grant(admin: AdminClient, acls: Iterable[Acl]) -> Mapping[str, "Future[Any]"]:

@@ -21,7 +21,7 @@ from infra.apply.stack_state import (
     topic_outputs,
 )
 from infra.model.problems import ProblemsError
-from infra.model.record import RecordedTopic
+from infra.model.record import RecordedTopic, SetupRecord
 from infra.observe import ClusterReader
 from infra.planner import ApplicationPlan, TopicAction
 
@@ -36,6 +36,8 @@ class Target:
     reader: ClusterReader
     writer: ClusterWriter
     state: StackState
+    stack_id: str = ""
+    """The id of the stack in ownership records; empty in the preview before the first `up`."""
 
 
 class Setup(pulumi.ComponentResource):
@@ -55,6 +57,7 @@ class Setup(pulumi.ComponentResource):
         *,
         latest: RepairRecord,
         topics: Mapping[str, Any],
+        stack_id: str,
         opts: pulumi.ResourceOptions,
     ) -> None:
         if repairs:
@@ -64,7 +67,7 @@ class Setup(pulumi.ComponentResource):
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
         inputs = {"repairs": latest.texts, "repaired": latest.times}
         super().__init__(SETUP_TYPE, name, inputs, opts)
-        self.register_outputs({**inputs, "topics": topics})
+        self.register_outputs({**inputs, "topics": topics, "stackId": stack_id})
 
 
 @attrs.frozen
@@ -143,6 +146,7 @@ class InternalTopics(pulumi.ComponentResource):
             target.writer,
             latest=target.state.repairs.get(name, RepairRecord()),
             topics=topic_outputs(attrs.evolve(topic, topic_id="") for topic in self._recorded_topics()),
+            stack_id=target.stack_id,
             opts=pulumi.ResourceOptions(parent=self, protect=is_kept),
         )
 
@@ -168,8 +172,8 @@ class InternalTopics(pulumi.ComponentResource):
             hook=self._guard.name,
         )
 
-    async def record(self) -> None:
-        """Record the finished setup in the outputs, with the ids of the topics that `up` created."""
+    async def record(self) -> SetupRecord | None:
+        """Record the finished setup in the outputs, with the ids of new topics; return it."""
         record = self.planned.record
         if record is not None and not pulumi.runtime.is_dry_run():
             # In a thread, because the engine may call a hook at the same time, which runs in this event loop.
@@ -178,8 +182,10 @@ class InternalTopics(pulumi.ComponentResource):
         outputs: dict[str, Any] = {
             **record_outputs(record),
             "released": sorted(self.registration.released),
+            "stackId": self._target.stack_id,
         }
         self.register_outputs(outputs)
+        return record
 
     def _recorded_topics(self) -> Sequence[RecordedTopic]:
         return tuple(self.planned.record.topics.values()) if self.planned.record else ()

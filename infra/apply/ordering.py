@@ -9,7 +9,7 @@ that moment may fail with "broker not connected".
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
 import attrs
@@ -18,6 +18,7 @@ import pulumi
 from infra.apply.component import InternalTopics, TopicRecheck
 from infra.apply.engine import TopicParent
 from infra.apply.registration import AclResource, TopicResource
+from infra.model.record import SetupRecord
 
 _AT_A_TIME = 64
 
@@ -42,8 +43,10 @@ class _Pending:
         return resource
 
 
-async def register_all(components: Sequence[InternalTopics]) -> None:
+async def register_all(components: Sequence[InternalTopics]) -> Mapping[str, SetupRecord]:
     """Register topics and ACLs of all applications, after their repairs, and then record the setups.
+
+    Returns application id → setup record.
 
     Raises:
         pulumi.RunError: A registration failed; the ones after it are skipped.
@@ -58,8 +61,8 @@ async def register_all(components: Sequence[InternalTopics]) -> None:
     await _register(islice(resources, 1))
     for _, wave in groupby(resources, key=lambda each: each.position):
         await asyncio.gather(*(_register(wave) for _ in range(_AT_A_TIME)))
-    for component in components:
-        await component.record()
+    recorded = {component.planned.application_id: await component.record() for component in components}
+    return {id_: record for id_, record in recorded.items() if record is not None}
 
 
 async def _register(resources: Iterator[_Pending]) -> None:

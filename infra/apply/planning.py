@@ -8,6 +8,7 @@ import attrs
 from infra.apply.settings import StackSettings
 from infra.apply.stack_state import StackState
 from infra.compiler import compile_documents
+from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
 from infra.observe.visibility import check_visible
@@ -26,20 +27,28 @@ def plan_stack(
     settings: StackSettings,
     state: StackState,
     reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
+    *,
+    stack: StackIdentity | None = None,
 ) -> Planned:
-    """Return the plan; errors that a user can fix are in `problems`."""
+    """Return the plan; errors that a user can fix are in `problems`.
+
+    With a `stack`, the ownership records of the cluster are compared.
+    """
     started = time.monotonic()
     if settings.connection is None:
         return Planned(None, settings.problems)
     try:
         reader = reader_for(settings.connection)
-        snapshot = reader.read(snapshot_request(settings.documents, state.records))
+        request = snapshot_request(settings.documents, state.records)
+        with_ownership = settings.has_ownership_records and stack is not None
+        snapshot = reader.read(attrs.evolve(request, with_ownership=with_ownership))
         compiled = compile_documents(settings.documents, snapshot.partitions)
         check_visible(reader, snapshot, compiled)
     except ProblemsError as error:
         return Planned(None, (*settings.problems, *error.problems))
     elapsed_ms = round((time.monotonic() - started) * 1000)
-    planned = plan(compiled, snapshot, state.records, settings.policy, elapsed_ms)
+    policy = attrs.evolve(settings.policy, stack=stack)
+    planned = plan(compiled, snapshot, state.records, policy, elapsed_ms)
     return Planned(planned, (*settings.problems, *planned.problems, *_unknown_replication(planned)))
 
 

@@ -5,8 +5,9 @@ A problem must be found before the first registration, because `--skip-preview` 
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pulumi
 from pulumi.runtime.config import CONFIG
@@ -17,13 +18,16 @@ from infra.apply.component import InternalTopics, Target
 from infra.apply.guard import Deletable, deletion_guard
 from infra.apply.messages import log_interrupted, log_plan, log_problems
 from infra.apply.ordering import register_all
+from infra.apply.ownership import claim_applications, record_ownership
 from infra.apply.planning import plan_stack
 from infra.apply.provider import connect_for_deletions, kafka_provider
 from infra.apply.registration import Registration, registration_of
 from infra.apply.settings import StackSettings, stack_settings
 from infra.apply.stack_state import StackState, acl_name
 from infra.apply.uniqueness import registered_twice
-from infra.model.problems import Problem, errors
+from infra.model.ownership import StackIdentity
+from infra.model.problems import Problem, ProblemsError, errors
+from infra.model.record import SetupRecord
 from infra.observe import ClusterReader, Connection, KafkaClusterReader
 from infra.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
 
@@ -56,7 +60,8 @@ async def deploy(
         pulumi.RunError: There are errors, which are logged before, or a registration failed.
     """
     state = await read_stack_state()
-    planned = plan_stack(settings, state, reader_for)
+    stack = _identity(state)
+    planned = plan_stack(settings, state, reader_for, stack=stack)
     log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
@@ -65,24 +70,24 @@ async def deploy(
         for part in planned.plan.applications
         if not _is_deleted(part)
     }
-    if twice := tuple(registered_twice(registrations)):
-        log_problems(twice)
-        raise pulumi.RunError(_refusal_text(twice))
-    writer = writer_for(settings.connection)
+    _raise_if_any(tuple(registered_twice(registrations)))
+    reader, writer = reader_for(settings.connection), writer_for(settings.connection)
     # A preview needs no permissions: the user who reviews a change may have none to make it.
     is_preview = pulumi.runtime.is_dry_run()
-    refused = await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview)
-    if refused:
-        log_problems(refused)
-        raise pulumi.RunError(_refusal_text(refused))
+    _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
+    if not is_preview:
+        _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
         provider=kafka_provider(settings.connection),
-        reader=reader_for(settings.connection),
+        reader=reader,
         writer=writer,
         state=state,
+        stack_id=stack.id,
     )
     components = _register_components(planned.plan, registrations, target, opts)
-    await register_all(components)
+    recorded = await register_all(components)
+    if not is_preview:
+        await asyncio.to_thread(_record_ownership, planned.plan, recorded, writer)
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
 
@@ -113,6 +118,28 @@ async def read_stack_state() -> StackState:
 async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
     answer: Mapping[str, Any] = await pulumi.runtime.invoke_async(token, dict(arguments))
     return answer
+
+
+def _identity(state: StackState) -> StackIdentity:
+    """Return the stack's identity with the id in its state, or a new one."""
+    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    # A preview does not write the state, so it has no id to give.
+    new = "" if pulumi.runtime.is_dry_run() else uuid4().hex
+    return StackIdentity(state.stack_id or new, name)
+
+
+def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:
+    try:
+        record_ownership(plan, recorded, writer)
+    except ProblemsError as error:
+        log_problems(error.problems)
+        raise pulumi.RunError("the ownership records are not written: run again") from None
+
+
+def _raise_if_any(problems: Sequence[Problem]) -> None:
+    if problems:
+        log_problems(problems)
+        raise pulumi.RunError(_refusal_text(problems))
 
 
 def _register_components(

@@ -38,13 +38,15 @@ _CONNECTION = {
 }
 _LISTS = ("bootstrapServers", "saslOauthScopes")
 _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.ADDED_PARTITIONS}
-_OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "setup")
+_OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
+_OWNERSHIP = ("recorded", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
 _FLAGS = {
     "adopt": "adopt",
     "ifIncomplete": "if_incomplete",
     "reinitialize": "reinitialize",
+    "takeOver": "take_over",
     "allowUnsafeExpansion": "allow_unsafe_expansion",
 }
 _SWITCHES = (*_FLAGS, "timeout", "lifecycle", "principals")
@@ -58,6 +60,8 @@ class StackSettings:
     documents: tuple[TopologyDocument, ...]
     policy: PlanPolicy
     problems: tuple[Problem, ...] = ()
+    has_ownership_records: bool = True
+    """Whether to read and write ownership records (`headwater:ownership`)."""
 
 
 def stack_settings(
@@ -82,11 +86,13 @@ def stack_settings(
     connection = _connection(config, environment)
     policy, policy_problems = plan_policy(config)
     documents = with_switches(loaded.documents, config)
+    has_ownership_records = has_ownership(config)
     return StackSettings(
         connection=connection,
         documents=documents,
         policy=attrs.evolve(policy, are_documents_complete=not errors(loaded.problems)),
         problems=(*config.problems, *policy_problems, *loaded.problems, *map(_no_documents, empty)),
+        has_ownership_records=has_ownership_records,
     )
 
 
@@ -102,6 +108,14 @@ def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, 
     declared = load_policies([folder / path for path in config.texts("policies")])
     policies = (*_limits(config), *declared.policies)
     return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
+
+
+def has_ownership(config: StackConfig) -> bool:
+    """Return whether the stack has ownership records (`headwater:ownership`)."""
+    choice = config.text("ownership") or _OWNERSHIP[0]
+    if choice not in _OWNERSHIP:
+        config.problems.append(config.invalid("ownership", f"one of {', '.join(_OWNERSHIP)}", choice))
+    return choice != "none"
 
 
 def with_switches(

@@ -37,7 +37,8 @@ class RepairRecord:
 class StackState:
     """`records` and `repairs` by application id, `topics` by name, `acls` with their URNs.
 
-    `released` are topics that lost their protection in an earlier run.
+    `released` are topics that lost their protection in an earlier run. `stack_id` is the random id of the
+    stack in ownership records; empty before the first run that has written one.
     """
 
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
@@ -45,6 +46,9 @@ class StackState:
     released: frozenset[str] = frozenset()
     repairs: Mapping[str, RepairRecord] = attrs.field(factory=dict)
     acls: Mapping[Acl, str] = attrs.field(factory=dict)
+    stack_id: str = ""
+    name: str = ""
+    """Project and stack, separated by a slash; empty for a state without resources."""
 
     @classmethod
     def of(cls, resources: Mapping[str, Properties]) -> "StackState":
@@ -70,6 +74,15 @@ class StackState:
                 for id_, outputs in started.items()
             },
             acls={acl: urn for acl, (_, urn) in acls.items()},
+            stack_id=next(
+                (
+                    str(outputs["stackId"])
+                    for outputs in (*finished.values(), *started.values())
+                    if outputs.get("stackId")
+                ),
+                "",
+            ),
+            name=next(map(_stack_name, resources), ""),
         )
 
 
@@ -92,6 +105,11 @@ def topic_outputs(topics: Iterable[RecordedTopic]) -> dict[str, Any]:
         topic.name: {"id": topic.topic_id, "partitions": topic.partitions, "sink": topic.is_sink}
         for topic in topics
     }
+
+
+def _stack_name(urn: str) -> str:
+    stack, project = urn.removeprefix("urn:pulumi:").split("::", maxsplit=2)[:2]
+    return f"{project}/{stack}"
 
 
 def _outputs(

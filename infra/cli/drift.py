@@ -83,7 +83,7 @@ def _drift(inputs: StackContext) -> "Drift":
     compiled, snapshot = inputs.compile()
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
 
-    found = find_drift(compiled, snapshot, inputs.records)
+    found = find_drift(compiled, snapshot, inputs.records, inputs.stack)
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 
 

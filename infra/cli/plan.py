@@ -69,7 +69,9 @@ def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     compiled, snapshot = inputs.compile()
     from infra import planner  # noqa: PLC0415 - imported after the requests are sent
 
-    limits = planner.PlanPolicy(cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies))
+    limits = planner.PlanPolicy(
+        cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
+    )
     return planner.plan(compiled, snapshot, inputs.records or {}, limits, _milliseconds() - start_ms)
 
 

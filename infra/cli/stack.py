@@ -1,7 +1,6 @@
-"""The setup records and settings of a Pulumi stack, read with the Pulumi CLI."""
+"""The state and settings of a Pulumi stack, read with the Pulumi CLI."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -9,20 +8,19 @@ import click
 from infra.apply.settings import stack_config
 from infra.apply.stack_config import StackConfig
 from infra.apply.stack_state import StackState
-from infra.model.record import SetupRecord
 from toolchain import ToolchainError, ensure_pulumi
 from toolchain.sessions import run_in_session
 
 _NAMESPACE = "headwater:"
 
 
-def read_setup_records(stack: str, project: Path) -> Mapping[str, SetupRecord]:
-    """Return application id → setup record.
+def read_state(stack: str, project: Path) -> StackState:
+    """Return the state of a stack.
 
     Raises:
         click.ClickException: Pulumi cannot show the state.
     """
-    return parse_setup_records(_pulumi_output(project, stack, "state", "stack", "export"), f"stack {stack}")
+    return parse_state(_pulumi_output(project, stack, "state", "stack", "export"), f"stack {stack}")
 
 
 def read_config(stack: str, project: Path) -> StackConfig:
@@ -67,15 +65,15 @@ _EMPTY_ATTRIBUTES = (
 )
 
 
-def parse_setup_records(text: str, origin: str) -> Mapping[str, SetupRecord]:
-    """Return application id → setup record, from the output of `pulumi stack export`.
+def parse_state(text: str, origin: str) -> StackState:
+    """Return the state in the output of `pulumi stack export`.
 
     Raises:
         click.ClickException: `text` is not an exported state; the message names `origin`.
     """
     try:
         resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
-        return StackState.of({resource["urn"]: resource for resource in resources}).records
+        return StackState.of({resource["urn"]: resource for resource in resources})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"

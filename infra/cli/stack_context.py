@@ -10,6 +10,7 @@ import click
 
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
+from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
@@ -45,6 +46,8 @@ class StackContext:
     policies: "tuple[Policy, ...]" = ()
     cluster_id: str | None = None
     stack_problems: tuple[Problem, ...] = ()
+    stack: StackIdentity | None = None
+    has_ownership_records: bool = False
 
     def compile(self) -> tuple[tuple[CompiledApplication, ...], ClusterSnapshot]:
         """Compile the documents for the cluster while the cluster answers the remaining requests.
@@ -53,7 +56,9 @@ class StackContext:
             ProblemsError: The cluster could not be read.
         """
         request = snapshot_request(self.documents, self.records or {})
-        reading = self.reader.begin(attrs.evolve(request, with_ids=bool(self.records)))
+        reading = self.reader.begin(
+            attrs.evolve(request, with_ids=bool(self.records), with_ownership=self.has_ownership_records)
+        )
         from infra.compiler import compile_documents  # noqa: PLC0415 - imported while the cluster answers
 
         compiled = compile_documents(self.documents, reading.partitions)
@@ -108,20 +113,23 @@ def _with_stack(
     if stack.name is None and stack.state is None:
         return context
     # Imported only for a stack, because they import Pulumi's toolchain.
-    from infra.apply.settings import plan_policy, with_switches  # noqa: PLC0415
-    from infra.cli.stack import parse_setup_records, read_config, read_setup_records  # noqa: PLC0415
+    from infra.apply.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
+    from infra.cli.stack import parse_state, read_config, read_state  # noqa: PLC0415
 
     if stack.state is not None:
         text = sys.stdin.read() if str(stack.state) == "-" else _state_text(stack.state)
-        return attrs.evolve(context, records=parse_setup_records(text, str(stack.state)))
+        return attrs.evolve(context, records=parse_state(text, str(stack.state)).records)
     name = str(stack.name)
     config = read_config(name, stack.project)
     policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
     documents = with_switches(loaded.documents, config, are_all=False)
+    state = read_state(name, stack.project)
     return attrs.evolve(
         context,
         documents=documents,
-        records=read_setup_records(name, stack.project),
+        records=state.records,
+        stack=StackIdentity(state.stack_id, state.name or name),
+        has_ownership_records=has_ownership(config),
         policies=policy.policies if policy else (),
         cluster_id=policy.cluster_id if policy else None,
         stack_problems=(*config.problems, *policy_problems),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from infra.model.acls import LiveAcls
+from infra.model.ownership import OwnershipRecord
 
 
 @attrs.frozen
@@ -61,6 +62,8 @@ class ClusterSnapshot:
     """Enabled feature → level; None = not known, or not read: only the streams protocol needs one."""
     acls: LiveAcls | None = None
     """None = not read, because no document declares and no stack has any."""
+    ownership: tuple[OwnershipRecord, ...] | None = None
+    """None = not read, because no stack asks."""
 
     @property
     def partitions(self) -> Mapping[str, int]:

@@ -55,6 +55,7 @@ class ProblemCode(StrEnum):
     UNSAFE_EXPANSION = "UnsafeExpansion"
     APPLICATION_REMOVED = "ApplicationRemoved"
     TOPIC_REPLACED = "TopicReplaced"
+    MANAGED_BY_ANOTHER_STACK = "ManagedByAnotherStack"
     GROUP_PROTOCOL_MISSING = "GroupProtocolMissing"
     GROUP_ACTIVE = "GroupActive"
     WRONG_CLUSTER = "WrongCluster"

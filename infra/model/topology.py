@@ -49,6 +49,8 @@ class Setup:
     """Re-create lost internal topics without their data."""
     timeout_ms: int = 60_000
     """The timeout of planning in milliseconds."""
+    take_over: bool = False
+    """Take over the application and its topics from another stack that records them."""
     allow_unsafe_expansion: bool = False
     """Accept that keys move to other partitions when a stateful application without a static partitioner is
     expanded (KIP-878)."""

@@ -1,13 +1,16 @@
 """Read a cluster with the Kafka admin client, in a few batched requests."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public there all the same
 
 from infra.model.cluster import ClusterSnapshot
+from infra.model.ownership import OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.admin import Admin, FirstRequests
 from infra.observe.connection import Connection
+from infra.observe.ownership import read_ownership
 from infra.observe.pending_snapshot import PendingSnapshot, successes
 from infra.observe.reader import SnapshotRequest
 
@@ -19,6 +22,7 @@ class KafkaClusterReader:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
         self.connection = connection
         self._admin = Admin(connection, timeout_seconds)
+        self._read_ownership = partial(read_ownership, connection, timeout_seconds)
         self._first_requests: FirstRequests | None = None
 
     @property
@@ -37,11 +41,16 @@ class KafkaClusterReader:
         """Send the requests of a snapshot; raises `ProblemsError` if the cluster does not answer."""
         first_requests, self._first_requests = self._first_requests or self._admin.open(), None
         cluster_id = self._admin.connect(first_requests)
-        return PendingSnapshot(self._admin, request, cluster_id, self._admin.metadata(first_requests))
+        metadata = self._admin.metadata(first_requests)
+        return PendingSnapshot(self._admin, request, cluster_id, metadata, self._read_ownership)
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of the topics that exist; raises `ProblemsError`."""
         return {name: str(topic.topic_id) for name, topic in self._described(names)}
+
+    def ownership(self) -> tuple[OwnershipRecord, ...]:
+        """Return the ownership records; raises `ProblemsError`."""
+        return self._read_ownership()
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return name → partition count of the topics that exist; raises `ProblemsError`."""

@@ -1,7 +1,7 @@
 """A snapshot whose requests are pending, and the conversion of their answers."""
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -17,10 +17,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from infra.model.acls import LiveAcls, Operation
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
 from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
+from infra.observe.ownership import ownership_problem
+from infra.observe.pending_requests import in_background
 from infra.observe.reader import SnapshotRequest
 
 T = TypeVar("T")
@@ -38,14 +41,25 @@ class PendingSnapshot:
     """
 
     def __init__(
-        self, admin: Admin, request: SnapshotRequest, cluster_id: str, metadata: ClusterMetadata
+        self,
+        admin: Admin,
+        request: SnapshotRequest,
+        cluster_id: str,
+        metadata: ClusterMetadata,
+        read_ownership: Callable[[], tuple[OwnershipRecord, ...]],
     ) -> None:
         self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
         described_names = sorted(name for name in self.partitions if _is_requested(name, request))
         # A topic without permission is not in the metadata: request by name those that should exist.
         unseen = (request.names | request.recorded.keys()) - self.partitions.keys()
         described = described_names if request.with_ids else request.recorded.keys() & self.partitions.keys()
-        self._admin, self._request = admin, request
+        self._admin, self._request, self._read_ownership = admin, request, read_ownership
+        # A topic that is not in the metadata does not exist, or the user may not see it.
+        has_topic = request.with_ownership and OWNERSHIP_TOPIC in self.partitions
+        self._ownership = in_background(read_ownership) if has_topic else None
+        self._ownership_topic = (
+            admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
+        )
         self._cluster_id, self._brokers = cluster_id, len(metadata.brokers)
         self._listed = {
             name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
@@ -71,6 +85,7 @@ class PendingSnapshot:
         groups = self._live_groups(denied)
         defaults = self._broker_config()
         acls = self._live_acls(defaults, denied)
+        ownership = self._ownership_records(denied)
         if denied:
             raise ProblemsError(denied)
         topics = {
@@ -93,6 +108,7 @@ class PendingSnapshot:
             group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
             features=self._features.result() if self._features else None,
             acls=acls,
+            ownership=ownership,
         )
 
     def _described(self, present: Container[str], denied: list[Problem]) -> dict[str, LiveTopic]:
@@ -145,6 +161,21 @@ class PendingSnapshot:
             return None
         allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
         return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
+
+    def _ownership_records(self, denied: list[Problem]) -> tuple[OwnershipRecord, ...] | None:
+        if self._ownership is not None:
+            try:
+                return self._ownership.result()
+            except ProblemsError as error:
+                denied.extend(error.problems)
+        if self._ownership_topic is None:
+            return None
+        (_, answer), *_ = self._admin.answers(self._ownership_topic)
+        if not isinstance(answer, KafkaError):
+            return self._read_ownership()  # it was created a moment ago
+        if is_denial(answer):
+            denied.append(ownership_problem(answer, Operation.READ))
+        return ()
 
     def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
         """Check whether anything was ever written to topics whose ids differ from the recorded ones."""

@@ -6,6 +6,7 @@ from typing import Protocol
 import attrs
 
 from infra.model.cluster import ClusterSnapshot
+from infra.model.ownership import OwnershipRecord
 
 
 @attrs.frozen(kw_only=True)
@@ -30,6 +31,8 @@ class SnapshotRequest:
     """The principals whose ACLs to read; empty: no ACLs."""
     with_features: bool = False
     """Whether to read the enabled features of the cluster."""
+    with_ownership: bool = False
+    """Whether to read the ownership records."""
     with_ids: bool = True
     """Whether to read topic ids, which takes one more request. Recorded topics always have them."""
 
@@ -46,6 +49,10 @@ class ClusterReader(Protocol):
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return topic name → id for those of `names` that exist."""
+        ...
+
+    def ownership(self) -> tuple[OwnershipRecord, ...]:
+        """Return the ownership records; none before the first is written."""
         ...
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:

@@ -83,6 +83,7 @@ def plan(
         applications=applications,
         problems=tuple(_problems(run, applications, acls)),
         cluster_id=snapshot.cluster_id,
+        ownership=run.ownership,
     )
 
 

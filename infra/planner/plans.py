@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import attrs
 
 from infra.model.compiled import CompiledApplication
+from infra.model.ownership import StackIdentity
 from infra.model.policies import Policy
 from infra.model.problems import Problem, errors
 from infra.model.record import SetupRecord
 from infra.planner.actions import AclAction, TopicAction
+from infra.planner.ownership import Ownership
 
 
 @attrs.frozen
@@ -20,6 +22,8 @@ class PlanPolicy:
     policies: tuple[Policy, ...] = ()
     are_documents_complete: bool = True
     """Whether every document could be read. If not, one that is missing may be one that is broken."""
+    stack: StackIdentity | None = None
+    """Who plans; None = no stack."""
 
 
 @attrs.frozen
@@ -55,6 +59,8 @@ class Plan:
     applications: tuple[ApplicationPlan, ...]
     problems: tuple[Problem, ...]
     cluster_id: str
+    ownership: Ownership | None = None
+    """The ownership records of the cluster; None = not read, or no stack plans."""
 
     @property
     def is_applicable(self) -> bool:

@@ -11,6 +11,7 @@ from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.actions import TopicAction
 from infra.planner.application import ActiveApplication
+from infra.planner.ownership import Ownership
 from infra.planner.plans import PlanPolicy
 
 
@@ -38,6 +39,13 @@ class Run:
     def expected_cluster(self) -> str:
         """The id of the cluster that the stack belongs to."""
         return expected_cluster(self.records, self.policy, self.snapshot.cluster_id)
+
+    @cached_property
+    def ownership(self) -> Ownership | None:
+        """The ownership records as this stack sees them; None = not read, or no stack plans."""
+        if self.snapshot.ownership is None or self.policy.stack is None:
+            return None
+        return Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack)
 
     @cached_property
     def released(self) -> tuple[SetupRecord, ...]:

@@ -79,6 +79,7 @@ def _setup(options: Options) -> Setup:
         if_incomplete=options.get("ifIncomplete", default.if_incomplete),
         adopt=options.get("adopt", default.adopt),
         reinitialize=options.get("reinitialize", default.reinitialize),
+        take_over=options.get("takeOver", default.take_over),
         timeout_ms=milliseconds(options.get("timeout", default.timeout_ms)),
         allow_unsafe_expansion=options.get("allowUnsafeExpansion", default.allow_unsafe_expansion),
     )

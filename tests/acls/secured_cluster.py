@@ -54,6 +54,14 @@ class SecuredCluster:
             password=user.password,
         )
 
+    @property
+    def superuser(self) -> Connection:
+        return Connection(bootstrap_servers=(self.broker.bootstrap_servers,))
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result()
+        assert until(lambda: topic not in self.topics(), _SECONDS)
+
     def create(self, topics: Mapping[str, int]) -> None:
         new = [NewTopic(name, count, 1) for name, count in topics.items()]
         for future in self._admin.create_topics(new).values():

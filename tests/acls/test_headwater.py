@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import attrs
 import pytest
@@ -10,13 +11,17 @@ import yaml
 
 from infra.apply import stack_settings
 from infra.apply.cluster_writer import KafkaClusterWriter
+from infra.apply.ownership import claim_applications
 from infra.apply.planning import Planned, plan_stack
 from infra.apply.stack_state import StackState
+from infra.change.ownership import write_ownership
 from infra.cli.exit_codes import ExitCode
 from infra.compiler import compile_document
 from infra.model.acls import Operation, Pattern, Permission, ResourceKind
+from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord, StackIdentity
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import RecordedTopic, SetupRecord
+from infra.observe import KafkaClusterReader
 from infra.planner.acls import Purpose, headwater_needs
 from infra.spec import load_text
 from tests.acls.conftest import HEADWATER
@@ -29,6 +34,8 @@ pytestmark = pytest.mark.broker
 
 PRINCIPAL = f"User:{HEADWATER.name}"
 ID = "stock"
+CREATE_RECORDS = Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.CREATE)
+OTHER = OwnershipRecord(application_id="other", stack=StackIdentity("other", "organization/headwater/other"))
 CHANGELOG, REPARTITION = f"{ID}-levels-changelog", f"{ID}-by-item-repartition"
 DOCUMENT: Mapping[str, Any] = {
     "application": {
@@ -60,6 +67,7 @@ def cluster(secured_cluster: SecuredCluster) -> SecuredCluster:
     The source has more partitions than one internal topic, the other has no configs, and the sink is missing.
     """
     secured_cluster.create({"movements": 4, REPARTITION: 2, CHANGELOG: 4})
+    write_ownership(secured_cluster.superuser, OwnershipChange((OTHER,)))
     return secured_cluster
 
 
@@ -90,12 +98,16 @@ def run(
         secrets=("saslPassword",),
         environment={},
     )
-    planned = plan_stack(settings, StackState(records=records or {}))
+    # No run finishes, so each one claims the application again, with a new id.
+    stack = StackIdentity(uuid4().hex, "organization/headwater/test")
+    planned = plan_stack(settings, StackState(records=records or {}), stack=stack)
     if planned.plan is None or errors(planned.problems):
         return Outcome(planned, errors(planned.problems))
-    return Outcome(
-        planned, tuple(KafkaClusterWriter(connection).refusals(planned.plan, with_permissions=True))
+    writer = KafkaClusterWriter(connection)
+    denied = writer.refusals(planned.plan, with_permissions=True) or claim_applications(
+        planned.plan, KafkaClusterReader(connection), writer
     )
+    return Outcome(planned, tuple(denied))
 
 
 @pytest.fixture
@@ -140,7 +152,11 @@ def names_permission(problem: Problem, missing: Permission) -> bool:
     return problem.fix.startswith(prefix)
 
 
-@pytest.mark.parametrize("missing", needs(Purpose.UP), ids=lambda each: each.text.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "missing",
+    [permission for permission in needs(Purpose.UP) if permission != CREATE_RECORDS],
+    ids=lambda each: each.text.replace(" ", "-"),
+)
 def test_a_run_without_one_of_the_permissions_is_refused_before_it_changes_anything(
     cluster: SecuredCluster, documents: Path, missing: Permission
 ) -> None:
@@ -189,7 +205,8 @@ def test_plan_and_drift_need_only_the_permissions_to_read(
 
 
 def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster, tmp_path: Path) -> None:
-    topics = {name: RecordedTopic(name, "", 4) for name in (CHANGELOG, REPARTITION)}
+    ids = KafkaClusterReader(cluster.superuser).topic_ids([CHANGELOG, REPARTITION])
+    topics = {name: RecordedTopic(name, id_, 4) for name, id_ in ids.items()}
     retired = {ID: SetupRecord(ID, topics, 4, retired=True)}
     needed = [
         permission for permission in needs(Purpose.RETIRE) if permission.kind is not ResourceKind.CLUSTER
@@ -199,3 +216,13 @@ def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster,
     problems = run(cluster, needs(Purpose.UP), tmp_path, retired).problems
     assert {problem.topic for problem in problems} == {CHANGELOG, REPARTITION}
     assert all(names_permission(problem, missing) for problem in problems)
+
+
+def test_the_first_run_on_a_cluster_creates_the_topic_of_ownership_records(
+    cluster: SecuredCluster, documents: Path
+) -> None:
+    cluster.delete(OWNERSHIP_TOPIC)
+    (problem,) = run(cluster, without_permission(needs(Purpose.UP), CREATE_RECORDS), documents).problems
+    assert names_permission(problem, CREATE_RECORDS)
+    assert run(cluster, needs(Purpose.UP), documents).problems == ()
+    write_ownership(cluster.superuser, OwnershipChange((OTHER,)))

@@ -215,6 +215,8 @@ def test_covered_permissions_are_omitted() -> None:
 
 
 READING = {
+    "Read Topic headwater-ownership",
+    "Describe Group headwater-ownership",
     "Describe Topic orders",
     "Describe Topic regions",
     "Describe Topic shop-*",
@@ -224,6 +226,10 @@ READING = {
     f"DescribeConfigs Cluster {CLUSTER_NAME}",
 }
 CHANGING = {
+    "Read Topic headwater-ownership",
+    "Describe Group headwater-ownership",
+    "Write Topic headwater-ownership",
+    "Create Topic headwater-ownership",
     "Describe Topic orders",
     "Describe Topic regions",
     "Create Topic shop-*",
@@ -274,6 +280,7 @@ def test_without_documents_the_permissions_are_on_all_topics_and_groups() -> Non
     assert permission_texts(headwater_needs(Purpose.PLAN)) == {
         "Describe Topic *",
         "DescribeConfigs Topic *",
+        "Read Topic headwater-ownership",
         "Describe Group *",
         f"Describe Cluster {CLUSTER_NAME}",
         f"DescribeConfigs Cluster {CLUSTER_NAME}",

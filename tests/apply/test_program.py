@@ -15,6 +15,7 @@ from pulumi.runtime.sync_await import _sync_await
 from infra.apply import deploy, stack_settings
 from infra.apply.registration import Repair
 from infra.model.cluster import ClusterSnapshot
+from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
 from infra.model.problems import Problem
 from infra.observe import Connection, SnapshotRequest
 from infra.planner import Plan
@@ -74,9 +75,10 @@ class Monitor(MockMonitor):
 
 
 class Writer:
-    def __init__(self) -> None:
+    def __init__(self, cluster: FakeCluster) -> None:
         self.repairs: list[Repair] = []
         self.asked_for_permissions: list[bool] = []
+        self.write_ownership = cluster.write_ownership
 
     def refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         self.asked_for_permissions.append(with_permissions)
@@ -123,7 +125,7 @@ class Stack:
         )
 
         async def main() -> None:
-            await deploy(settings, reader_for=self.reader, writer_for=lambda _: Writer())
+            await deploy(settings, reader_for=self.reader, writer_for=lambda _: Writer(self.cluster))
 
         with self.caplog.at_level(logging.INFO, "pulumi-mocks"):
             try:
@@ -320,3 +322,69 @@ def state_after(run: Run) -> dict[str, Any]:
         }
         for registered in run.monitor.resources.values()
     }
+
+
+OTHER = StackIdentity("other", "organization/headwater/other")
+
+
+def claimed_by_another_stack() -> OwnershipChange:
+    return OwnershipChange((OwnershipRecord(application_id="shop", stack=OTHER),))
+
+
+def test_an_application_is_claimed_before_its_topics_are_created(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims: list[tuple[bool, bool]] = []
+    write = FakeCluster.write_ownership
+
+    def recording(cluster: FakeCluster, change: OwnershipChange) -> None:
+        (record,) = change.written
+        claims.append((record.is_finished, cluster.topics.keys() >= set(TOPICS)))
+        write(cluster, change)
+
+    monkeypatch.setattr(FakeCluster, "write_ownership", recording)
+    run = stack.run()
+    assert run.error is None
+    assert claims == [(False, False), (True, True)]
+    (record,) = stack.cluster.ownership.values()
+    assert record.topics == {name: stack.cluster.topics[name].topic_id for name in TOPICS}
+    stack.state.update(state_after(run))
+    assert stack.run().error is None
+    assert len(claims) == 2, "nothing changed, so nothing is written"
+
+
+def test_a_preview_claims_nothing(stack: Stack) -> None:
+    assert stack.run(preview=True).error is None
+    assert not stack.cluster.ownership
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_an_application_of_another_stack_is_refused(stack: Stack, *, preview: bool) -> None:
+    stack.cluster.write_ownership(claimed_by_another_stack())
+    run = stack.run(preview=preview)
+    assert run.error == "nothing was changed: 1 problem, listed above"
+    assert "ManagedByAnotherStack" in run.log[0][1]
+    assert not run.topics
+    assert len(stack.cluster.ownership) == 1
+
+
+def test_a_run_without_ownership_records_continues(stack: Stack) -> None:
+    stack.cluster.write_ownership(claimed_by_another_stack())
+    assert stack.run(ownership="none").error is None
+    assert len(stack.cluster.ownership) == 1
+
+
+def test_of_two_stacks_that_claim_at_the_same_time_one_withdraws(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = FakeCluster.write_ownership
+
+    def overtaken(cluster: FakeCluster, change: OwnershipChange) -> None:
+        write(cluster, change)
+        write(cluster, claimed_by_another_stack())
+
+    monkeypatch.setattr(FakeCluster, "write_ownership", overtaken)
+    run = stack.run()
+    assert run.error == "nothing was changed: 1 problem, listed above"
+    assert not run.topics
+    assert [record.stack for record in stack.cluster.ownership.values()] == [OTHER]

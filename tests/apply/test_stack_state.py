@@ -46,7 +46,12 @@ def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs =
 
 def test_state_is_empty_before_the_first_run() -> None:
     assert StackState.of({}) == StackState()
-    assert StackState.of(resources()) == StackState()
+    assert StackState.of(resources()) == StackState(name="project/test")
+
+
+def test_the_id_of_the_stack_is_read_from_an_unfinished_run_too() -> None:
+    assert StackState.of(resources({}, {"topics": {}, "stackId": "a1b2"})).stack_id == "a1b2"
+    assert StackState.of(resources({"stackId": "a1b2"}, {"topics": {}})).stack_id == "a1b2"
 
 
 def test_finished_setup_is_read_back() -> None:

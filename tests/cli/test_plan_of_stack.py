@@ -2,7 +2,10 @@
 
 import pytest
 
+from infra.change.ownership import write_ownership
 from infra.cli.exit_codes import ExitCode
+from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from infra.observe import Connection
 from tests.cli.conftest import Headwater
 from tests.pulumi.conftest import Deployment, cluster, deployment
 from tests.pulumi.driver import STACK
@@ -109,3 +112,25 @@ def test_a_state_that_a_killed_pulumi_left_unreadable(
     assert "-name '*.attrs' -size 0 -delete" in unreadable.stderr
     attributes.unlink()
     assert headwater(*arguments).returncode == ExitCode.DONE
+
+
+def test_plan_and_drift_find_that_another_stack_manages_the_application(
+    headwater: Headwater,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deployment.set_up()
+    for name, value in deployment.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    other = StackIdentity("another id", "organization/headwater/other")
+    record = OwnershipRecord(application_id=deployment.id, stack=other)
+    servers = deployment.cluster.bootstrap_servers
+    write_ownership(Connection(bootstrap_servers=(servers,)), OwnershipChange((record,)))
+    for command in ("plan", "drift"):
+        arguments = (command, deployment.stack.folder / "documents", "--bootstrap-server", servers)
+        refused = headwater(*arguments, "--stack", STACK, "--project", deployment.stack.folder)
+        assert refused.returncode == ExitCode.REFUSED
+        assert "ManagedByAnotherStack" in refused.stdout + refused.stderr
+        assert "organization/headwater/other" in refused.stdout + refused.stderr
+    without_stack = ("drift", deployment.stack.folder / "documents", "--bootstrap-server", servers)
+    assert headwater(*without_stack).returncode == ExitCode.DONE

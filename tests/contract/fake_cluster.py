@@ -8,6 +8,7 @@ from uuid import uuid4
 import attrs
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from infra.model.ownership import OwnershipChange, OwnershipRecord
 from infra.observe import SnapshotRequest
 
 BROKER_DEFAULTS = {
@@ -24,6 +25,7 @@ class FakeCluster:
     topics: dict[str, LiveTopic] = attrs.field(factory=dict)
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
     written: set[str] = attrs.field(factory=set)
+    ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
     cluster_id: str = "fake-cluster"
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
@@ -40,6 +42,11 @@ class FakeCluster:
 
     def write(self, name: str) -> None:
         self.written.add(name)
+
+    def write_ownership(self, change: OwnershipChange) -> None:
+        self.ownership.update({record.key: record for record in change.written})
+        for key in change.deleted:
+            self.ownership.pop(key, None)
 
     @contextmanager
     def member(self, group: str, topic: str) -> Iterator[None]:
@@ -76,10 +83,14 @@ class FakeClusterReader:
             default_replication_factor=1,
             default_min_insync_replicas=1,
             topic_defaults=BROKER_DEFAULTS if described else {},
+            ownership=self.ownership() if request.with_ownership else None,
         )
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
+
+    def ownership(self) -> tuple[OwnershipRecord, ...]:
+        return tuple(record for _, record in sorted(self.cluster.ownership.items()))
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         return {name: self.cluster.topics[name].partitions for name in names if name in self.cluster.topics}

@@ -14,6 +14,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
+from infra.change.ownership import write_ownership
+from infra.model.ownership import OwnershipChange
 from infra.observe import Connection, KafkaClusterReader
 
 
@@ -44,6 +46,9 @@ class RealCluster:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         producer.produce(name, b"value")
         assert producer.flush(30) == 0
+
+    def write_ownership(self, change: OwnershipChange) -> None:
+        write_ownership(Connection(bootstrap_servers=(self.bootstrap_servers,)), change)
 
     @contextmanager
     def member(self, group: str, topic: str) -> Iterator[None]:

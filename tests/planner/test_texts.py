@@ -9,9 +9,10 @@ import pytest
 from infra.model.callers import APPLICATION
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import ChangelogKind
+from infra.model.ownership import OwnershipRecord, StackIdentity
 from infra.model.problems import Location, Severity
 from infra.model.topology import Lifecycle, Protocol, Setup, Sink
-from infra.planner import Plan, PlanPolicy
+from infra.planner import Plan, PlanPolicy, plan
 from infra.planner.application import ActiveApplication
 from infra.planner.rules.over_partitioned import over_partitioned as over_partitioned_topics
 from infra.planner.rules.replaced_topics import replaced_topics
@@ -203,6 +204,34 @@ def re_created_while_retired() -> Plan:
     return cluster.plan()
 
 
+def _owned(name: str, *applications: CompiledApplication, sink: str | None = None) -> Plan:
+    cluster = SimulatedCluster()
+    record = OwnershipRecord(
+        application_id="orders" if sink is None else "sales",
+        stack=StackIdentity("another id", name),
+        topics=dict.fromkeys((REPARTITION, CHANGELOG) if sink is None else (sink,), "id"),
+    )
+    snapshot = attrs.evolve(cluster.snapshot, ownership=(record,))
+    policy = PlanPolicy(stack=StackIdentity("its id", "acme/headwater/production"))
+    return plan(applications, snapshot, cluster.records, policy)
+
+
+def managed_by_another_stack() -> Plan:
+    return _owned("acme/headwater/staging", application())
+
+
+def managed_by_a_lost_state() -> Plan:
+    return _owned("acme/headwater/production", application())
+
+
+def sink_of_another_stack() -> Plan:
+    return _owned("acme/sales/production", application(sink=Sink("shared-out", 4)), sink="shared-out")
+
+
+def taken_over() -> Plan:
+    return _owned("acme/headwater/staging", application(setup=Setup(take_over=True)))
+
+
 def group_of_the_streams_protocol() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     retired = application(id_="sales")
@@ -306,6 +335,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     group_active_while_retired,
     re_created_before_retiring,
     re_created_while_retired,
+    managed_by_another_stack,
+    managed_by_a_lost_state,
+    sink_of_another_stack,
+    taken_over,
     group_of_the_streams_protocol,
     unnecessary_reinitialize,
     application_removed,

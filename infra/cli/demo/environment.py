@@ -21,6 +21,7 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from infra.cli.demo.payments import first_hour, read_revenue
 from infra.cli.pulumi_project import Finished, PulumiProject
 from infra.model.cluster import LiveTopic
+from infra.model.ownership import OWNERSHIP_TOPIC
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
 from infra.observe.client_log import client_log
 from toolchain import KafkaDistribution, PulumiToolchain, file_backend
@@ -67,9 +68,9 @@ class Environment:
         return Finished(finished.code, finished.output)
 
     def topics(self) -> Mapping[str, LiveTopic]:
-        """Return all topics except Kafka's internal ones, by name."""
+        """Return all topics except Kafka's and Headwater's own, by name."""
         topics = self.reader.read(SnapshotRequest(patterns=(r"(?!__).*",))).topics
-        return {name: topic for name, topic in topics.items() if not name.startswith("__")}
+        return {name: topic for name, topic in topics.items() if not name.startswith(("__", OWNERSHIP_TOPIC))}
 
     def create(self, topics: Mapping[str, int], config: Mapping[str, str]) -> None:
         new = [NewTopic(name, count, 1, config=dict(config)) for name, count in topics.items()]

@@ -6,6 +6,7 @@ from enum import StrEnum
 from infra.compiler import StreamsConfig
 from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
 from infra.model.compiled import CompiledApplication
+from infra.model.ownership import OWNERSHIP_TOPIC
 from infra.planner.acls.needs import Need, least, named, topic
 from infra.planner.acls.topics import (
     changelog_topics,
@@ -44,6 +45,8 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
             needs += topic(managed[0], Operation.DELETE, reason="delete topics of retired applications")
     if purpose is Purpose.AGENT:
         needs += _coordination()
+    else:
+        needs += _ownership(purpose)
     return least(needs)
 
 
@@ -108,6 +111,15 @@ def _coordination() -> Iterator[Need]:
         own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
     )
     yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
+
+
+def _ownership(purpose: Purpose) -> Iterator[Need]:
+    yield from topic(OWNERSHIP_TOPIC, Operation.READ, reason="see which stack manages an application")
+    yield Need(named(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE), "read these records")
+    if purpose is not Purpose.PLAN:
+        yield from topic(
+            OWNERSHIP_TOPIC, Operation.WRITE, Operation.CREATE, reason="record which stack manages it"
+        )
 
 
 def _cluster(operation: Operation, reason: str) -> Need:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
+from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
@@ -24,6 +25,7 @@ def find_drift(
     compiled: Sequence[CompiledApplication],
     snapshot: ClusterSnapshot,
     records: Mapping[str, SetupRecord] | None = None,
+    stack: StackIdentity | None = None,
 ) -> Drift:
     """Return all differences between declared and live; raises nothing.
 
@@ -32,11 +34,12 @@ def find_drift(
         snapshot: the cluster.
         records: application id → setup record. None if no record is known: existing topics then count as
             ours, and a lost topic cannot be distinguished from one that was never set up.
+        stack: the stack of the records; None = ownership records are not compared.
 
     A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
     """
     caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
-    made = plan(compiled, snapshot, records or {}, PlanPolicy(), caller=caller)
+    made = plan(compiled, snapshot, records or {}, PlanPolicy(stack=stack), caller=caller)
     problems = _by_application(made)
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)

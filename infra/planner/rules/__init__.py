@@ -16,6 +16,7 @@ from infra.planner.rules.group_active import group_active
 from infra.planner.rules.group_protocol import group_protocol
 from infra.planner.rules.incomplete_setup import incomplete_setup
 from infra.planner.rules.lost_topics import lost_topics
+from infra.planner.rules.managed_elsewhere import managed_elsewhere
 from infra.planner.rules.misconfigured import misconfigured
 from infra.planner.rules.missing_sink import missing_sink
 from infra.planner.rules.missing_source import missing_source
@@ -56,6 +57,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
 RUN_RULES: tuple[RunRule, ...] = (
     wrong_cluster,
     application_removed,
+    managed_elsewhere,
     group_active,
     retired_topics,
     check_run,

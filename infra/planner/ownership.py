@@ -1,0 +1,82 @@
+"""The ownership records of a cluster as one stack sees them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.ownership import OwnershipRecord, StackIdentity
+
+
+@attrs.frozen
+class Conflict:
+    """Another stack records the application (`is_same_application`), or `topics` of it."""
+
+    application_id: str
+    record: OwnershipRecord
+    topics: tuple[str, ...]
+
+    @property
+    def is_same_application(self) -> bool:
+        return self.record.application_id == self.application_id
+
+
+@attrs.frozen
+class Ownership:
+    """Valid records: `own` by application id, and `foreign` ones of other stacks.
+
+    `expired` are records of retired applications without topics. `outdated` are keys to delete: expired ones,
+    and own ones of a run that was killed before it wrote the state, so the state does not have their id.
+    """
+
+    stack: StackIdentity
+    own: Mapping[str, OwnershipRecord]
+    foreign: tuple[OwnershipRecord, ...]
+    outdated: tuple[tuple[str, str], ...] = ()
+    expired: tuple[OwnershipRecord, ...] = ()
+
+    @classmethod
+    def of(
+        cls, records: Sequence[OwnershipRecord], snapshot: ClusterSnapshot, stack: StackIdentity
+    ) -> "Ownership":
+        own = [record for record in records if _is_own(record, stack)]
+        # A record with the id of the stack comes last, so it wins.
+        own.sort(key=lambda record: record.stack.id == stack.id)
+        foreign = [record for record in records if not _is_own(record, stack)]
+        expired = tuple(record for record in foreign if not _is_valid(record, snapshot))
+        return cls(
+            stack=stack,
+            own={record.application_id: record for record in own},
+            foreign=tuple(record for record in foreign if record not in expired),
+            outdated=(
+                *(record.key for record in own if record.stack.id != stack.id),
+                *(record.key for record in expired if record.stack.has_same_name(stack)),
+            ),
+            expired=expired,
+        )
+
+    def reread(self, records: Sequence[OwnershipRecord]) -> "Ownership":
+        """Return the same with the foreign records of `records`."""
+        foreign = (record for record in records if not _is_own(record, self.stack))
+        return attrs.evolve(self, foreign=tuple(record for record in foreign if record not in self.expired))
+
+    def conflicts(self, application_id: str, topics: Sequence[str]) -> Iterator[Conflict]:
+        """Yield a conflict for each foreign record of the application, or of one of the topics."""
+        for record in self.foreign:
+            common = tuple(sorted(record.topics.keys() & set(topics)))
+            if common or record.application_id == application_id:
+                yield Conflict(application_id, record, common)
+
+
+def _is_own(record: OwnershipRecord, stack: StackIdentity) -> bool:
+    if record.stack.id == stack.id:
+        return bool(stack.id)
+    return not record.is_finished and record.stack.has_same_name(stack)
+
+
+def _is_valid(record: OwnershipRecord, snapshot: ClusterSnapshot) -> bool:
+    """Whether a record holds: that of a retired application ends with the last of its topics."""
+    live = snapshot.topics
+    return not record.is_retired or any(
+        name in live and live[name].topic_id == id_ for name, id_ in record.topics.items()
+    )

@@ -1,0 +1,291 @@
+"""Two stacks on one cluster: who may change, take over and delete which topics."""
+
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from infra.model.compiled import CompiledApplication
+from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from infra.model.problems import Problem, ProblemCode, Severity
+from infra.model.record import SetupRecord
+from infra.model.topology import Lifecycle, Setup, Sink
+from infra.planner import ActionKind, Plan, PlanPolicy, plan
+from infra.planner.claims import change_after, change_before, race, retraction
+from tests.planner.simulated_cluster import SimulatedCluster, application
+
+REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
+ORDERS = application()
+RETIRED = application(lifecycle=Lifecycle.RETIRED)
+RELEASED = application(lifecycle=Lifecycle.RELEASED)
+TAKING_OVER = application(setup=Setup(take_over=True))
+
+
+@attrs.define
+class Cluster:
+    """Topics and ownership records that several stacks share."""
+
+    simulated: SimulatedCluster = attrs.field(factory=SimulatedCluster)
+    ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
+
+    def write(self, change: OwnershipChange) -> None:
+        self.ownership.update({record.key: record for record in change.written})
+        for key in change.deleted:
+            self.ownership.pop(key, None)
+
+
+@attrs.define
+class Stack:
+    cluster: Cluster
+    identity: StackIdentity
+    records: dict[str, SetupRecord] = attrs.field(factory=dict)
+
+    @classmethod
+    def on(cls, cluster: Cluster, name: str, id_: str | None = None) -> "Stack":
+        return cls(cluster, StackIdentity(name if id_ is None else id_, f"organization/headwater/{name}"))
+
+    def plan(self, *applications: CompiledApplication) -> Plan:
+        records = tuple(record for _, record in sorted(self.cluster.ownership.items()))
+        snapshot = attrs.evolve(self.cluster.simulated.snapshot, ownership=records)
+        return plan(applications, snapshot, self.records, PlanPolicy(stack=self.identity))
+
+    def begin(self, *applications: CompiledApplication) -> Plan:
+        """Claim what the run changes, as a run does that is killed right after it."""
+        planned = self.plan(*applications)
+        assert planned.is_applicable, planned.problems
+        assert planned.ownership is not None
+        self.cluster.write(change_before(planned, planned.ownership))
+        return planned
+
+    def up(self, *applications: CompiledApplication) -> Plan:
+        planned = self.begin(*applications)
+        assert planned.ownership is not None
+        simulated = self.cluster.simulated
+        simulated.records = self.records
+        simulated.apply(planned)
+        self.cluster.write(change_after(planned, planned.ownership, self.records))
+        return planned
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def first(cluster: Cluster) -> Stack:
+    return Stack.on(cluster, "first")
+
+
+@pytest.fixture
+def second(cluster: Cluster) -> Stack:
+    return Stack.on(cluster, "second")
+
+
+def conflicts(planned: Plan, severity: Severity = Severity.ERROR) -> list[Problem]:
+    return [
+        problem
+        for problem in planned.problems
+        if problem.code is ProblemCode.MANAGED_BY_ANOTHER_STACK and problem.severity is severity
+    ]
+
+
+def owners(cluster: Cluster) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in cluster.ownership.values():
+        found.setdefault(record.application_id, set()).add(record.stack.id)
+    return found
+
+
+def test_up_records_the_application_with_its_topics(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    (record,) = cluster.ownership.values()
+    ids = {name: topic.topic_id for name, topic in cluster.simulated.topics.items()}
+    assert record == OwnershipRecord(application_id="orders", stack=first.identity, topics=ids)
+
+
+def test_a_second_up_writes_no_record(first: Stack) -> None:
+    first.up(ORDERS)
+    planned = first.plan(ORDERS)
+    assert planned.ownership is not None
+    assert not change_before(planned, planned.ownership)
+    assert not change_after(planned, planned.ownership, first.records)
+
+
+def test_a_second_stack_is_refused(first: Stack, second: Stack) -> None:
+    first.up(ORDERS)
+    (problem,) = conflicts(second.plan(ORDERS))
+    assert problem.application == "orders"
+    assert "organization/headwater/first" in (problem.found or "")
+    assert not first.plan(ORDERS).problems
+
+
+def test_a_second_stack_is_refused_before_the_first_has_finished(first: Stack, second: Stack) -> None:
+    first.begin(ORDERS)
+    assert conflicts(second.plan(ORDERS))
+
+
+def test_an_application_without_internal_topics_has_one_owner_too(first: Stack, second: Stack) -> None:
+    stateless = application(topics=())
+    first.up(stateless)
+    assert conflicts(second.plan(stateless))
+
+
+def test_other_applications_are_not_affected(first: Stack, second: Stack) -> None:
+    first.up(ORDERS)
+    second.up(application(id_="sales"))
+    assert not first.plan(ORDERS).problems
+
+
+def test_a_sink_has_one_owner(first: Stack, second: Stack) -> None:
+    sink = Sink("shared-out", 4)
+    first.up(application(sink=sink))
+    (problem,) = conflicts(second.plan(application(id_="sales", sink=sink)))
+    assert (problem.application, problem.topic) == ("sales", "shared-out")
+
+
+def test_an_application_that_is_released_can_move(first: Stack, second: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    first.up(RELEASED)
+    assert not cluster.ownership
+    assert not second.up(ORDERS).problems
+    assert owners(cluster) == {"orders": {"second"}}
+    # The document may still be in the first stack.
+    assert not first.plan(RELEASED).problems
+
+
+def test_take_over_is_explicit_and_refuses_the_other_stack(
+    first: Stack, second: Stack, cluster: Cluster
+) -> None:
+    first.up(ORDERS)
+    planned = second.up(TAKING_OVER)
+    assert len(conflicts(planned, Severity.WARNING)) == 1
+    assert owners(cluster) == {"orders": {"second"}}
+    (problem,) = conflicts(first.plan(ORDERS))
+    assert "lifecycle: released" in problem.fix
+    first.up(RELEASED)
+    assert owners(cluster) == {"orders": {"second"}}
+
+
+def test_a_sink_can_be_taken_over(first: Stack, second: Stack, cluster: Cluster) -> None:
+    sink = Sink("shared-out", 4)
+    first.up(application(sink=sink))
+    second.up(application(id_="sales", sink=sink, setup=Setup(take_over=True)))
+    assert "shared-out" not in cluster.ownership["first", "orders"].topics
+    assert conflicts(first.plan(application(sink=sink)))
+    # Without the sink in its document, the first stack continues and does not claim it again.
+    first.up(ORDERS)
+    assert "shared-out" not in cluster.ownership["first", "orders"].topics
+    assert not second.plan(application(id_="sales", sink=sink)).problems
+
+
+def test_take_over_that_is_left_on_is_reported(first: Stack) -> None:
+    first.up(ORDERS)
+    assert [problem.code for problem in first.plan(TAKING_OVER).problems] == [
+        ProblemCode.CONFIG_HAS_NO_EFFECT
+    ]
+
+
+@pytest.mark.parametrize("is_second_step", [False, True])
+def test_nothing_is_deleted_that_another_stack_records(
+    first: Stack, second: Stack, *, is_second_step: bool
+) -> None:
+    first.up(ORDERS)
+    if is_second_step:
+        first.up(RETIRED)
+    second.up(TAKING_OVER)
+    assert conflicts(first.plan() if is_second_step else first.plan(RETIRED))
+
+
+def test_topics_that_are_about_to_be_deleted_cannot_be_adopted(
+    first: Stack, second: Stack, cluster: Cluster
+) -> None:
+    first.up(ORDERS)
+    first.up(RETIRED)
+    planned = first.begin()
+    assert {action.kind for action in planned.actions} == {ActionKind.DELETE}
+    assert planned.ownership is not None
+    cluster.write(change_after(planned, planned.ownership, {}))
+    # Pulumi deletes the topics after the end of the program.
+    assert conflicts(second.plan(ORDERS))
+    for name in (REPARTITION, CHANGELOG):
+        del cluster.simulated.topics[name]
+    assert not second.up(ORDERS).problems
+
+
+def test_what_is_left_of_a_retired_application_is_removed_later(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    first.up(RETIRED)
+    first.up()
+    assert owners(cluster) == {"orders": {"first"}}
+    first.up()
+    assert not cluster.ownership
+
+
+def test_it_is_removed_too_when_the_state_with_the_id_is_empty(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    first.up(RETIRED)
+    first.up()
+    Stack.on(cluster, "first", "new id").up()
+    assert not cluster.ownership
+
+
+def test_a_killed_first_run_can_be_repeated_without_its_state(cluster: Cluster) -> None:
+    Stack.on(cluster, "first", "lost id").begin(ORDERS)
+    again = Stack.on(cluster, "first", "new id")
+    assert not again.up(ORDERS).problems
+    assert owners(cluster) == {"orders": {"new id"}}
+
+
+def test_a_stack_with_the_same_name_and_another_state_is_refused(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    again = Stack.on(cluster, "first", "new id")
+    (problem,) = conflicts(again.plan(ORDERS))
+    assert "same name" in (problem.found or "")
+    assert "state" in problem.fix
+    again.up(TAKING_OVER)
+    assert owners(cluster) == {"orders": {"new id"}}
+
+
+def test_a_preview_before_the_first_up_finds_the_owner(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    assert conflicts(Stack.on(cluster, "second", "").plan(ORDERS))
+
+
+def test_a_stack_from_before_the_records_is_recorded_by_its_next_up(
+    first: Stack, second: Stack, cluster: Cluster
+) -> None:
+    first.up(ORDERS)
+    cluster.ownership.clear()
+    assert not first.up(ORDERS).problems
+    assert conflicts(second.plan(ORDERS))
+
+
+def test_renaming_moves_the_record(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    first.up(application(id_="sales", renamed_from="orders"))
+    assert owners(cluster) == {"sales": {"first"}}
+
+
+def test_of_two_stacks_that_claim_at_the_same_time_none_continues_unnoticed(
+    first: Stack, second: Stack, cluster: Cluster
+) -> None:
+    plans = [(stack, stack.plan(ORDERS)) for stack in (first, second)]
+    for stack, planned in plans:
+        assert planned.ownership is not None
+        change = change_before(planned, planned.ownership)
+        cluster.write(change)
+        now = planned.ownership.reread(tuple(cluster.ownership.values()))
+        lost = race(change, planned.ownership, now)
+        assert bool(lost) is (stack is second)
+        if lost:
+            cluster.write(retraction(change, planned.ownership))
+    assert owners(cluster) == {"orders": {"first"}}
+
+
+def test_a_plan_without_records_has_no_owners(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    unread = cluster.simulated.snapshot
+    second = plan([ORDERS], unread, {}, PlanPolicy(stack=StackIdentity("second", "second")))
+    assert second.ownership is None
+    assert not conflicts(second)
