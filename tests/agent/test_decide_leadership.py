@@ -33,8 +33,10 @@ def test_follower_that_is_deposed_may_lead_its_first_term() -> None:
     simulation = leading_agent(ORDERS)
     simulation.state = AgentState()
     simulation.run(Deposed())
+    assert simulation.state.deposed_term < 0
     simulation.run(TermObserved(1))
-    assert simulation.state.is_leader
+    simulation.run(Deposed())
+    assert simulation.state.deposed_term == 1
 
 
 def test_unconfirmed_leader_does_not_call_callback() -> None:

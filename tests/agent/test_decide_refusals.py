@@ -1,6 +1,6 @@
 """Cases in which the agent changes nothing, and the problems that it reports."""
 
-from infra.model.problems import ProblemCode
+from infra.model.problems import ProblemCode, Severity
 from spark_jobs.agent.events import (
     ApplicationRefused,
     ApplicationStopped,
@@ -20,7 +20,9 @@ def test_over_partitioned_topic_blocks_expansion() -> None:
     simulation.counts |= {CHANGELOG: 20, "orders": 8}
     simulation.pass_time(60_000)
     assert simulation.app().phase is Phase.REFUSED
-    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.OVER_PARTITIONED]
+    (problem,) = simulation.app().problems
+    assert problem.code is ProblemCode.OVER_PARTITIONED
+    assert problem.summary.endswith("it was set up with 4, and another client expanded it.")
     assert len(simulation.reported(ApplicationRefused)) == 1
     assert simulation.counts[REPARTITION] == 4
     simulation.counts["orders"] = 20
@@ -128,7 +130,10 @@ def test_missing_internal_topic_is_reported_and_not_created() -> None:
     simulation.pass_time(60_000)
     (warned,) = simulation.reported(ApplicationWarned)
     assert isinstance(warned, ApplicationWarned)
-    assert [problem.topic for problem in warned.problems] == [CHANGELOG]
+    (problem,) = warned.problems
+    assert (problem.topic, problem.severity) == (CHANGELOG, Severity.WARNING)
+    assert (problem.expected, problem.found) == ("4 partitions", "none")
+    assert problem.fix.startswith("Set the application up with `pulumi up`")
     simulation.counts["orders"] = 8
     simulation.pass_time(60_000)
     assert CHANGELOG not in simulation.counts
