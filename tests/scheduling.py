@@ -16,6 +16,8 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_benchmark_sides.py",
         "tests/runtime/spark/test_lost_files.py",
         "tests/runtime/spark/test_repartition_rounds.py",
+        "tests/runtime/spark/test_input_order.py",
+        "tests/runtime/spark/test_order_of_kafka_streams.py",
         "tests/runtime/spark/test_task_function.py",
         "tests/runtime/engine/expressions/test_against_spark.py",
     ),
@@ -25,6 +27,7 @@ _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSI
 # Each of their tests takes long and shares nothing with the others, so any worker may run it.
 _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
+    "tests/runtime/spark/test_faults_with_records_held_back.py",
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",
     "tests/runtime/spark/test_health.py",

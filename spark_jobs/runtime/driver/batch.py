@@ -1,7 +1,11 @@
 """One batch of a query: its rows go to the workers, one Spark task for each task of the sub-topology."""
 
 import json
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import attrs
@@ -22,7 +26,10 @@ from spark_jobs.runtime.worker.task_owner import process_task_batch
 
 if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
     from spark_jobs.runtime.driver.query_specs import QuerySpec
+    from spark_jobs.runtime.driver.step_planner import OffsetRanges, Offsets, StepPlanner
 
+_TICK_MS = 1000
+_POLL_SECONDS = 0.05
 _RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
 _BATCH_KEY = "streaming.sql.batchId"
@@ -31,12 +38,35 @@ ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 EndOffsets = Mapping[TopicPartition, int]
 
 
+class BatchStoppedError(Exception):
+    """The query was stopped between two steps of a batch; its next start processes the rest."""
+
+
 class BatchProcessor:
-    """Processes the batches of one query; Spark's `foreachBatch` calls it in the query's thread."""
+    """Processes the batches of one query; Spark's `foreachBatch` calls it in the query's thread.
+
+    `start` it whenever the query starts. `stop` may be called from any thread.
+    """
 
     def __init__(self, spec: "QuerySpec") -> None:
         self._spec = spec
         self._tasks = TaskFunction()
+        self._planner = None if spec.reads_single_topic else spec.step_planner()
+        self._stopping = threading.Event()
+        self._consumer_group = ""
+        self._ticked_ms = 0
+
+    def start(self, positions: "Offsets") -> None:
+        """Begin at the committed offsets of the input partitions."""
+        self._stopping.clear()
+        # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
+        self._consumer_group = token_hex(4)
+        if self._planner is not None:
+            self._planner.start(positions)
+
+    def stop(self) -> None:
+        """End the running batch before its next step."""
+        self._stopping.set()
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Process and commit a batch.
@@ -47,15 +77,24 @@ class BatchProcessor:
         Raises:
             TaskMigrated: A record's partition does not exist yet.
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
+            BatchStoppedError: The query is being stopped.
         """
-        with self._spec.round():
-            request = self._spec.request(batch)
-            extra = self._spec.extra_ranges(request)
-            if extra:
-                rows = rows.unionByName(self.evaluate_native(self._spec.read_ranges(extra)))
-                ends = {partition: end for partition, (_, end) in extra.items()}
-                request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
-            self._process(rows, batch, request, has_extra=bool(extra))
+        if self._planner is None:
+            self._process_whole(rows, batch)
+            return
+        offsets = self._spec.batch_offsets(batch)
+        if offsets is None:
+            self._process_in_steps(self._planner, batch, self._spec.end_offsets())
+            return
+        starts, ends = offsets
+        if batch == 0:  # each start of the query has a new checkpoint
+            starts = self._planner.positions
+        if self._planner.fits_one_batch(starts, ends):
+            read = self._process_whole(rows, batch)
+            ranges = {each: (self._planner.position(each), end) for each, end in read.items()}
+            self._planner.advance(ranges, {}, ends, _now_ms())
+        else:
+            self._process_in_steps(self._planner, batch, ends)
 
     def evaluate_native(self, rows: DataFrame) -> DataFrame:
         """Return `rows` as the tasks read them.
@@ -65,7 +104,71 @@ class BatchProcessor:
         program = self._spec.native_program
         return rows if program is None else evaluate_program(rows, program)
 
-    def _process(self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool) -> None:
+    def _process_whole(self, rows: DataFrame, batch: int) -> EndOffsets:
+        """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
+        with self._spec.round():
+            request = self._spec.request(batch)
+            extra = self._spec.extra_ranges(request.end_offsets)
+            if extra:
+                rows = rows.unionByName(self._read(extra))
+                ends = {partition: end for partition, (_, end) in extra.items()}
+                request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
+            self._process(rows, batch, request, has_extra=bool(extra))
+        return request.end_offsets
+
+    def _process_in_steps(self, planner: "StepPlanner", batch: int, until: "Offsets") -> None:
+        """Process steps until all records before `until` are processed."""
+        tick = self._is_tick_due()
+        while tick or planner.is_behind(until):
+            if self._stopping.is_set():
+                raise BatchStoppedError
+            planner.skip_to(self._spec.first_offsets())
+            ends = self._spec.end_offsets()
+            ranges = planner.next_ranges(ends, _now_ms())
+            if ranges or tick:
+                self._process_step(planner, batch, ranges, ends, tick=tick)
+            else:
+                self._spec.report_wait(batch)
+                self._stopping.wait(_POLL_SECONDS)
+            tick = planner.is_behind(until) and self._is_tick_due()
+
+    def _is_tick_due(self) -> bool:
+        return self._spec.ticks and _now_ms() - self._ticked_ms >= _TICK_MS
+
+    def _process_step(
+        self, planner: "StepPlanner", batch: int, ranges: "OffsetRanges", ends: "Offsets", *, tick: bool
+    ) -> None:
+        with self._spec.round():
+            request = self._spec.request(batch, in_step=True)
+            extra = self._spec.extra_ranges({each: end for each, (_, end) in ranges.items()})
+            ranges = {
+                each: (first, extra[each][1] if each in extra else end)
+                for each, (first, end) in ranges.items()
+            }
+            request = attrs.evolve(
+                request,
+                end_offsets={each: end for each, (_, end) in ranges.items()},
+                awaited=planner.awaited(ranges, ends),
+            )
+            parts = [self._read(ranges)] if ranges else []
+            if tick:
+                parts.append(self._spec.tick())
+                self._ticked_ms = _now_ms()
+            results = self._process(reduce(DataFrame.unionByName, parts), batch, request, has_extra=True)
+        held_back = {
+            (topic, result.partition): offset
+            for result in results
+            for topic, offset in result.held_back.items()
+        }
+        planner.advance(ranges, held_back, ends, _now_ms())
+        self._spec.report_positions(planner.positions)
+
+    def _read(self, ranges: "OffsetRanges") -> DataFrame:
+        return self.evaluate_native(self._spec.read_ranges(ranges, self._consumer_group))
+
+    def _process(
+        self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool
+    ) -> list[BatchResult]:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
         shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
@@ -75,6 +178,7 @@ class BatchProcessor:
         results = self._tasks.run(rows, batch, request, shuffled=shuffled)
         self._spec.report(batch, results)
         _raise_failures(results)
+        return results
 
 
 class TaskFunction:
@@ -122,6 +226,10 @@ def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | Non
     if [*map(str, owner)] != [request.application, request.subtopology, batch]:
         return {}
     return {(topic, partition): end for topic, partition, end in ends}
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:

@@ -54,6 +54,15 @@ class GroupOffsets:
         """Return the end offsets of committed records (the last stable offsets)."""
         return self._list_offsets({partition: _timestamp(_LATEST, 0) for partition in partitions})
 
+    def written_end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Return the end offsets of all records, also of those in open transactions."""
+        latest = {partition: _timestamp(_LATEST, 0) for partition in partitions}
+        return self._list_offsets(latest, self._uncommitted_reader)
+
+    def first_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Return the offsets of the first records that exist."""
+        return self._list_offsets({partition: _timestamp(_EARLIEST, 0) for partition in partitions})
+
     def stable_end_offsets(
         self, partitions: Sequence[TopicPartition], timeout_seconds: float = _STABLE_TIMEOUT_SECONDS
     ) -> Offsets:
@@ -62,8 +71,7 @@ class GroupOffsets:
         The coordinator answers a commit before the partitions know of it. Until then their end offsets
         exclude the transaction's records. Raises `KafkaException` after `timeout_seconds`.
         """
-        latest = {partition: _timestamp(_LATEST, 0) for partition in partitions}
-        written = self._list_offsets(latest, self._uncommitted_reader)
+        written = self.written_end_offsets(partitions)
         deadline = time.monotonic() + timeout_seconds
         ends = self.end_offsets(partitions)
         while any(ends[partition] < end for partition, end in written.items()):

@@ -65,6 +65,14 @@ class Progress:
             if progress is not None and progress.running is not None:
                 progress.running = attrs.evolve(progress.running, in_round=waits)
 
+    def wait_for_topics(self, query: str, number: int) -> None:
+        """Record that a batch waits for records of other topics (`max.task.idle.ms`), which is progress."""
+        with self._lock:
+            progress = self._queries.setdefault(query, _QueryProgress())
+            progress.batches += 1
+            if progress.running is None or not progress.running.for_topics:
+                progress.running = RunningBatch(number, time.monotonic(), for_topics=True)
+
     def pause_batch(self, query: str) -> None:
         """Record that no task runs: the batch has finished or failed, or a part of it has."""
         with self._lock:

@@ -11,7 +11,7 @@ import structlog
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.runtime.driver.batch import BatchProcessor
+from spark_jobs.runtime.driver.batch import BatchProcessor, BatchStoppedError
 from spark_jobs.runtime.driver.checkpoints import Checkpoint
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.query_specs import QuerySpec
@@ -95,6 +95,7 @@ class SubtopologyQuery:
         checkpoint = Checkpoint(self._spark, self._spec.checkpoint())
         source = self._spec.source(checkpoint.last_offsets())
         checkpoint.delete()
+        self._process_batch.start(source.start_offsets)
         stream = self._process_batch.evaluate_native(read_stream(self._spark, source))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)
@@ -139,6 +140,7 @@ class SubtopologyQuery:
 
     def stop(self) -> None:
         with self._lock:
+            self._process_batch.stop()
             if self._query is not None:
                 self._query.stop()
             self._state = QueryState.STOPPED
@@ -166,6 +168,8 @@ class SubtopologyQuery:
         try:
             self._process_batch(rows, batch)
             self._spec.finish_batch()
+        except BatchStoppedError:
+            raise
         except BaseException as error:  # noqa: BLE001 - kept for the status
             self.failure = error
             # Spark matches the message with a regular expression that overflows the stack on a long text.

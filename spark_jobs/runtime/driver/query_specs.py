@@ -15,11 +15,14 @@ from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.progress import Progress
-from spark_jobs.runtime.driver.rounds import OffsetRanges, RepartitionRounds
+from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.sources import KafkaSource, batch_end_offsets, read_ranges
+from spark_jobs.runtime.driver.sources import KafkaSource, batch_end_offsets, read_ranges, tick
+from spark_jobs.runtime.driver.step_planner import OffsetRanges, StepPlanner
 from spark_jobs.runtime.driver.topic_check import TopicCheck
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program.settings import max_task_idle_ms
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 
 Programs = Callable[[CompiledApplication], tuple[SubtopologyProgram, ...]]
@@ -63,22 +66,55 @@ class QuerySpec(Protocol):
         """
         ...
 
-    def request(self, batch: int) -> BatchRequest:
-        """Return the request for the tasks; partitions may have been added since the last batch."""
+    def request(self, batch: int, *, in_step: bool = False) -> BatchRequest:
+        """Return the request for the tasks; partitions may have been added since the last batch.
+
+        With `in_step` it is for a step of the batch, and has no end offsets.
+        """
         ...
 
     def round(self) -> AbstractContextManager[None]:
         """Return a context in which the batch runs as a round of its repartition topics."""
         ...
 
-    def extra_ranges(self, request: BatchRequest) -> OffsetRanges:
-        """Return the offset ranges that this batch reads in addition, to complete the writers' rounds."""
+    def extra_ranges(self, ends: Offsets) -> OffsetRanges:
+        """Return the offset ranges that a batch up to `ends` reads in addition, to complete rounds."""
         ...
 
-    def read_ranges(self, ranges: OffsetRanges) -> DataFrame: ...
+    def read_ranges(self, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
+        """Return the records of `ranges`; raises `KafkaException`."""
+        ...
+
+    def tick(self) -> DataFrame:
+        """Return the row that advances the wall-clock time."""
+        ...
+
+    def step_planner(self) -> StepPlanner:
+        """Return the planner of a query that reads several topics."""
+        ...
+
+    def batch_offsets(self, batch: int) -> tuple[Offsets, Offsets] | None:
+        """Return the start and end offsets of Spark's batch; None if the checkpoint does not show them."""
+        ...
+
+    def first_offsets(self) -> Offsets:
+        """Return the first offsets of the input partitions; raises `KafkaException`."""
+        ...
+
+    def end_offsets(self) -> Offsets:
+        """Return the present end offsets of the input partitions; raises `KafkaException`."""
+        ...
 
     def report(self, batch: int, results: Sequence[BatchResult]) -> None:
-        """Record the tasks' results of a batch."""
+        """Record the tasks' results of a batch or step."""
+        ...
+
+    def report_positions(self, positions: Offsets) -> None:
+        """Record up to where the input is processed after a step."""
+        ...
+
+    def report_wait(self, batch: int) -> None:
+        """Record that all tasks with records wait for a record of another topic (`max.task.idle.ms`)."""
         ...
 
     def finish_batch(self) -> None:
@@ -111,14 +147,13 @@ class QuerySpecs:
         self._rounds.update(check.compiled, check.partition_counts)
 
     def spec(self, subtopology: str) -> QuerySpec:
-        input_ = self.layout.inputs[subtopology]
         is_native = subtopology in self.layout.native
         return _LayoutQuerySpec(
             specs=self,
             subtopology=subtopology,
             name=f"{self._application} sub-topology {subtopology}",
-            reads_single_topic=len(input_.topics) == 1 and not input_.patterns,
-            ticks=input_.ticks,
+            reads_single_topic=self.reads_single_topic(subtopology),
+            ticks=self.layout.inputs[subtopology].ticks,
             native_program=self.layout.programs[subtopology] if is_native else None,
             restarts=self._settings.restarts,
         )
@@ -136,15 +171,51 @@ class QuerySpecs:
             patterns=layout.inputs[subtopology].patterns,
             start_offsets=self._offsets.start_offsets(layout.offset_resets(subtopology), now_ms, forgotten),
             exactly_once=self._exactly_once,
-            records_at_once=self._settings.records_at_once,
+            # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
+            records_at_once=self._settings.records_at_once if self.reads_single_topic(subtopology) else None,
         )
 
-    def read_ranges(self, subtopology: str, ranges: OffsetRanges) -> DataFrame:
-        return read_ranges(self._spark, self.source(subtopology, {}), ranges)
+    def read_ranges(self, subtopology: str, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
+        source = KafkaSource(
+            connection=self._settings.connection,
+            topics=self.layout.inputs[subtopology].topics,
+            start_offsets={},
+            exactly_once=self._exactly_once,
+            consumer_group=f"{self._application}-{subtopology}-{consumer_group}",
+        )
+        return read_ranges(self._spark, source, ranges)
 
-    def request(self, subtopology: str, batch: int) -> BatchRequest:
+    def tick(self) -> DataFrame:
+        return tick(self._spark)
+
+    def reads_single_topic(self, subtopology: str) -> bool:
+        input_ = self.layout.inputs[subtopology]
+        return len(input_.topics) == 1 and not input_.patterns
+
+    def step_planner(self, subtopology: str) -> StepPlanner:
+        config = self.layout.programs[subtopology].application.config
+        return StepPlanner(self._settings.records_at_once, max_task_idle_ms(config))
+
+    def batch_offsets(self, subtopology: str, batch: int) -> tuple[Offsets, Offsets] | None:
+        checkpoint = self.checkpoint(subtopology)
+        starts = batch_end_offsets(checkpoint, batch - 1) if batch else {}
+        ends = batch_end_offsets(checkpoint, batch)
+        return (starts, ends) if ends and (starts or not batch) else None
+
+    def first_offsets(self, subtopology: str) -> Offsets:
+        return self._offsets.first_offsets(self._input_partitions(subtopology))
+
+    def end_offsets(self, subtopology: str) -> Offsets:
+        read = self._offsets.end_offsets if self._exactly_once else self._offsets.written_end_offsets
+        return read(self._input_partitions(subtopology))
+
+    def _input_partitions(self, subtopology: str) -> list[TopicPartition]:
         layout = self.layout
-        end_offsets = batch_end_offsets(self.checkpoint(subtopology), batch)
+        return layout.topic_partitions(layout.topics(subtopology))
+
+    def request(self, subtopology: str, batch: int, *, in_step: bool) -> BatchRequest:
+        layout = self.layout
+        end_offsets = {} if in_step else batch_end_offsets(self.checkpoint(subtopology), batch)
         self.progress.begin_batch(subtopology, batch, end_offsets)
         return BatchRequest(
             application=self._application,
@@ -169,9 +240,9 @@ class QuerySpecs:
         finally:
             self.progress.pause_batch(subtopology)
 
-    def extra_ranges(self, subtopology: str, request: BatchRequest) -> OffsetRanges:
+    def extra_ranges(self, subtopology: str, ends: Offsets) -> OffsetRanges:
         self.progress.wait_for_round(subtopology, waits=True)
-        ranges = self._rounds.extra_ranges(self.layout.topics(subtopology), request.end_offsets)
+        ranges = self._rounds.extra_ranges(self.layout.topics(subtopology), ends)
         self.progress.wait_for_round(subtopology, waits=False)
         return ranges
 
@@ -208,20 +279,41 @@ class _LayoutQuerySpec:
     def source(self, forgotten: Offsets) -> KafkaSource:
         return self.specs.source(self.subtopology, forgotten)
 
-    def request(self, batch: int) -> BatchRequest:
-        return self.specs.request(self.subtopology, batch)
+    def request(self, batch: int, *, in_step: bool = False) -> BatchRequest:
+        return self.specs.request(self.subtopology, batch, in_step=in_step)
 
     def round(self) -> AbstractContextManager[None]:
         return self.specs.round(self.subtopology)
 
-    def extra_ranges(self, request: BatchRequest) -> OffsetRanges:
-        return self.specs.extra_ranges(self.subtopology, request)
+    def extra_ranges(self, ends: Offsets) -> OffsetRanges:
+        return self.specs.extra_ranges(self.subtopology, ends)
 
-    def read_ranges(self, ranges: OffsetRanges) -> DataFrame:
-        return self.specs.read_ranges(self.subtopology, ranges)
+    def read_ranges(self, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
+        return self.specs.read_ranges(self.subtopology, ranges, consumer_group)
+
+    def tick(self) -> DataFrame:
+        return self.specs.tick()
+
+    def step_planner(self) -> StepPlanner:
+        return self.specs.step_planner(self.subtopology)
+
+    def batch_offsets(self, batch: int) -> tuple[Offsets, Offsets] | None:
+        return self.specs.batch_offsets(self.subtopology, batch)
+
+    def first_offsets(self) -> Offsets:
+        return self.specs.first_offsets(self.subtopology)
+
+    def end_offsets(self) -> Offsets:
+        return self.specs.end_offsets(self.subtopology)
 
     def report(self, batch: int, results: Sequence[BatchResult]) -> None:
         self.specs.report(self.subtopology, batch, results)
 
     def finish_batch(self) -> None:
         self.specs.progress.finish_batch(self.subtopology)
+
+    def report_positions(self, positions: Offsets) -> None:
+        self.specs.progress.set_read_to(self.subtopology, positions)
+
+    def report_wait(self, batch: int) -> None:
+        self.specs.progress.wait_for_topics(self.subtopology, batch)

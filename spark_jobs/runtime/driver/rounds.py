@@ -7,8 +7,9 @@ late. So it waits for the rest of the round and reads it in the same batch; then
 """
 
 import threading
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import structlog
@@ -26,7 +27,6 @@ OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
 _log = structlog.get_logger(__name__)
 _MAX_ROUNDS = 1000
 _ROUND_TIMEOUT_SECONDS = 60.0
-_UNKNOWN: Offsets = {}
 
 
 class RepartitionRounds:
@@ -92,13 +92,10 @@ class RepartitionRounds:
         """
         extra: dict[TopicPartition, tuple[int, int]] = {}
         for writer, partitions in self._written.items():
-            if any(topic in topics for topic, _ in partitions):
-                round_ends = self._round_ends.covering(writer, ends, _ROUND_TIMEOUT_SECONDS)
-                extra |= {
-                    partition: (ends[partition], end)
-                    for partition, end in round_ends.items()
-                    if partition[0] in topics and ends.get(partition, end) < end
-                }
+            offsets = {each: ends[each] for each in partitions if each[0] in topics and each in ends}
+            if offsets:
+                round_ends = self._round_ends.covering(writer, offsets, _ROUND_TIMEOUT_SECONDS)
+                extra |= {each: (ends[each], end) for each, end in round_ends.items() if ends[each] < end}
         return extra if sum(end - first for first, end in extra.values()) <= self._max_records else {}
 
     def _record_end(self, writer: str, read_ends: Callable[[list[TopicPartition]], Offsets]) -> None:
@@ -146,25 +143,33 @@ class RoundEnds:
             self._changed.notify_all()
 
     def covering(self, writer: str, offsets: Offsets, timeout_seconds: float) -> Offsets:
-        """Return the end offsets of the first round that contains `offsets`.
+        """Return the end offset of the round that contains the offset of each partition.
 
-        Waits while a batch of `writer` is running, up to `timeout_seconds`. Empty if the round is unknown.
+        Partitions may be in different rounds: the tasks that read them advance differently. Waits while a
+        batch of `writer` is running, up to `timeout_seconds`. Partitions whose round is unknown are missing.
         """
         with self._changed:
             resets = self._resets
             self._changed.wait_for(
                 lambda: (
-                    self._find(writer, offsets) is not None
-                    or writer not in self._running
-                    or self._resets != resets
+                    self._is_covered(writer, offsets) or writer not in self._running or self._resets != resets
                 ),
                 timeout_seconds,
             )
-            return self._find(writer, offsets) or _UNKNOWN
+            rounds = list(self._ends.get(writer, ()))
+        return {
+            partition: rounds[at][partition]
+            for partition, offset in offsets.items()
+            if (at := _first_covering(rounds, partition, offset)) < len(rounds)
+        }
 
-    def _find(self, writer: str, offsets: Offsets) -> Offsets | None:
-        return next((ends for ends in self._ends.get(writer, ()) if _covers(ends, offsets)), None)
+    def _is_covered(self, writer: str, offsets: Offsets) -> bool:
+        rounds = self._ends.get(writer)
+        return rounds is not None and all(
+            rounds[-1].get(each, 0) >= offset for each, offset in offsets.items()
+        )
 
 
-def _covers(ends: Offsets, offsets: Offsets) -> bool:
-    return all(end >= offsets.get(partition, 0) for partition, end in ends.items())
+def _first_covering(rounds: Sequence[Offsets], partition: TopicPartition, offset: int) -> int:
+    """Return the index of the first round that ends at `offset` or later; ends never decrease."""
+    return bisect_left(rounds, offset, key=lambda ends: ends.get(partition, -1))

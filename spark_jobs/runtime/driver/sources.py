@@ -26,14 +26,24 @@ _COLUMNS: Mapping[str, Callable[[str], Column]] = {
     "value": sql.col,
     "headers": lambda name: sql.coalesce(name, sql.array().cast(_HEADERS)),
 }
+_TYPES: Mapping[str, str] = {
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "time": "bigint",
+    "key": "binary",
+    "value": "binary",
+    "headers": _HEADERS,
+}
 
 
 @attrs.frozen(kw_only=True)
 class KafkaSource:
     """The input of one query: `topics`, and the topics that match `patterns` (Java regular expressions).
 
-    `start_offsets` has every existing partition.
-    Partitions that are added later are read from their beginning.
+    `start_offsets` has every existing partition. Partitions that are added later are read from their
+    beginning. `records_at_once` limits a batch; None = no limit. `consumer_group` is used to read ranges:
+    Spark keeps consumers open by group and partition.
     """
 
     connection: Connection
@@ -41,7 +51,8 @@ class KafkaSource:
     patterns: tuple[str, ...] = ()
     start_offsets: Mapping[TopicPartition, int]
     exactly_once: bool = True
-    records_at_once: int = RECORDS_AT_ONCE
+    records_at_once: int | None = RECORDS_AT_ONCE
+    consumer_group: str | None = None
 
     def options(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source; they contain secrets."""
@@ -51,11 +62,14 @@ class KafkaSource:
             "fetch.max.wait.ms": "10",
             "max.poll.records": "10000",
         }
+        if self.consumer_group is not None:
+            kafka["group.id"] = self.consumer_group
+        limit = {} if self.records_at_once is None else {"maxOffsetsPerTrigger": str(self.records_at_once)}
         return {
             **{f"kafka.{name}": value for name, value in kafka.items()},
             **self._subscription(),
             "startingOffsets": _offsets_json(self.start_offsets),
-            "maxOffsetsPerTrigger": str(self.records_at_once),
+            **limit,
             "includeHeaders": "true",
             # Retention may delete records before they are processed: Spark logs that, and reads the others.
             "failOnDataLoss": "false",
@@ -93,9 +107,17 @@ def read_ranges(
 
 def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
     """Return `stream` with one tick per second, a row without a topic: it advances the wall-clock time."""
-    nulls = {name: sql.lit(None).cast(stream.schema[name].dataType) for name in COLUMNS}
     ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-    return stream.unionByName(ticks.select(*(nulls[name].alias(name) for name in COLUMNS)))
+    return stream.unionByName(_tick_rows(ticks))
+
+
+def tick(spark: SparkSession) -> DataFrame:
+    """Return a single tick."""
+    return _tick_rows(spark.range(1))
+
+
+def _tick_rows(rows: DataFrame) -> DataFrame:
+    return rows.select(*(sql.lit(None).cast(_TYPES[name]).alias(name) for name in COLUMNS))
 
 
 def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, int]:

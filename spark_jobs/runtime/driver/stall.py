@@ -64,11 +64,15 @@ class ProgressClock:
 
 @attrs.frozen
 class RunningBatch:
-    """A batch that runs since `since`. `in_round`: it waits for batches that write its repartition topics."""
+    """A batch that runs since `since`. `in_round`: it waits for batches that write its repartition topics.
+
+    `for_topics`: it waits for the next records of other topics (`max.task.idle.ms`).
+    """
 
     number: int
     since: float
     in_round: bool = False
+    for_topics: bool = False
 
 
 def waits_for(
@@ -86,7 +90,12 @@ def waits_for(
             return "nothing: it has failed"
         case QueryState.RUNNING if batch is not None:
             of = " and batches that write its repartition topics" if batch.in_round else ""
-            return f"batch {batch.number}{of}, for {now - batch.since:.0f} s"
+            what = (
+                "records of other topics (max.task.idle.ms)"
+                if batch.for_topics
+                else f"batch {batch.number}{of}"
+            )
+            return f"{what}, for {now - batch.since:.0f} s"
         case _:
             has_input = observation is not None and bool(observation.lag)
             return "Spark to begin a batch" if has_input else "records"

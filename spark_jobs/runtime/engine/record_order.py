@@ -1,11 +1,12 @@
 """The order in which a task processes records of several partitions (`PartitionGroup`, `RecordQueue`)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from operator import itemgetter
 from typing import Final
 
 from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
+from spark_jobs.runtime.engine.sources_and_sinks import ExtractTimestamp
 
 _TOPIC: Final = 0
 _PARTITION: Final = 1
@@ -24,10 +25,89 @@ def in_timestamp_order(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
         and len(set(map(itemgetter(_PARTITION), records))) <= 1
     ):
         return iter(records)
+    return _smallest_heads(_queues(records))
+
+
+class PartitionGroup:
+    """The order of `in_timestamp_order`, up to the point from which it depends on records not read yet.
+
+    Iterate over it once. The iteration ends when a partition in `awaited` has no record left (KIP-695).
+
+    Args:
+        records: In order within each partition.
+        awaited: The partitions of the task that have more records, or whose next record is waited for.
+        extract: Called for a record when it becomes the head of its partition.
+    """
+
+    def __init__(
+        self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], extract: ExtractTimestamp
+    ) -> None:
+        self._queues = {
+            partition: _RecordQueue(queue, extract) for partition, queue in _queues(records).items()
+        }
+        self._awaited = awaited
+
+    def __iter__(self) -> Iterator[InputRecord]:
+        heads = []
+        for topic_partition, queue in self._queues.items():
+            if (head := queue.next_head()) is not None:
+                heads.append((head[_TIMESTAMP], topic_partition, head, queue))
+        heapify(heads)
+        if self.blocked_by:
+            return
+        while heads:
+            _, topic_partition, record, queue = heads[0]
+            queue.take()
+            yield record
+            head = queue.next_head()
+            if head is not None:
+                heapreplace(heads, (head[_TIMESTAMP], topic_partition, head, queue))
+                continue
+            if topic_partition in self._awaited:
+                return
+            heappop(heads)
+
+    @property
+    def held_back(self) -> Mapping[TopicPartition, int]:
+        """Partition → number of records at its end that have not been returned; only partitions with any."""
+        return {partition: queue.remaining for partition, queue in self._queues.items() if queue.remaining}
+
+    @property
+    def blocked_by(self) -> frozenset[TopicPartition]:
+        """The awaited partitions without a record that has not been returned."""
+        return frozenset(
+            partition
+            for partition in self._awaited
+            if partition not in self._queues or not self._queues[partition].remaining
+        )
+
+
+class _RecordQueue:
+    """The records of one partition; `remaining` counts those that were neither taken nor skipped."""
+
+    def __init__(self, records: Sequence[InputRecord], extract: ExtractTimestamp) -> None:
+        self.remaining = len(records)
+        self._records = records
+        self._extract = extract
+
+    def next_head(self) -> InputRecord | None:
+        """Return the next record with its timestamp, without taking it; None = no record is left."""
+        while self.remaining:
+            extracted = self._extract(self._records[-self.remaining])
+            if extracted is not None:
+                return extracted
+            self.take()
+        return None
+
+    def take(self) -> None:
+        self.remaining -= 1
+
+
+def _queues(records: Iterable[InputRecord]) -> Mapping[TopicPartition, list[InputRecord]]:
     queues: dict[TopicPartition, list[InputRecord]] = {}
     for record in records:
         queues.setdefault((record[_TOPIC], record[_PARTITION]), []).append(record)
-    return _smallest_heads(queues)
+    return queues
 
 
 def _smallest_heads(queues: Mapping[TopicPartition, list[InputRecord]]) -> Iterator[InputRecord]:

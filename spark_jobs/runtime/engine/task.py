@@ -7,15 +7,15 @@
 caller persists them (see `task_state`). After a failed batch, roll the state back and create a new task.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from spark_jobs.processors import PunctuationType
 from spark_jobs.runtime.engine.error_handlers import PoisonRecordError
 from spark_jobs.runtime.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, KeyCounts
 from spark_jobs.runtime.engine.program_interface import Program
-from spark_jobs.runtime.engine.record_order import in_timestamp_order
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, Value
+from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition, Value
 from spark_jobs.runtime.engine.refused_output import Refusal, no_refusal
 from spark_jobs.runtime.engine.sources_and_sinks import ProcessInput
 from spark_jobs.runtime.engine.task_context import LoggerOf, TaskContext, no_logger
@@ -76,6 +76,22 @@ class Task:
             records = self._with_extracted_timestamps(records)
         self._process_records(in_timestamp_order(records))
         return self._end_batch(wall_clock_ms)
+
+    def process_group(
+        self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], wall_clock_ms: int
+    ) -> tuple[list[OutputRecord], PartitionGroup]:
+        """Process a batch as `process` does, until a partition in `awaited` has no record left.
+
+        Returns:
+            The records to write, and the group: it knows which records were held back.
+
+        Raises:
+            PoisonRecordError: A record failed, and the exception handler's answer is to fail.
+        """
+        self._begin_batch(wall_clock_ms)
+        group = PartitionGroup(records, awaited, self._with_extracted_timestamp)
+        self._process_records(group)
+        return self._end_batch(wall_clock_ms), group
 
     def process_key_counts(self, counts: KeyCounts, wall_clock_ms: int) -> list[OutputRecord]:
         """Process a batch given as counts per key; only for a task with a `key_counter`."""
@@ -174,10 +190,13 @@ class Task:
 
     def _with_extracted_timestamps(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
         for record in records:
-            extract = self._graph.timestamp_extractors.get(self.program.source(record[_TOPIC]))
-            extracted = record if extract is None else extract(record)
+            extracted = self._with_extracted_timestamp(record)
             if extracted is not None:
                 yield extracted
+
+    def _with_extracted_timestamp(self, record: InputRecord) -> InputRecord | None:
+        extract = self._graph.timestamp_extractors.get(self.program.source(record[_TOPIC]))
+        return record if extract is None else extract(record)
 
     def _process_of(self, topic: str) -> ProcessInput:
         known = self._process_by_topic.get(topic)

@@ -34,7 +34,9 @@ def with_task_header(
     ]
 
 
-def interleaved(records: Sequence[InputRecord], shared_topics: frozenset[str]) -> Sequence[InputRecord]:
+def interleaved(
+    records: Sequence[InputRecord], shared_topics: frozenset[str], *, keep_headers: bool = False
+) -> Sequence[InputRecord]:
     """Return `records`; those of `shared_topics` are merged by task, and their header is removed.
 
     Records without the header count as one more task. Records of other topics keep their order.
@@ -49,7 +51,7 @@ def interleaved(records: Sequence[InputRecord], shared_topics: frozenset[str]) -
             others.append(record)
         elif headers and headers[-1][0] == _TASK_HEADER:
             plain = (topic, partition, offset, time, key, value, headers[:-1])
-            by_task.setdefault((topic, headers[-1][1]), []).append(plain)
+            by_task.setdefault((topic, headers[-1][1]), []).append(record if keep_headers else plain)
         else:
             by_task.setdefault((topic, None), []).append(record)
     return others + [
@@ -60,6 +62,12 @@ def interleaved(records: Sequence[InputRecord], shared_topics: frozenset[str]) -
 def without_task_header(record: InputRecord) -> InputRecord:
     *fields, headers = record
     return (*fields, headers[:-1]) if headers and headers[-1][0] == _TASK_HEADER else record  # type: ignore[return-value]
+
+
+def writer_of(record: InputRecord) -> str:
+    """Return the task that wrote a record, from its header; empty without the header."""
+    headers = record[-1]
+    return (headers[-1][1] or b"").decode() if headers and headers[-1][0] == _TASK_HEADER else ""
 
 
 def _with_largest_time(records: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:

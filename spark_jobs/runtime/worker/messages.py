@@ -18,6 +18,8 @@ class BatchRequest:
     `layout_version` grows when the programs change; tasks of an older version are closed and created again.
     `partition_counts` is topic → number of partitions, for source topics and topics of global tables.
     `end_offsets` is topic partition → offset after the batch, if known; it includes transaction markers.
+    `awaited` are the topic partitions that have more records than the batch has, or whose next record is
+    waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     """
@@ -31,6 +33,7 @@ class BatchRequest:
     state_folder: Path
     partition_counts: Mapping[str, int]
     end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    awaited: frozenset[TopicPartition] = frozenset()
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True
     is_native: bool = False
@@ -57,9 +60,11 @@ class BatchRequest:
 class BatchResult:
     """The result of one task's part of a batch.
 
-    `skipped` records had been committed before. `dropped` ones were dropped by operators or exception
-    handlers (`dropped-records-total`); `handler_message` describes the last record that a handler dropped.
-    `restored` records were read from changelog topics first. `stream_time` is milliseconds, -1 = none.
+    `skipped` records had been committed before. `held_back` is topic → the first offset that was not
+    processed, because records of the topics in `blocked_by` may come first. `dropped` records were dropped by
+    operators or exception handlers (`dropped-records-total`); `handler_message` describes the last one that a
+    handler dropped. `restored` records were read from changelog topics first. `stream_time` is milliseconds,
+    -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail.
@@ -68,6 +73,8 @@ class BatchResult:
     partition: int
     read: int = 0
     skipped: int = 0
+    held_back: Mapping[str, int] = attrs.field(factory=dict)
+    blocked_by: tuple[str, ...] = ()
     written: int = 0
     dropped: int = 0
     handler_message: str | None = None

@@ -1,12 +1,13 @@
 """The task of a sub-topology that Spark SQL has already evaluated: it forwards the rows to the sink."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import repeat
 from typing import cast
 
 from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
+from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import RefusedRecordError
 from spark_jobs.runtime.worker.interleaving import interleaved
 from spark_jobs.runtime.worker.refusals import RefusedRecords
@@ -34,7 +35,17 @@ class NativeTask:
                 "Iterable[OutputRecord]",
                 input_.tuples(repeat(topic), repeat(None), "key", "value", "time", "headers"),
             )
-        records = interleaved(input_.records(), shared_topics)
+        return self._outputs(in_timestamp_order(interleaved(input_.records(), shared_topics)))
+
+    def process_group(
+        self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], _: int
+    ) -> tuple[list[OutputRecord], PartitionGroup]:
+        """Return the output records and the group, as the engine's `Task.process_group` does."""
+        group = PartitionGroup(records, awaited, _with_own_timestamp)
+        return list(self._outputs(group)), group
+
+    def _outputs(self, records: Iterable[InputRecord]) -> Iterable[OutputRecord]:
+        topic, records = self._topic, list(records)
         self._check(records)
         return ((topic, None, key, value, time, headers) for _, _, _, time, key, value, headers in records)
 
@@ -58,3 +69,7 @@ class NativeTask:
 def _no_dead_letter(record: OutputRecord) -> None:
     """Reject `record`: a program with a handler that continues is not native."""
     raise AssertionError(record)
+
+
+def _with_own_timestamp(record: InputRecord) -> InputRecord:
+    return record

@@ -1,4 +1,4 @@
-"""The metadata that a task commits with its offsets: the version of its state, and its clocks.
+"""The metadata that a task commits with its offsets: the version of its state, its clocks, read positions.
 
 The bytes are those of Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
 application that takes over the offsets finds the stream time in them, and we find the one that it wrote.
@@ -18,9 +18,17 @@ _COMPRESSED_FORMAT = 3
 MAX_METADATA_BYTES = 4096
 """The broker's default of `offset.metadata.max.bytes`."""
 _VERSION_KEY = "headwater.version"
+_POSITION_KEY = "headwater.read."
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
+
+ReadPositions = Mapping[str, int]
+"""Writing task → offset after the last of its records that were processed, beyond the committed offset.
+
+Only for partitions of repartition topics with several writers (`interleaving`), while records are held back.
+"""
+NOTHING_READ: ReadPositions = {}
 
 
 @attrs.frozen
@@ -30,12 +38,13 @@ class OffsetMetadata:
     version: int = 0
     clocks: Mapping[str, int] = attrs.field(factory=dict)
 
-    def encode(self, partition_time: int) -> str:
+    def encode(self, partition_time: int, positions: ReadPositions = NOTHING_READ) -> str:
         """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
 
         `partition_time` is the largest timestamp of the partition, -1 = none.
         """
-        entries = {**self.clocks, _VERSION_KEY: self.version}
+        read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
         plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:
@@ -45,21 +54,36 @@ class OffsetMetadata:
 
 def decode(text: str) -> OffsetMetadata | None:
     """Return the metadata in a committed text; None if it is empty or Kafka Streams wrote it."""
-    try:
-        raw = base64.b64decode(text, validate=True)
-        format_, _ = _HEAD.unpack_from(raw)
-        body = raw[_HEAD.size :]
-        clocks = _decode_entries(zlib.decompress(body) if format_ == _COMPRESSED_FORMAT else body)
-        version = clocks.pop(_VERSION_KEY)
-    except (binascii.Error, struct.error, zlib.error, UnicodeDecodeError, KeyError):
+    entries = _decode(text)
+    if _VERSION_KEY not in entries:
         return None
-    return OffsetMetadata(version, clocks)
+    clocks = {name: time for name, time in entries.items() if not name.startswith(_POSITION_KEY)}
+    return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
+
+
+def decode_positions(text: str) -> ReadPositions:
+    """Return the read positions in the text committed for a partition."""
+    return {
+        name.removeprefix(_POSITION_KEY): offset
+        for name, offset in _decode(text).items()
+        if name.startswith(_POSITION_KEY)
+    }
 
 
 def latest_metadata(texts: Iterable[str]) -> OffsetMetadata | None:
     """Return the metadata of the last batch among the texts committed for a task's partitions."""
     decoded = [metadata for metadata in map(decode, texts) if metadata is not None]
     return max(decoded, key=lambda metadata: metadata.version, default=None)
+
+
+def _decode(text: str) -> dict[str, int]:
+    try:
+        raw = base64.b64decode(text, validate=True)
+        format_, _ = _HEAD.unpack_from(raw)
+        body = raw[_HEAD.size :]
+        return _decode_entries(zlib.decompress(body) if format_ == _COMPRESSED_FORMAT else body)
+    except (binascii.Error, struct.error, zlib.error, UnicodeDecodeError):
+        return {}
 
 
 def _encode_entry(entry: tuple[str, int]) -> bytes:

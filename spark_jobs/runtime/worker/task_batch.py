@@ -4,7 +4,7 @@ The order of the steps makes a crash at any moment harmless:
 
     1. Open the session: earlier owners of the task are fenced, and the committed offsets are known.
     2. Restore the local state to the committed version (prepared batch, else changelogs).
-    3. Skip records below the committed offsets, process the others.
+    3. Skip records below the committed offsets, process the others, except those that are held back.
     4. Save the state's changes on disk as the prepared batch.
     5. Commit one transaction: records of sinks and changelogs, input offsets with their metadata.
     6. Apply the prepared changes to the local state.
@@ -25,6 +25,13 @@ from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.global_state import read_global_stores
+from spark_jobs.runtime.worker.held_back import (
+    ProcessedPart,
+    in_processing_order,
+    processed_part,
+    without_read,
+    without_task_headers,
+)
 from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
@@ -32,7 +39,7 @@ from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.worker.refusals import RefusedRecords
 from spark_jobs.runtime.worker.restore import restore_state
-from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput, count_keys
+from spark_jobs.runtime.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
 from spark_jobs.runtime.worker.transaction import open_session
 
 _BLOCK_BYTES = 512
@@ -81,28 +88,18 @@ class OpenTask:
             KafkaException: Kafka fails.
         """
         fresh = input_.starting_at(self._session.offsets)
+        if self._session.has_positions:
+            fresh = RecordInput(without_read(fresh.records(), self._session.positions))
         if not fresh and not tick:
             return BatchResult(partition=self._partition, skipped=len(input_))
-        offsets, times = fresh.progress()
+        awaited = frozenset(each for each in request.awaited if each[1] == self._partition)
+        if awaited:
+            return self._process_group(request, fresh, awaited, len(input_) - len(fresh), tick=tick)
+        part = ProcessedPart(len(fresh), *fresh.progress())
         read_global_stores(request)
         outputs = self._process(fresh, request.shared_topics)
-        outputs = with_task_header(outputs, request.shared_topics, self._partition)
-        written = self._commit(request, offsets, times, outputs)
-        self.is_slow = self._writes_single and not self._refused
-        self._refused.clear()
-        restored, self._restored = self._restored, 0
-        dropped, handler_message = self._task.take_dropped()
-        return BatchResult(
-            partition=self._partition,
-            read=len(fresh),
-            skipped=len(input_) - len(fresh),
-            written=written,
-            dropped=dropped,
-            handler_message=handler_message,
-            stream_time=max(times.values(), default=-1),
-            restored=restored,
-            state_bytes=self._state_bytes(),
-        )
+        written = self._commit(request, outputs, part)
+        return self._result(part, skipped=len(input_) - len(fresh), written=written)
 
     def close(self) -> None:
         """Release the task; records that were not committed are discarded."""
@@ -110,6 +107,47 @@ class OpenTask:
         self._task.close()
         if isinstance(self._state, LocalState):
             self._state.release()
+
+    def _process_group(
+        self,
+        request: BatchRequest,
+        fresh: TaskInput,
+        awaited: frozenset[TopicPartition],
+        skipped: int,
+        *,
+        tick: bool,
+    ) -> BatchResult:
+        """Process and commit what is first in time; hold the other records back."""
+        shared = request.shared_topics
+        records = in_processing_order(fresh.records(), shared)
+        read_global_stores(request)
+        outputs, group = self._task.process_group(
+            without_task_headers(records, shared), awaited, time.time_ns() // 1_000_000
+        )
+        part = processed_part(records, group.held_back, shared, self._session.positions)
+        has_result = part.offsets or outputs or tick
+        written = self._commit(request, outputs, part) if has_result else 0
+        blocked_by = tuple(sorted(topic for topic, _ in group.blocked_by))
+        return self._result(part, skipped=skipped, written=written, blocked_by=blocked_by)
+
+    def _result(
+        self, part: ProcessedPart, *, skipped: int, written: int, blocked_by: tuple[str, ...] = ()
+    ) -> BatchResult:
+        restored, self._restored = self._restored, 0
+        dropped, handler_message = self._task.take_dropped()
+        return BatchResult(
+            partition=self._partition,
+            read=part.read,
+            skipped=skipped,
+            held_back={topic: offset for (topic, _), offset in part.held_back.items()},
+            blocked_by=blocked_by,
+            written=written,
+            dropped=dropped,
+            handler_message=handler_message,
+            stream_time=max(part.times.values(), default=-1),
+            restored=restored,
+            state_bytes=self._state_bytes(),
+        )
 
     def _process(self, fresh: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
         task = self._task
@@ -128,26 +166,27 @@ class OpenTask:
                 return task.process_key_counts(counts, now)
         return task.process(interleaved(fresh.records(), shared_topics), now)
 
-    def _commit(
-        self,
-        request: BatchRequest,
-        offsets: Mapping[TopicPartition, int],
-        times: Mapping[TopicPartition, int],
-        outputs: Iterable[OutputRecord],
-    ) -> int:
+    def _commit(self, request: BatchRequest, outputs: Iterable[OutputRecord], part: ProcessedPart) -> int:
         """Commit the batch to Kafka, apply it to the local state; return the number of written records."""
+        outputs = with_task_header(outputs, request.shared_topics, self._partition)
         version = self._session.metadata.version
         written = self._session.producer.send(outputs)
         self._state.prepare(version)
+        offsets = part.offsets
         if not offsets:  # a tick: the metadata is committed with the unchanged offset of some partition
             partition = request.input_partitions(self._partition)[0]
             offsets = {partition: self._session.offsets.get(partition, 0)}
         offsets = {
-            partition: max(offset, request.end_offsets.get(partition, 0))
+            partition: offset
+            if partition in part.held_back
+            else max(offset, request.end_offsets.get(partition, 0))
             for partition, offset in offsets.items()
         }
-        self._session.commit(offsets, times, OffsetMetadata(version + 1, dict(self._state.metadata)))
+        metadata = OffsetMetadata(version + 1, dict(self._state.metadata))
+        self._session.commit(offsets, part.times, metadata, part.positions)
         self._state.commit(version, self._changelog_offsets(request, outputs, offsets))
+        self.is_slow = self._writes_single and not self._refused
+        self._refused.clear()
         return written
 
     def _changelog_offsets(

@@ -7,6 +7,7 @@ So a session never commits on top of outdated offsets.
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Protocol
 
 import attrs
@@ -19,7 +20,13 @@ from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer_settings, refused_locally
 from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, latest_metadata
+from spark_jobs.runtime.worker.offset_metadata import (
+    NOTHING_READ,
+    OffsetMetadata,
+    ReadPositions,
+    decode_positions,
+    latest_metadata,
+)
 from spark_jobs.runtime.worker.refusals import EARLIEST_MS
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
@@ -35,23 +42,41 @@ _ANY_PARTITION = -1
 class TaskSession:
     """A task's producer, its latest offset metadata, and the committed `offsets` of its input partitions.
 
-    Partitions without a committed offset are missing in `offsets`.
+    Partitions without a committed offset are missing in `offsets`. `positions` is topic partition → what was
+    processed beyond its offset.
     """
 
     producer: "TaskProducer"
     metadata: OffsetMetadata
     offsets: dict[TopicPartition, int]
+    positions: dict[TopicPartition, ReadPositions] = attrs.field(factory=dict)
+
+    @property
+    def has_positions(self) -> bool:
+        return any(self.positions.values())
 
     def commit(
         self,
         offsets: Mapping[TopicPartition, int],
         times: Mapping[TopicPartition, int],
         metadata: OffsetMetadata,
+        positions: Mapping[TopicPartition, ReadPositions] = MappingProxyType({}),
     ) -> None:
-        """Commit the records sent so far with `offsets`; `times` are the largest timestamps read."""
+        """Commit the records sent so far with `offsets`; `times` are the largest timestamps read.
+
+        `positions` replace those of their partitions; positions up to the offset are removed.
+        """
+        for partition, offset in offsets.items():
+            read = positions.get(partition, self.positions.get(partition, NOTHING_READ))
+            self.positions[partition] = {
+                writer: position for writer, position in read.items() if position > offset
+            }
         self.producer.commit(
             {
-                partition: (offset, metadata.encode(times.get(partition, -1)))
+                partition: (
+                    offset,
+                    metadata.encode(times.get(partition, -1), self.positions[partition]),
+                )
                 for partition, offset in offsets.items()
             }
         )
@@ -70,7 +95,12 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     committed = clients.committed(reader, request.input_partitions(partition))
     metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
     offsets = {(found.topic, found.partition): found.offset for found in committed if found.offset >= 0}
-    return TaskSession(producer, metadata, offsets)
+    positions = {
+        (found.topic, found.partition): read
+        for found in committed
+        if (read := decode_positions(found.metadata or ""))
+    }
+    return TaskSession(producer, metadata, offsets, positions)
 
 
 def _open_producer(request: BatchRequest, name: str, *, single: bool) -> "TaskProducer":

@@ -14,6 +14,7 @@ from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from tests.runtime.spark.kafka_topics import Topics
 
 TIMEOUT_SECONDS = 240.0
@@ -49,6 +50,7 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         partitions: int = 1,
         set_up: Mapping[str, Mapping[str, str]] | None = None,
+        records_at_once: int = RECORDS_AT_ONCE,
         **names: str,
     ) -> Iterator["RunningApplication"]:
         """Yield an application that is not started; `set_up` is suffix → settings of internal topics."""
@@ -68,13 +70,16 @@ class Cluster:
         loaded = load_text(f"application: {{id: {id_}, config: {configs}}}\ntopology:{topology}", "test.yaml")
         assert not loaded.problems, loaded.problems
         document = loaded.documents[0]
-        running = RunningApplication(self.create(document), self, document, source, sink)
+        application = self.create(document, records_at_once)
+        running = RunningApplication(application, self, document, source, sink, records_at_once)
         try:
             yield running
         finally:
             running.application.close()
 
-    def create(self, document: TopologyDocument) -> StreamsApplication:
+    def create(
+        self, document: TopologyDocument, records_at_once: int = RECORDS_AT_ONCE
+    ) -> StreamsApplication:
         return StreamsApplication(
             self.spark,
             document,
@@ -83,6 +88,7 @@ class Cluster:
                 connection=Connection(bootstrap_servers=(self.servers,)),
                 checkpoint=str(self.folder / "checkpoint"),
                 state_folder=self.folder / "state",
+                records_at_once=records_at_once,
                 restarts=RestartPolicy(max_failures=3),
                 check_interval_seconds=0.5,
             ),
@@ -98,6 +104,7 @@ class RunningApplication:
     document: TopologyDocument
     source: str
     sink: str
+    records_at_once: int = RECORDS_AT_ONCE
 
     @property
     def id(self) -> str:
@@ -106,7 +113,7 @@ class RunningApplication:
     def restart(self) -> None:
         """Stop the application, and start it again with the same checkpoint and state."""
         self.application.close()
-        self.application = self.cluster.create(self.document)
+        self.application = self.cluster.create(self.document, self.records_at_once)
         self.application.start()
 
     def topic(self, name: str) -> str:

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     TopicMetadata,
 )
 
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 from spark_jobs.runtime.worker.restore import input_record
 from tests.answers import answered
@@ -85,6 +86,20 @@ class Topics:
                 future.result()
             assert until(lambda: not self.names() & set(names), _WAIT_SECONDS)
 
+    def delete_before(self, topic: str, offset: int) -> None:
+        """Delete the records of the first partition before `offset`, as retention does."""
+        for future in self._admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+            future.result()
+
+    def commit(self, group: str, offsets: Mapping[str, int]) -> None:
+        """Commit offsets of the first partitions."""
+        consumer = Consumer({**self._servers, "group.id": group})
+        try:
+            partitions = [TopicPartition(topic, 0, offset) for topic, offset in offsets.items()]
+            consumer.commit(offsets=partitions, asynchronous=False)
+        finally:
+            consumer.close()
+
     def names(self) -> set[str]:
         return set(self._metadata())
 
@@ -121,6 +136,14 @@ class Topics:
     ) -> None:
         """Write (key, value, timestamp) in order, with a new producer, which has the current metadata."""
         self.send((topic, partition, key, value, timestamp, ()) for key, value, timestamp in records)
+
+    def put_by_key(self, topic: str, records: Iterable[tuple[bytes, bytes, int]]) -> None:
+        """Write (key, value, timestamp) in order, to the partitions that Kafka's producers choose."""
+        count = self.partitions(topic)
+        self.send(
+            (topic, default_partition(key, count), key, value, timestamp, ())
+            for key, value, timestamp in records
+        )
 
     def send(self, records: Iterable[OutputRecord]) -> None:
         """Write records that name their partitions, in order within each of them."""

@@ -127,7 +127,7 @@ def kill_all(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _kill(pid: int) -> bool:
+def kill(pid: int) -> bool:
     """Return whether the process existed."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -163,7 +163,7 @@ def test_results_are_exact_after_kills_of_the_jvm_alone(application: Application
         with application.run() as process:
             _until_counted(application, least, process)
             if process.poll() is None:
-                _kill(jvm(process.pid))
+                kill(jvm(process.pid))
                 assert process.wait(_TIMEOUT_SECONDS) == _RESTART, application.log()
     application.finish()
     application.check_results()
@@ -174,7 +174,7 @@ def test_results_are_exact_after_kills_of_python_workers(application: Applicatio
     with application.run() as process:
         for least in _kill_points(11, 3):
             _until_counted(application, least, process)
-            killed += sum(_kill(worker) for worker in python_workers(process.pid)[:1])
+            killed += sum(kill(worker) for worker in python_workers(process.pid)[:1])
         assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
     assert killed
     application.check_results()
@@ -185,7 +185,7 @@ def test_results_are_exact_after_kills_of_executors(application: Application) ->
     with application.run("local-cluster[2,1,1024]") as process:
         for least in _kill_points(12, 2):
             _until_counted(application, least, process)
-            killed += sum(_kill(executor) for executor in executors(process.pid)[:1])
+            killed += sum(kill(executor) for executor in executors(process.pid)[:1])
         assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
     assert killed
     application.check_results()

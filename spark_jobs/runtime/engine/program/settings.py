@@ -13,6 +13,7 @@ from spark_jobs.runtime.engine.error_handlers import (
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 
 _CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
+_MAX_IDLE = "max.task.idle.ms"
 _DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
@@ -40,6 +41,9 @@ CONTINUE_HANDLERS: Mapping[str, str] = {
 }
 """Config key → the class that skips failed records."""
 
+_WHY_HANDLER = "It determines how failed records are handled, so there is no default for an unknown value."
+_WHY_IDLE = "It determines in which order the records of several topics are processed."
+
 
 def engine_settings(config: Mapping[str, str]) -> EngineSettings:
     """Return the settings. Invalid values are ignored; `setting_problems` reports them."""
@@ -58,12 +62,23 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
     )
 
 
+def max_task_idle_ms(config: Mapping[str, str]) -> int:
+    """Return how long a task waits for the next record of an input partition that it has read to the end.
+
+    0 (the default): it waits only for records that are in Kafka; -1: not even for these (KIP-695).
+    """
+    found = _idle_time(config.get(_MAX_IDLE, "0"))
+    return 0 if found is None else found
+
+
 def setting_problems(application: Application) -> Iterator[Problem]:
     """Yield a problem for each setting whose value is not supported."""
     config = application.config
     for key in (*_CACHE, _EMIT, _OUTER):
         if key in config and _whole(config[key]) is None:
             yield _refused(application, key, "a whole number of at least 0")
+    if _idle_time(config.get(_MAX_IDLE, "0")) is None:
+        yield _refused(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
     for key, answers in _HANDLERS.items():
         for spelled in (key, f"default.{key}"):
             if spelled in config and _simple_name(config[spelled]) not in answers:
@@ -84,14 +99,18 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _refused(application: Application, key: str, allowed: str) -> Problem:
+def _idle_time(text: str) -> int | None:
+    return -1 if text.strip() == "-1" else _whole(text)
+
+
+def _refused(application: Application, key: str, allowed: str, why: str = _WHY_HANDLER) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=f"The runtime does not support the value of {key}.",
         application=application.id,
         expected=allowed,
         found=f'"{application.config[key]}"',
-        why="It determines how failed records are handled, so there is no default for an unknown value.",
+        why=why,
         fix=f"Set {key} to {allowed}, or remove it.",
         location=application.at,
     )

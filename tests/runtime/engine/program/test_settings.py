@@ -1,0 +1,29 @@
+"""Settings of the runtime from the config of an application."""
+
+import pytest
+
+from infra.model.problems import Location, ProblemCode
+from infra.model.topology import Application
+from spark_jobs.runtime.engine.program.settings import max_task_idle_ms, setting_problems
+
+
+def _application(config: dict[str, str]) -> Application:
+    return Application(id="shop", config=config, at=Location(file="shop.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [({}, 0), ({"max.task.idle.ms": "-1"}, -1), ({"max.task.idle.ms": " 1500 "}, 1500)],
+)
+def test_max_task_idle_is_that_of_kafka_streams(config: dict[str, str], expected: int) -> None:
+    assert max_task_idle_ms(config) == expected
+    assert not list(setting_problems(_application(config)))
+
+
+@pytest.mark.parametrize("value", ["-2", "1s", "", "1.5"])
+def test_other_max_task_idle_is_a_problem(value: str) -> None:
+    config = {"max.task.idle.ms": value}
+    (problem,) = setting_problems(_application(config))
+    assert problem.code is ProblemCode.INVALID_CONFIG
+    assert "max.task.idle.ms" in problem.summary
+    assert problem.found == f'"{value}"'
