@@ -122,6 +122,14 @@ def test_callback_is_called_for_expansion_by_another_client() -> None:
     assert simulation.journal[-1].done == ()
 
 
+def test_expansion_by_another_client_is_in_the_journal() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.counts |= {"orders": 8, "totals": 8, REPARTITION: 8, CHANGELOG: 8}
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.STEADY
+    assert [entry.after.get(CHANGELOG) for entry in simulation.journal] == [8, 8, 8]
+
+
 def test_no_callback_for_expansion_by_another_client_with_autoscaling_off() -> None:
     simulation = leading_agent(ORDERS.replace("enabled: true", "enabled: false"))
     simulation.counts = set_up(simulation.documents, {"orders": 8, "returns": 4})

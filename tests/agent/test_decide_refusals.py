@@ -23,7 +23,9 @@ def test_over_partitioned_topic_blocks_expansion() -> None:
     (problem,) = simulation.app().problems
     assert problem.code is ProblemCode.OVER_PARTITIONED
     assert problem.summary.endswith("it was set up with 4, and another client expanded it.")
-    assert len(simulation.reported(ApplicationRefused)) == 1
+    assert simulation.reported(ApplicationRefused) == [
+        ApplicationRefused("totals-app", simulation.app().problems)
+    ]
     assert simulation.counts[REPARTITION] == 4
     simulation.counts["orders"] = 20
     simulation.pass_time(60_000)
