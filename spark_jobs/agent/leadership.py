@@ -89,6 +89,7 @@ class KafkaLeadership:
         try:
             if self._consumer is not None:
                 self._poll_consumer(self._consumer)
+                self._read_renewal()
             if time.monotonic() >= self._not_before:
                 self._advance()
         except KafkaException as error:
@@ -203,18 +204,22 @@ class KafkaLeadership:
         Heartbeats do not show it: librdkafka (2.16) does not end the session while a request of the group is
         not answered.
         """
-        now, commit = time.monotonic(), self._renewal.commit
-        if commit is not None and commit in self._answers:
-            error = self._answers.pop(commit)
-            if error is None:
-                self._renewal.answered(now)
-                self.error = ""
-            else:
-                self._renewal.failed()
-                if error.code() in _DEPOSED:
-                    self._term = None
-        elif self._renewal.is_due(now):
+        if self._renewal.is_due(now := time.monotonic()):
             self._renewal.sent(self._commit(consumer, term), now)
+
+    def _read_renewal(self) -> None:
+        """Read the answer to the last commit of `_renew`, if there is one."""
+        commit = self._renewal.commit
+        if commit is None or commit not in self._answers:
+            return
+        error = self._answers.pop(commit)
+        if error is None:
+            self._renewal.answered(time.monotonic())
+            self.error = ""
+            return
+        self._renewal.failed()
+        if error.code() in _DEPOSED:
+            self._term = None
 
     def _last_term(self) -> str | None:
         """Return the metadata of the last commit, read by a client of its own because the request blocks.
