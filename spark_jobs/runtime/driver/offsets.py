@@ -47,7 +47,11 @@ class GroupOffsets:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the committed offsets; partitions without one are missing."""
-        found = clients.committed(self._consumer, partitions)
+        return self._committed(self._consumer, partitions)
+
+    @staticmethod
+    def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
+        found = clients.committed(reader, partitions)
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
@@ -108,7 +112,9 @@ class GroupOffsets:
         Raises:
             ProblemsError: A partition without a committed offset has the policy `none` (InvalidConfig).
         """
-        known = self.committed(resets)
+        # Not the stable offsets: they are unknown until the transaction of a killed client ends, which takes
+        # up to a minute. The tasks end it, and skip what it has committed.
+        known = self._committed(self._uncommitted_reader, resets)
         recalled = {each: forgotten[each] for each in resets.keys() & forgotten.keys() - known.keys()}
         self._commit(recalled)
         known = {**known, **recalled}

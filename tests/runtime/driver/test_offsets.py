@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from infra.observe import Connection
+from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
 from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
@@ -45,6 +46,26 @@ def test_stable_end_offset_waits_for_open_transactions(
         stable = pool.submit(offsets.stable_end_offsets, [partition], 60.0)
         producer.commit_transaction(60)
         assert stable.result() == {partition: 3}, "two records and the transaction marker"
+
+
+def test_start_offsets_do_not_wait_for_the_transaction_of_a_killed_client(
+    kafka: local.LocalBroker, topic: str, offsets: GroupOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is killed while it commits leaves its transaction open for a minute."""
+    monkeypatch.setattr("spark_jobs.runtime.worker.clients.REQUEST_SECONDS", 5.0)
+    partition = (topic, 0)
+    offsets._commit({partition: 0})
+    reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], reader.consumer_group_metadata(), 60)
+    with pytest.raises(KafkaException):
+        offsets.committed([partition])
+    resets = {partition: OffsetReset(ResetKind.EARLIEST)}
+    assert offsets.start_offsets(resets, 0, {}) == {partition: 0}
+    producer.abort_transaction(60)
+    reader.close()
 
 
 def test_transaction_markers_after_the_last_batch_are_no_backlog(
