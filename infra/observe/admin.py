@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
 from warnings import catch_warnings, simplefilter
@@ -57,16 +57,17 @@ _COORDINATOR_LOADING = (
     KafkaError.NOT_COORDINATOR,
 )
 
+_NOTHING_YET = KafkaError._PARTIAL  # noqa: SLF001 - the library's own codes begin with an underscore
+
 K = TypeVar("K")
 V = TypeVar("V")
 Groups = Mapping[str, ConsumerGroupDescription | KafkaError]
 
 
 @attrs.frozen
-class FirstRequests:
-    """The requests that every read begins with: the id of the cluster; brokers and topics."""
+class FirstRequest:
+    """The request that every read begins with: the id of the cluster, brokers and topics."""
 
-    cluster: Future[DescribeClusterResult]
     metadata: Future[ClusterMetadata]
     at: float = attrs.field(factory=time.monotonic)
 
@@ -89,6 +90,7 @@ class Admin:
         messages: deque[ClientMessage] = deque(maxlen=50)
         self._messages = messages  # with `self` in the callback the client could never be freed
         self.requests = 0
+        self._descriptions: set[Future[TopicDescription]] = set()
         self._group_timeout = _FIRST_TRY_SECONDS
         settings: dict[str, Any] = {
             **connection.confluent(),
@@ -104,37 +106,60 @@ class Admin:
         except KafkaException as error:
             raise ProblemsError([_unusable(error.args[0])]) from None
 
-    def open(self) -> FirstRequests:
-        """Begin to connect and send the first requests."""
-        return FirstRequests(self._request_cluster(), self._request_metadata())
+    def open(self) -> FirstRequest:
+        """Begin to connect and send the first request."""
+        self.requests += 1
+        return FirstRequest(in_background(self._metadata))
 
-    def connect(self, first: FirstRequests | None = None) -> str:
-        """Wait for the connection and return the id of the cluster."""
-        answer = self._answer(first.cluster if first else self._request_cluster())
-        self._messages.clear()
-        if isinstance(answer, KafkaError):
-            raise ProblemsError([unexpected(answer, "describe", "the cluster")])
-        return str(answer.cluster_id)
+    def metadata(self, first: FirstRequest) -> ClusterMetadata:
+        """Return the id of the cluster, brokers, and partitions and replicas of all topics.
 
-    def metadata(self, first: FirstRequests) -> ClusterMetadata:
-        """Return brokers, and names, partitions and replicas of all topics that the user may describe."""
+        Topics that the user may not describe are missing. `AdminClient.describe_cluster` cannot be used:
+        librdkafka (2.16) aborts the process on an answer without brokers, which a single broker gives for a
+        moment after it was paused.
+        """
         try:
             metadata = self._awaited(first.metadata)
         except KafkaException:
             self._client.poll(0)
             raise ProblemsError([self._unreachable()]) from None
+        self._messages.clear()
         taken = time.monotonic() - first.at
         self._group_timeout = min(self._timeout, max(_FIRST_TRY_SECONDS, _TIMES_AS_LONG * taken))
         return metadata
 
+    def _metadata(self) -> ClusterMetadata:
+        """Return the metadata; waits while the answers have neither brokers nor topics."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._client.list_topics(timeout=self._timeout)
+            except KafkaException as error:
+                if error.args[0].code() != _NOTHING_YET or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+
+    def settle(self) -> None:
+        """Wait until descriptions of topics that no caller waits for are answered, or have timed out.
+
+        Call it before the client is dropped: librdkafka (2.16) aborts the process if such an answer comes
+        while the client is being closed.
+        """
+        wait(tuple(self._descriptions), self._timeout + _GRACE_SECONDS)
+
     def request_topics(self, names: Sequence[str]) -> PendingRequests[str, TopicDescription]:
         """Request names, ids and replicas of topics."""
-        return self._request(
-            names,
-            lambda chunk: self._client.describe_topics(
+
+        def send(chunk: Sequence[str]) -> dict[str, Future[TopicDescription]]:
+            futures = self._client.describe_topics(
                 TopicCollection(list(chunk)), request_timeout=self._timeout
-            ),
-        )
+            )
+            for future in futures.values():
+                self._descriptions.add(future)
+                future.add_done_callback(self._descriptions.discard)
+            return futures
+
+        return self._request(names, send)
 
     def request_configs(
         self, kind: ResourceType, names: Sequence[str]
@@ -227,14 +252,6 @@ class Admin:
                 return bool(self._client.list_groups(id_, timeout=self._timeout))
             except KafkaException:
                 raise ProblemsError([self._unreachable()]) from None
-
-    def _request_cluster(self) -> Future[DescribeClusterResult]:
-        self.requests += 1
-        return self._client.describe_cluster(request_timeout=self._timeout)
-
-    def _request_metadata(self) -> Future[ClusterMetadata]:
-        self.requests += 1
-        return in_background(partial(self._client.list_topics, timeout=self._timeout))
 
     def _request(self, items: Sequence[K], send: Send[K, V]) -> PendingRequests[K, V]:
         def counted(chunk: Sequence[K]) -> dict[K, Future[V]]:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 from infra.model.cluster import ClusterSnapshot
 from infra.model.ownership import OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
-from infra.observe.admin import Admin, FirstRequests
+from infra.observe.admin import Admin, FirstRequest
 from infra.observe.connection import Connection
 from infra.observe.ownership import read_ownership
 from infra.observe.pending_snapshot import PendingSnapshot, successes
@@ -23,15 +23,15 @@ class KafkaClusterReader:
         self.connection = connection
         self._admin = Admin(connection, timeout_seconds)
         self._read_ownership = partial(read_ownership, connection, timeout_seconds)
-        self._first_requests: FirstRequests | None = None
+        self._first_request: FirstRequest | None = None
 
     @property
     def requests(self) -> int:
         return self._admin.requests
 
     def open(self) -> None:
-        """Begin to connect and send the first requests, while the caller continues with other work."""
-        self._first_requests = self._admin.open()
+        """Begin to connect and send the first request, while the caller continues with other work."""
+        self._first_request = self._admin.open()
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
         """Return the snapshot; raises `ProblemsError` as `ClusterReader` says."""
@@ -39,10 +39,13 @@ class KafkaClusterReader:
 
     def begin(self, request: SnapshotRequest) -> PendingSnapshot:
         """Send the requests of a snapshot; raises `ProblemsError` if the cluster does not answer."""
-        first_requests, self._first_requests = self._first_requests or self._admin.open(), None
-        cluster_id = self._admin.connect(first_requests)
-        metadata = self._admin.metadata(first_requests)
-        return PendingSnapshot(self._admin, request, cluster_id, metadata, self._read_ownership)
+        first_request, self._first_request = self._first_request or self._admin.open(), None
+        metadata = self._admin.metadata(first_request)
+        return PendingSnapshot(self._admin, request, metadata, self._read_ownership)
+
+    def settle(self) -> None:
+        """Wait for pending answers before the reader is dropped, at most until they time out."""
+        self._admin.settle()
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of the topics that exist; raises `ProblemsError`."""
@@ -57,7 +60,6 @@ class KafkaClusterReader:
         return {name: len(topic.partitions) for name, topic in self._described(names)}
 
     def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
-        self._admin.connect()
         denied: list[Problem] = []
         answers = self._admin.answers(self._admin.request_topics(names))
         found = tuple(successes(answers, "see topic", denied))

@@ -44,7 +44,6 @@ class PendingSnapshot:
         self,
         admin: Admin,
         request: SnapshotRequest,
-        cluster_id: str,
         metadata: ClusterMetadata,
         read_ownership: Callable[[], tuple[OwnershipRecord, ...]],
     ) -> None:
@@ -60,7 +59,7 @@ class PendingSnapshot:
         self._ownership_topic = (
             admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
         )
-        self._cluster_id, self._brokers = cluster_id, len(metadata.brokers)
+        self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
             name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
             for name in described_names

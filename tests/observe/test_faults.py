@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import attrs
 import pytest
 import trustme
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AclOperation,
@@ -230,3 +231,25 @@ def test_requesting_topics_creates_none(own_broker: Callable[..., Broker]) -> No
         for _ in range(2):
             assert not reader.read(request).topics
             assert not reader.topic_ids(["orders"])
+
+
+@pytest.mark.parametrize("topics", [0, 1])
+def test_cluster_whose_only_broker_is_fenced_is_read(own_broker: Callable[..., Broker], topics: int) -> None:
+    """The controller fences a broker that was paused: answers have no brokers until its next heartbeat."""
+    late = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "4000"}
+    with own_broker(Settings(overrides=late)) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        if topics:
+            admin.create_topics([NewTopic("orders", 1)])["orders"].result()
+        reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)))
+        assert until(lambda: _nodes(admin) == 0, 30)
+        assert until(lambda: reader.read(SnapshotRequest()).brokers == 1 - topics, 30)
+        assert until(lambda: reader.read(SnapshotRequest()).brokers == 1, 30)
+
+
+def _nodes(admin: AdminClient) -> int:
+    """Return the number of brokers in the metadata; none is an error if there are no topics either."""
+    try:
+        return len(admin.list_topics(timeout=PROMPT_SECONDS).brokers)
+    except KafkaException:
+        return 0

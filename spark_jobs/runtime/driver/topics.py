@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import attrs
 import structlog
@@ -135,11 +136,17 @@ class ApplicationTopics:
     def _cluster_reader(self) -> Iterator[KafkaClusterReader]:
         """Yield the reader; after a failure replace it: one that met a hanging broker may never be answered.
 
-        The old reader is closed in the background, because that may hang as well.
+        The old reader is closed in the background, after its last answer, because that may hang as well.
         """
         try:
             yield self._reader
         except ProblemsError:
             old, self._reader = [self._reader], KafkaClusterReader(self._connection)
-            in_background(old.clear)
+            in_background(partial(_close, old))
             raise
+
+
+def _close(readers: list[KafkaClusterReader]) -> None:
+    """Drop the only reader of the list after its last answer."""
+    readers[0].settle()
+    readers.clear()
