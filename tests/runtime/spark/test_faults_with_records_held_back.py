@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import ProcessApplication as Application
+from tests.runtime.spark.process_application import kill, kill_all
 from tests.runtime.spark.processes import python_workers
-from tests.runtime.spark.test_faults import Application, kill, kill_all
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 

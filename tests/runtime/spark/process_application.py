@@ -1,0 +1,160 @@
+"""An application in processes of its own, whose output is compared with its input record by record."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import attrs
+
+from spark_jobs.runtime.engine.records import InputRecord
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+TIMEOUT_SECONDS = 600.0
+_ROOT = Path(__file__).parents[3]
+_KEYS = 50
+_PARTITIONS = 2
+_DOCUMENT = """
+application:
+  id: counted
+  config:
+    processing.guarantee: GUARANTEE
+    statestore.cache.max.bytes: 0
+    repartition.purge.interval.ms: 200
+topology:
+  - stream: {topic: in, as: read, serdes: {key: string, value: string}}
+  - to: {topic: passed}
+  - selectKey: {from: read, key: "split(value, '-')[0]"}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: counted, serdes: {key: string, value: long}}
+"""
+
+
+@attrs.define
+class ProcessApplication:
+    """Forwards each record and counts the records of each key. `folder` has the files of its processes.
+
+    `fed` is the number of records in its source topic.
+    """
+
+    broker: Broker
+    topics: Topics
+    folder: Path
+    jars: tuple[str, ...]
+    guarantee: str = "exactly_once_v2"
+    fed: int = 0
+
+    def set_up(self) -> None:
+        """Write the document and create the topics."""
+        (self.folder / "document.yaml").write_text(_DOCUMENT.replace("GUARANTEE", self.guarantee))
+        self.topics.create({"in": _PARTITIONS, "passed": _PARTITIONS, "counted": _PARTITIONS})
+
+    def feed(self, records: int) -> None:
+        """Append records to the source topic: the keys of the counts take turns, and values ascend."""
+        now = time.time_ns() // 1_000_000
+        for partition in range(_PARTITIONS):
+            own = [each for each in range(self.fed, self.fed + records) if each % _PARTITIONS == partition]
+            self.topics.put(
+                "in", [(str(each).encode(), b"%d-%d" % (each % _KEYS, each), now) for each in own], partition
+            )
+        self.fed += records
+
+    @contextmanager
+    def run(
+        self, master: str = "local[2]", *, until_idle: bool = True, max_records: int = 400
+    ) -> Iterator["subprocess.Popen[bytes]"]:
+        command = [sys.executable, "-m", "infra.cli", "run", str(self.folder / "document.yaml")]
+        command += ["--bootstrap-server", self.broker.bootstrap_servers, "--master", master]
+        command += ["--jars", ",".join(self.jars), "--conf", "spark.ui.enabled=false"]
+        command += ["--conf", "spark.driver.memory=600m", "--max-records", str(max_records)]
+        command += ["--checkpoint", str(self.folder / "checkpoint")]
+        command += ["--state-dir", str(self.folder / "state"), "--restarts", "30"]
+        command += ["--until-idle"] if until_idle else []
+        with (self.folder / "run.log").open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=_ROOT,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": str(_ROOT)},
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            kill_all(process)
+
+    def counted(self) -> int:
+        """Return the number of offsets in the output topic; -1 while no broker answers."""
+        return self.topics.written("counted")
+
+    def await_counted(self, least: int, process: "subprocess.Popen[bytes]") -> None:
+        """Wait until the output topic has `least` offsets, or the process has ended."""
+        found = until(lambda: self.counted() >= least or process.poll() is not None, TIMEOUT_SECONDS)
+        assert found, self.log()
+
+    def finish(self, master: str = "local[2]") -> None:
+        """Process the rest of the records."""
+        with self.run(master) as process:
+            assert process.wait(TIMEOUT_SECONDS) == 0, self.log()
+
+    def log(self) -> str:
+        return (self.folder / "run.log").read_text(errors="replace")[-4000:]
+
+    def check_results(self) -> None:
+        """Check that every record was forwarded once and in order, and counted once, without a gap."""
+        passed = self._passed()
+        assert sorted(passed) == self._expected()
+        for partition in range(_PARTITIONS):
+            written = [record for record in self.topics.get("passed") if record[1] == partition]
+            for source in range(_PARTITIONS):
+                numbers = [number for number in map(_number, written) if number % _PARTITIONS == source]
+                assert numbers == sorted(numbers), (partition, source)
+        found: dict[bytes | None, list[int]] = {}
+        for _, _, _, _, key, value, _ in self.topics.get("counted"):
+            found.setdefault(key, []).append(int.from_bytes(value or b"", "big"))
+        assert len(found) == _KEYS
+        for key, counts in found.items():
+            assert counts == list(range(1, self.fed // _KEYS + 1)), key
+
+    def check_nothing_lost(self) -> None:
+        """Check that every record was forwarded at least once."""
+        assert sorted(set(self._passed())) == self._expected()
+
+    def check_log(self) -> None:
+        """Check that Spark did not warn of lost data."""
+        log = (self.folder / "run.log").read_text(errors="replace")
+        assert not [line for line in log.splitlines() if "may have been lost" in line]
+
+    def _passed(self) -> list[int]:
+        return [_number(record) for record in self.topics.get("passed")]
+
+    def _expected(self) -> list[int]:
+        return list(range(self.fed))
+
+
+def _number(record: InputRecord) -> int:
+    return int((record[5] or b"").partition(b"-")[2])
+
+
+def kill_all(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the driver, its JVM and their child processes."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def kill(pid: int) -> bool:
+    """Return whether the process existed."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
