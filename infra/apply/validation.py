@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _SECONDS = 60
-_INVALID = (
-    KafkaError.INVALID_CONFIG,
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.INVALID_PARTITIONS,
-    KafkaError.INVALID_REPLICATION_FACTOR,
-    KafkaError.INVALID_REQUEST,
-    KafkaError.TOPIC_EXCEPTION,
+_INVALID = frozenset(
+    {
+        KafkaError.INVALID_CONFIG,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_REQUEST,
+        KafkaError.TOPIC_EXCEPTION,
+    }
 )
 _WHY = "A run without all permissions would stop halfway. Nothing has been changed."
 
@@ -63,14 +65,18 @@ def refusals(admin: AdminClient, plan: Plan, *, with_permissions: bool = True) -
 
 @attrs.frozen
 class _Change:
-    """A change of a topic: what the user does, and the operation that needs a permission."""
+    """A change of a topic: what the user does, the operation that needs a permission, and refusals."""
 
     what: str
     operation: Operation
+    refusals: frozenset[int] = _INVALID
 
 
 _CREATE = _Change("create topic", Operation.CREATE)
-_EXPAND = _Change("add partitions to topic", Operation.ALTER)
+# Invalid partitions: another client has expanded the topic since the plan was made. The run checks it again.
+_EXPAND = _Change(
+    "add partitions to topic", Operation.ALTER, refusals=_INVALID - {KafkaError.INVALID_PARTITIONS}
+)
 _CONFIGURE = _Change("change the settings of topic", Operation.ALTER_CONFIGS)
 
 
@@ -82,7 +88,7 @@ def _refused(
         if error is None:
             continue
         if not is_denial(error):
-            if error.code() in _INVALID:
+            if error.code() in change.refusals:
                 yield _invalid(error, change, name)
         elif with_permissions:
             yield not_authorized(error, change.what, name, change.operation, _WHY)
