@@ -2,7 +2,6 @@
 
 import io
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +11,7 @@ from rich.live import Live
 
 from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
+from infra.cli.repetition import repeat
 from infra.report.agents import Client, agents_json, agents_rich
 from spark_jobs.control.access import DEFAULT_ADDRESS
 from spark_jobs.control.client import NotAnsweredError, ask, full_url
@@ -65,14 +65,8 @@ def _watch(urls: Sequence[str], interval: float, form: str) -> None:
     """Update the table until Ctrl-C."""
     if form == "json":
         raise click.UsageError("--watch cannot be combined with --format json.")
-    with Live(
-        agents_rich(_statuses(urls)),
-        console=Console(highlight=False),
-        auto_refresh=False,
-        screen=sys.stdout.isatty(),
-    ) as live:
-        while True:
-            time.sleep(interval)
+    with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as live:
+        for _ in repeat(interval):
             live.update(agents_rich(_statuses(urls)), refresh=True)
 
 

@@ -1,7 +1,6 @@
 """`headwater status`: the status of a running application."""
 
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 from infra.cli.agent_status import endpoints
 from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
+from infra.cli.repetition import repeat
 from spark_jobs.control.client import NotAnsweredError, ask
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
@@ -79,6 +79,5 @@ def _watch(address: str, interval: float) -> None:
     from infra.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
 
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as shown:
-        while True:
+        for _ in repeat(interval):
             shown.update(runtime_rich(_status(address)["runtime"]), refresh=True)
-            time.sleep(interval)
