@@ -45,6 +45,7 @@ class Termination:
         self._stop: Callable[[], None] | None = None
         self._received = threading.Event()
         self._has_begun = threading.Event()
+        self._has_expired = threading.Event()
         self._reader, self._writer = socket.socketpair()
         self._wakeup_before = -1
         self._handlers: dict[signal.Signals, object] = {}
@@ -64,6 +65,7 @@ class Termination:
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)  # type: ignore[arg-type]  # what `getsignal` returned
         self._writer.close()
+        self._end_if_expired()
         return kind is KeyboardInterrupt and self.signal is signal.SIGTERM
 
     @contextmanager
@@ -99,6 +101,7 @@ class Termination:
             yield
         finally:
             timer.cancel()
+            self._end_if_expired()
 
     def _install(self) -> None:
         for number in _SIGNALS:
@@ -133,10 +136,16 @@ class Termination:
 
     def _expire(self) -> None:
         """End the process. The report is limited, too: another thread may keep a lock that it needs."""
+        self._has_expired.set()
         report = threading.Thread(target=self._report, daemon=True)
         report.start()
         report.join(_REPORT_SECONDS)
         os._exit(RESTART)
+
+    def _end_if_expired(self) -> None:
+        """Leave the end of the process to `_expire`: ending what the job waits for has released the job."""
+        if self._has_expired.is_set():
+            threading.Event().wait()
 
     def _report(self) -> None:
         with suppress(Exception):

@@ -27,8 +27,12 @@ def block():
     libc.pthread_mutex_lock(lock)
     print("ready", flush=True)
     libc.pthread_mutex_lock(lock)
-stop = threading.Event()
-with Termination("job", LIMIT) as termination:
+stop, released, ended = threading.Event(), threading.Event(), threading.Event()
+def release():
+    "Let the job end, and give it the time to do so."
+    released.set()
+    ended.wait(1)
+with Termination("job", LIMIT, on_expiry=release) as termination:
 """
 _ORDERLY = """
     with termination.handling(stop.set):
@@ -54,6 +58,18 @@ threading.Thread(target=block).start()  # keeps the interpreter from ending
 _SLOW_END = """
     with termination.limited():
         block()
+"""
+_RELEASED = """
+    with termination.handling(stop.set):
+        print("ready", flush=True)
+        released.wait()
+ended.set()
+"""
+_RELEASED_BLOCK = """
+    print("ready", flush=True)
+    with termination.limited():
+        released.wait()
+    ended.set()
 """
 _UNLIMITED = """
     with termination.limited():
@@ -117,6 +133,17 @@ def test_the_limit_holds_until_the_process_has_ended() -> None:
 def test_a_block_can_be_limited_without_a_signal() -> None:
     with _process(_SLOW_END) as process:
         assert process.wait(_SECONDS) == RESTART
+
+
+@pytest.mark.parametrize(("code", "number"), [(_RELEASED, signal.SIGTERM), (_RELEASED_BLOCK, None)])
+def test_a_job_that_the_expiry_releases_ends_with_its_error(code: str, number: signal.Signals | None) -> None:
+    """Killing the JVM releases a job that waits for it, while the error is still to be printed."""
+    with _process(code) as process:
+        if number is not None:
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=_SECONDS)
+    assert process.returncode == RESTART
+    assert "error[NotStopped]" in errors
 
 
 def test_the_limit_of_a_block_ends_with_it() -> None:
