@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.oracle.topology_txt import translate
+from tests.oracle.case_topologies.translation import translate
 
 CASES = Path(__file__).parent / "cases"
 _HEAD = "# By rule from topology.txt: python -m tests.oracle.case_documents\n"

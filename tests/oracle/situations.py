@@ -8,9 +8,9 @@ import attrs
 import yaml
 
 from tests.oracle.comparison import differences
-from tests.oracle.generation import Generator
-from tests.oracle.generation_stores import Choices
 from tests.oracle.kafka_streams import KafkaStreams, Run
+from tests.oracle.random_topologies.generator import Generator
+from tests.oracle.random_topologies.stores import Choices
 
 _PERCENT_BAD = 15
 _APPLICATION_IDS = ("app", "a", "billing-2")

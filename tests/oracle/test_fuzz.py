@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from infra.compiler import build_nodes
 from infra.spec import load_documents
-from tests.oracle.generation_stores import Choices
 from tests.oracle.kafka_streams import KafkaStreams
+from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.situations import Situation, random_situation, stored_situations
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]

@@ -12,7 +12,7 @@ from infra.model.behaviors import Format, RecordFormat
 from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from infra.model.problems import errors
 from infra.spec import load_text, parse_document
-from tests.oracle.generation_stores import Choices
+from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.situations import random_situation
 
 _STORES = ("store", "own_store", "other_store", "shared", "buffer")

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from tests.oracle.topology_txt_arguments import Arguments, split_top
-from tests.oracle.topology_txt_expressions import Kind
-from tests.oracle.topology_txt_functions import cogrouped, expressions, predicate, result_holds
-from tests.oracle.topology_txt_options import (
+from tests.oracle.case_topologies.arguments import Arguments, split_top
+from tests.oracle.case_topologies.expressions import Kind
+from tests.oracle.case_topologies.functions import cogrouped, expressions, predicate, result_holds
+from tests.oracle.case_topologies.options import (
     Options,
     join_stores,
     kept,

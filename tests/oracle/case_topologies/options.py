@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from tests.oracle.topology_txt_arguments import Arguments, list_items, mapping_items
+from tests.oracle.case_topologies.arguments import Arguments, list_items, mapping_items
 
 Options = dict[str, Any]
 

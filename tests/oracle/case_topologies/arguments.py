@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from tests.oracle.topology_txt_expressions import Function
+from tests.oracle.case_topologies.expressions import Function
 
 _SERDE = r"(?:[a-z]+(?:-windowed)?(?::\d+)?|session-windowed)"
 _SERDES = re.compile(rf"\(\s*({_SERDE})\s*,\s*({_SERDE})(?:\s*,\s*{_SERDE})?\s*\)(?!\s*->)")

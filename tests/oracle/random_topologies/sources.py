@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from tests.oracle.generation_stores import Options, StoreGenerator
+from tests.oracle.random_topologies.stores import Options, StoreGenerator
 
 
 @attrs.frozen

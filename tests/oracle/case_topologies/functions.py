@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.oracle.topology_txt_arguments import Arguments
-from tests.oracle.topology_txt_expressions import NUMBERS, Bound, Function, Kind, literal, sql_of
+from tests.oracle.case_topologies.arguments import Arguments
+from tests.oracle.case_topologies.expressions import NUMBERS, Bound, Function, Kind, literal, sql_of
 
 Options = dict[str, Any]
 _ADDER = re.compile(r"adder\(([\w.-]+),\s*\+?(-?\d+)\)")

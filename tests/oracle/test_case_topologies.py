@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from infra.spec import parse_document
-from tests.oracle.topology_txt import translate
+from tests.oracle.case_topologies.translation import translate
 
 
 def calls(text: str) -> list[dict[str, Any]]:

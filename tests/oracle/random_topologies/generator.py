@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from tests.oracle.generation_sources import Handle, SourceGenerator, is_versioned
-from tests.oracle.generation_stores import Options, milliseconds
+from tests.oracle.random_topologies.sources import Handle, SourceGenerator, is_versioned
+from tests.oracle.random_topologies.stores import Options, milliseconds
 
 _STATELESS = ("filter", "filterNot", "map", "mapValues", "flatMap", "flatMapValues", "selectKey", "peek")
 _OPTIMIZATIONS = (
