@@ -8,6 +8,7 @@ import pytest
 from infra.apply.registration import (
     AclResource,
     Registration,
+    Repair,
     TopicResource,
     register,
     register_expanded,
@@ -124,8 +125,11 @@ def test_topic_expanded_since_the_plan_keeps_the_values_of_the_state(partitions:
     assert register([expanding], state).topics[0].expands
     again = register_expanded(expanding, partitions, state)
     assert again.topics[0].ignored == ALL
+    assert again.topics[0].inputs["partitions"] == partitions
     assert not again.topics[0].expands
     assert again.repairs == ()
+    with pytest.raises(ValueError, match=NAME):
+        register_expanded(action(ActionKind.CREATE), partitions, state)
 
 
 def test_settings_of_a_topic_expanded_since_the_plan_are_a_repair() -> None:
@@ -134,6 +138,57 @@ def test_settings_of_a_topic_expanded_since_the_plan_are_a_repair() -> None:
     assert again.topics[0].ignored == ALL
     [repair] = again.repairs
     assert (repair.partitions, repair.config) == (None, {"cleanup.policy": "compact"})
+
+
+BOTH = action(ActionKind.EXPAND, 6, live=live(4, WRONG), changes=(CHANGE,), wave=2)
+EXPANSION = Repair(name=NAME, partitions=6, text="partitions 4 -> 6")
+SETTING = Repair(name=NAME, config=RIGHT, text="cleanup.policy delete -> compact")
+EVERYTHING = Repair(
+    name=NAME, partitions=6, config=RIGHT, text="partitions 4 -> 6, cleanup.policy delete -> compact"
+)
+
+
+@pytest.mark.parametrize(
+    ("held", "ignored", "repairs"),
+    [
+        (None, ("replicationFactor",), ()),
+        (TopicInState(4, WRONG), ("replicationFactor",), ()),
+        (TopicInState(4, RIGHT), ("replicationFactor",), ()),
+        (TopicInState(6, WRONG), ("partitions", "replicationFactor"), (EXPANSION,)),
+        (TopicInState(6, RIGHT), ALL, (EVERYTHING,)),
+        (TopicInState(8, WRONG), ALL, (EVERYTHING,)),
+        (TopicInState(4, WRONG, replication_factor=3), ALL, (EVERYTHING,)),
+    ],
+)
+def test_each_change_is_made_by_pulumi_or_is_a_repair(
+    held: TopicInState | None, ignored: tuple[str, ...], repairs: tuple[Repair, ...]
+) -> None:
+    """The plan expands the topic and changes a setting; the state has both changes, one or none."""
+    resource = TopicResource(
+        name=NAME,
+        inputs={"name": NAME, "partitions": 6, "replicationFactor": 1, "config": RIGHT},
+        is_live=True,
+        protect=True,
+        retain=True,
+        guarded=True,
+        is_settled=ignored == ALL,
+        ignored=ignored,
+        wave=2,
+    )
+    assert decided(BOTH, held) == Registration((resource,), repairs, frozenset())
+
+
+def test_a_single_missing_partition_is_a_repair() -> None:
+    expansion = action(ActionKind.EXPAND, 5, live=live(4))
+    assert [repair.partitions for repair in decided(expansion, TopicInState(5, RIGHT)).repairs] == [5]
+
+
+@pytest.mark.parametrize("kind", [ActionKind.ADOPT, ActionKind.KEEP])
+def test_a_topic_is_settled_only_if_it_is_in_the_state(kind: ActionKind) -> None:
+    """Without the state, the provider has to ask the cluster."""
+    planned = action(kind, live=live(4))
+    assert [topic.is_settled for topic in decided(planned).topics] == [False]
+    assert [topic.is_settled for topic in decided(planned, TopicInState(4, RIGHT)).topics] == [True]
 
 
 def test_repair_can_reset_a_setting() -> None:
@@ -155,8 +210,16 @@ def test_lost_topic_in_the_state_is_a_repair() -> None:
     registration = decided(action(ActionKind.RECREATE), TopicInState(4, RIGHT))
     assert registration.topics[0].ignored == ALL
     assert not registration.topics[0].is_live
-    [repair] = registration.repairs
-    assert (repair.create, repair.partitions, repair.config) == (True, 4, RIGHT)
+    assert registration.repairs == (
+        Repair(
+            name=NAME,
+            create=True,
+            partitions=4,
+            replication_factor=1,
+            config=RIGHT,
+            text="re-create with 4 partitions",
+        ),
+    )
 
 
 def test_lost_topic_not_in_the_state_is_created() -> None:
@@ -232,7 +295,8 @@ def test_an_acl_is_guarded_until_it_is_released(kind: AclActionKind, *, is_held:
     state = StackState(acls={acl: urn} if is_held else {})
     part = ApplicationPlan("app", None, (), None, acls=(AclAction(kind, acl),))
     registration = registration_of(part, state)
-    assert [repair.acl for repair in registration.repairs] == [acl] * (kind is AclActionKind.RESTORE)
+    granted = Repair(name=acl.text, acl=acl, text="grant again")
+    assert registration.repairs == (granted,) * (kind is AclActionKind.RESTORE)
     [registered] = registration.acls
     is_released = kind is AclActionKind.RELEASE
     assert (registered.retain, registered.guarded) == (is_released, not is_released)
