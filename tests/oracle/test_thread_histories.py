@@ -68,7 +68,7 @@ def run_history(kafka: LocalBroker) -> "Iterator[Callable[[Mapping[str, Any]], l
             process.kill()
 
 
-@pytest.mark.parametrize("history", _parameters())
+@pytest.mark.parametrize("history", tuple(_parameters()))
 def test_the_real_class_does_what_is_recorded(
     history: Mapping[str, Any],
     kafka: LocalBroker,
