@@ -31,6 +31,7 @@ _SEPARATE_TESTS = (
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",
     "tests/runtime/spark/test_health.py",
+    "tests/wheel/test_new_repository.py",
 )
 
 _LONG = (

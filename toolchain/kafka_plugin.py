@@ -32,7 +32,18 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
             progress.note(f"{_BRIDGE.title}: download failed")
             _build(cli, home, cache, progress)
 
-    return cache.ensure(f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}", fill, progress)
+    return cache.ensure(_entry(), fill, progress)
+
+
+def find_plugin(cache: Cache | None = None) -> Path | None:
+    """Return the folder of the installed plugin: the user's own, or that of the cache, or None."""
+    home = (cache or Cache()).find(_entry())
+    folders = [users_home() / "plugins" / _NAME, *([home / "plugins" / _NAME] if home else [])]
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def _entry() -> str:
+    return f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}"
 
 
 def users_home() -> Path:
@@ -41,7 +52,7 @@ def users_home() -> Path:
 
 
 def _download(cli: Path, home: Path, progress: Progress) -> bool:
-    with progress.step(f"{_BRIDGE.title}: downloading"):
+    with progress.step(f"{_BRIDGE.title}: downloading", expected="10 seconds"):
         try:
             _install(cli, home, timeout=_DOWNLOAD_SECONDS)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):

@@ -12,6 +12,7 @@ from toolchain import kafka_plugin, machine
 from toolchain.cache import Cache, fingerprint
 from toolchain.go_modules import GoModule
 from toolchain.progress import Progress
+from toolchain.pulumi_release import download_release, release_entry
 
 CLI_VERSION = "3.250.0"
 _BELOW = (4,)
@@ -87,16 +88,36 @@ def file_backend(folder: Path) -> str:
     return f"file://{folder}?metadata=skip"
 
 
-def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
-    return () if cache.find(_entry()) or _compatible_on_path() else (machine.GO,)
+def needed_programs(cache: Cache, progress: Progress) -> tuple[machine.Program, ...]:
+    """Return the programs that are needed for a build; downloads Pulumi's release first where possible."""
+    return () if _compatible_on_path() or _available(cache, progress) else (machine.GO,)
 
 
 def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) -> PulumiToolchain:
-    """Return Pulumi, built on first use; raises `ToolchainError` that names every missing program."""
+    """Return Pulumi, downloaded or built on first use.
+
+    Raises:
+        ToolchainError: It cannot be downloaded, and a program that is needed to build it is missing; or the
+            download or the build failed.
+    """
     cache, progress = cache or Cache(), progress or Progress()
     users = _compatible_on_path()
-    cli = users or cache.ensure(_entry(), _build(cache), progress) / "pulumi"
+    folder = None if users else _available(cache, progress) or cache.ensure(_entry(), _build(cache), progress)
+    cli = folder / "pulumi" if folder else users
+    assert cli is not None  # noqa: S101 - one of the two
     return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress), is_users=users is not None)
+
+
+def find_pulumi(cache: Cache | None = None) -> Path | None:
+    """Return the CLI that `ensure_pulumi` would use without a download or a build, None if there is none."""
+    cache = cache or Cache()
+    folder = cache.find(_entry()) or cache.find(release_entry(CLI_VERSION))
+    return _compatible_on_path() or (folder / "pulumi" if folder else None)
+
+
+def _available(cache: Cache, progress: Progress) -> Path | None:
+    """Return a folder with Pulumi that needs no build: found in the cache, or downloaded."""
+    return cache.find(_entry()) or download_release(CLI_VERSION, cache, progress)
 
 
 def _compatible_on_path() -> Path | None:

@@ -16,6 +16,12 @@ from infra.cli.lazy import Lazy, LazyGroup
 from infra.model.problems import ProblemsError
 
 _COMMANDS: Mapping[str, Lazy] = {
+    "new": Lazy("infra.cli.new.command", "new", "Create a repository for topology documents."),
+    "toolchain": Lazy(
+        "infra.cli.toolchain",
+        "toolchain",
+        "Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.",
+    ),
     "validate": Lazy("infra.cli.validate", "validate", "Check topology documents, offline.", is_brief=True),
     "compile": Lazy(
         "infra.cli.compile", "compile_", "Show the internal topics that documents need.", is_brief=True

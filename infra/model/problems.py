@@ -29,6 +29,7 @@ class ProblemCode(StrEnum):
     APPLICATION_ID_OVERLAP = "ApplicationIdOverlap"
     UNREADABLE_DESCRIBE = "UnreadableDescribe"
     MISSING_DETAIL = "MissingDetail"
+    PROJECT_NOT_CREATED = "ProjectNotCreated"
 
     # Kafka Streams rejects the topology (the text names the exception class)
     INVALID_TOPOLOGY = "InvalidTopology"

@@ -7,14 +7,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
-from importlib.metadata import requires
 from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from tests.deploy.conftest import DEPLOY, ROOT
+from tests.locks import closure, locked
 
 Golden = Callable[[Path, str], None]
 _CONTAINER = DEPLOY / "container"
@@ -43,9 +42,9 @@ import spark_jobs.agent.start, infra.spec, infra.compiler, infra.report.compile_
 def test_the_locks_contain_what_the_agent_needs(golden: Golden) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     direct = [Requirement(text).name for text in project["project"]["dependencies"]]
-    golden(_CONTAINER / "requirements.txt", _locked(_closure(set(direct) - _NOT_FOR_THE_AGENT)))
+    golden(_CONTAINER / "requirements.txt", locked(closure(set(direct) - _NOT_FOR_THE_AGENT)))
     build = [Requirement(text).name for text in project["build-system"]["requires"]]
-    golden(_CONTAINER / "build.txt", _locked(_closure(build)))
+    golden(_CONTAINER / "build.txt", locked(closure(build)))
 
 
 def test_the_agent_imports_only_packages_of_the_image() -> None:
@@ -104,30 +103,3 @@ def test_compose_builds_this_image_and_publishes_ports_only_locally() -> None:
 def _installs() -> list[str]:
     joined = _FILE.replace("\\\n", " ")
     return [part for part in re.split(r"&&|\n", joined) if re.search(r"pip (install|wheel)", part)]
-
-
-def _closure(names: Iterable[str]) -> set[str]:
-    """Return `names` and the distributions that they require on any platform."""
-    found: set[str] = set()
-    pending = [canonicalize_name(name) for name in names]
-    while pending:
-        name = pending.pop()
-        if name in found:
-            continue
-        found.add(name)
-        for text in requires(name) or ():
-            needed = Requirement(text)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                pending.append(canonicalize_name(needed.name))
-    return found
-
-
-def _locked(names: set[str]) -> str:
-    """Return the entries of the lock for `names`; fail if one is missing."""
-    lock = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
-    entries: dict[str, str] = {
-        canonicalize_name(entry.partition("==")[0]): entry
-        for entry in re.findall(r"^[a-zA-Z0-9].*\n(?: .*\n)*", lock, re.MULTILINE)
-    }
-    assert names <= set(entries), names - set(entries)
-    return "".join(entries[name] for name in sorted(names))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import KafkaDistribution, PulumiToolchain, ToolchainError, ensure_pulumi
+from toolchain import KafkaDistribution, PulumiToolchain, ToolchainError, ensure_pulumi, pulumi_release
 from toolchain.cache import Cache
 from toolchain.kafka_plugin import PLUGIN_VERSION
 from toolchain.maven_jars import verify
+from toolchain.progress import Progress
 from toolchain.pulumi_cli import needed_programs
 
 _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
@@ -57,6 +58,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder with a PATH entry that does not exist yet, and a Pulumi home with the Kafka plugin."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(pulumi_release.VARIABLE, "")
     plugin = tmp_path / "home" / "plugins" / _PLUGIN / "pulumi-resource-kafka"
     plugin.parent.mkdir(parents=True)
     plugin.write_text("the user's own")
@@ -77,7 +79,8 @@ def test_a_compatible_pulumi_on_path_and_an_installed_plugin_are_used(bare: Path
 )
 def test_an_incompatible_pulumi_on_path_is_ignored(bare: Path, version: str, *, language_host: bool) -> None:
     users_pulumi(bare / "bin", version, language_host=language_host)
-    assert [program.title for program in needed_programs(Cache(bare / "cache"))] == ["Go"]
+    needed = needed_programs(Cache(bare / "cache"), Progress())
+    assert [program.title for program in needed] == ["Go"]
 
 
 def test_the_environment_to_run_pulumi_in(tmp_path: Path) -> None:

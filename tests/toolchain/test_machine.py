@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from toolchain.__main__ import main
+from toolchain.pulumi_release import VARIABLE
 
 _GOLDEN = Path(__file__).parent / "golden"
 Install = Callable[[str, str], None]
@@ -20,6 +21,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(VARIABLE, "")
 
     def put(program: str, printed: str) -> None:
         (folder / program).write_text(f"#!/bin/sh\necho '{printed}'\n")

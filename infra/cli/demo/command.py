@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from infra.cli.demo.environment import NotACloneError
 from infra.cli.demo.run import run_demo
 from infra.cli.exit_codes import ExitCode
 from toolchain import ToolchainError, ensure_kafka, ensure_pulumi, ensure_spark_jars
@@ -43,7 +42,7 @@ def demo(context: click.Context, keep: Path | None) -> None:
         else:
             with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
                 is_expected = run_demo(Path(folder), kafka, pulumi, jars, console)
-    except (ToolchainError, NotACloneError) as error:
+    except ToolchainError as error:
         raise click.ClickException(str(error)) from error
     except FileExistsError:
         raise click.UsageError(f"{keep} exists. Choose a folder that does not exist.") from None

@@ -1,10 +1,10 @@
 """The environment of the demo: a broker, and a folder with a Pulumi project and documents."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from infra.cli.demo.payments import first_hour, read_revenue
+from infra.cli.new.folder import read_template
 from infra.cli.pulumi_project import Finished, PulumiProject
 from infra.model.cluster import LiveTopic
 from infra.model.ownership import OWNERSHIP_TOPIC
@@ -30,17 +31,12 @@ from toolchain.sessions import run_in_session
 
 STACK = "demo"
 DOCUMENTS = "topologies"
-_ROOT = Path(__file__).parents[3]
 _FILES = Path(__file__).parent / "files"
 _SECONDS = 30
 _EXCLUDED = ("HEADWATER_", "KAFKA_", "PULUMI_")  # variables that name clusters and stacks of the user
 _retry_until_true = retry(
     retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
 )
-
-
-class NotACloneError(Exception):
-    """Raised in an installed package: the demo needs the program and the examples of the repository."""
 
 
 @attrs.frozen
@@ -125,11 +121,7 @@ def start_environment(
     spark_jars: Sequence[str],
     source_topics: Mapping[str, int],
 ) -> Iterator[Environment]:
-    """Start a broker and create the Pulumi project; stop the broker at the end of the block.
-
-    Raises:
-        NotACloneError: This is an installed package and not a clone of the repository.
-    """
+    """Start a broker and create the Pulumi project; stop the broker at the end of the block."""
     _copy_project(folder / "work")
     with Broker(kafka, folder / "kafka") as broker:
         project = PulumiProject(
@@ -151,17 +143,14 @@ def start_environment(
 
 def _copy_project(folder: Path) -> None:
     """Copy the Pulumi program and the three example documents to `folder`."""
-    examples = _ROOT / "topology_schemas" / "examples"
-    if not ((_ROOT / "__main__.py").exists() and examples.exists()):
-        raise NotACloneError(
-            "The demo needs the program and examples of the repository; this is an installed package.\n"
-            "  Clone the repository and run: make demo"
-        )
     (folder / DOCUMENTS).mkdir(parents=True)
-    shutil.copy(_ROOT / "__main__.py", folder)
+    (folder / "__main__.py").write_text(read_template("program.txt"), encoding="utf-8")
     (folder / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "headwater", "runtime": "python"}))
-    for example in sorted(examples.glob("*.yaml")):
-        shutil.copy(example, folder / DOCUMENTS)
+    for example in files("topology_schemas").joinpath("examples").iterdir():
+        if example.name.endswith(".yaml"):
+            (folder / DOCUMENTS / example.name).write_text(
+                example.read_text(encoding="utf-8"), encoding="utf-8"
+            )
 
 
 def _configure(environment: Environment) -> None:

@@ -1,0 +1,1 @@
+"""`headwater new`: the files of a new repository for topology documents. `files/` has their templates."""

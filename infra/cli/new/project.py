@@ -1,0 +1,114 @@
+"""The files of a new project: their paths and contents."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+
+import attrs
+
+POLICIES = "headwater-policies.yaml"
+_VERSION = "headwater==0.1.0"
+"""The package in the workflows, which are also used without `headwater new`."""
+_UPGRADE = "# To upgrade Headwater, change its version in requirements*.txt and in the workflows.\n"
+_GITHUB = ("headwater-preview.yml", "headwater-up.yml", "headwater-drift.yml")
+_GITLAB = "headwater.gitlab-ci.yml"
+
+
+class Forge(StrEnum):
+    """Where the repository is hosted, which decides the format of its workflows."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    NONE = "none"
+
+
+@attrs.frozen
+class Example:
+    """A document in `files/`, and the partition counts of its source topics."""
+
+    document: str
+    sources: str
+
+
+EXAMPLES: Mapping[str, Example] = {"orders": Example("orders.yaml", "orders=2")}
+
+
+@attrs.frozen(kw_only=True)
+class Project:
+    """What the user chose. `requirement` is Headwater as pip installs it, with `[spark]` for the extra."""
+
+    name: str
+    requirement: Callable[[str], str]
+    forge: Forge = Forge.GITHUB
+    example: Example = EXAMPLES["orders"]
+
+
+def released(version: str) -> Callable[[str], str]:
+    """Return the requirement of a version in a package index."""
+    return lambda extra: f"headwater{extra}=={version}"
+
+
+def wheel_at(url: str) -> Callable[[str], str]:
+    """Return the requirement of a wheel at a URL."""
+    return lambda extra: f"headwater{extra} @ {url}"
+
+
+def project_files(project: Project, template: Callable[[str], str]) -> Mapping[str, str]:
+    """Return path → content; `template` reads a file of `files/`."""
+    name = {"PROJECT_NAME": project.name}
+    return {
+        ".gitignore": template("gitignore"),
+        "Pulumi.yaml": _filled(template("Pulumi.yaml"), name),
+        "Pulumi.local.yaml": template("Pulumi.local.yaml"),
+        "Pulumi.production.yaml": template("Pulumi.production.yaml"),
+        "README.md": _filled(template("README.md"), {**name, **_workflow_texts(project.forge)}),
+        "__main__.py": template("program.txt"),
+        POLICIES: template(POLICIES),
+        "requirements.txt": f"{_UPGRADE}{project.requirement('')}\n{template('requirements.txt')}",
+        "requirements-spark.txt": f"{_UPGRADE}-r requirements.txt\n{project.requirement('[spark]')}\n"
+        + template("requirements-spark.txt"),
+        f"topologies/{project.example.document}": template(project.example.document),
+        **dict(_workflows(project, template)),
+    }
+
+
+def _workflows(project: Project, template: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    settings = {
+        f"HEADWATER: {_VERSION} #": f"HEADWATER: {project.requirement('')} #",
+    }
+    checks = {
+        'SOURCES: "" #': f"SOURCES: {project.example.sources} #",
+        'POLICIES: "" #': f"POLICIES: {POLICIES} #",
+    }
+    if project.forge is Forge.GITHUB:
+        for file in _GITHUB:
+            text = template(f"workflows/github/{file}")
+            yield f".github/workflows/{file}", _filled(text, settings | (checks if "SOURCES" in text else {}))
+    elif project.forge is Forge.GITLAB:
+        yield f".gitlab/{_GITLAB}", _filled(template(f"workflows/gitlab/{_GITLAB}"), settings | checks)
+        yield ".gitlab-ci.yml", template("gitlab-ci.yml")
+
+
+def _workflow_texts(forge: Forge) -> Mapping[str, str]:
+    folder, what = {
+        Forge.GITHUB: ("`.github/workflows/`", "pull request"),
+        Forge.GITLAB: ("`.gitlab-ci.yml`, `.gitlab/`", "merge request"),
+        Forge.NONE: ("", ""),
+    }[forge]
+    if not folder:
+        return {"WORKFLOW_ROW\n": "", "WORKFLOW_STEP\n": ""}
+    row = f"| {folder} | a comment on each {what}, `pulumi up` after approval, nightly drift reports |"
+    step = (
+        "4. Create the environments `preview`, `production` and `alerts` with their secrets, and check the",
+        f"   settings at the top of each file in {folder}. From then on, each {what}",
+        "   shows what it changes.",
+    )
+    return {"WORKFLOW_ROW": row, "WORKFLOW_STEP": "\n".join(step)}
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Replace each key by its value; every key must occur."""
+    for key, value in values.items():
+        if key not in text:
+            raise ValueError(f"a template does not contain {key!r}")
+        text = text.replace(key, value)
+    return text

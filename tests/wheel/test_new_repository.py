@@ -1,0 +1,84 @@
+"""A user's own repository: the wheel, `headwater new`, and the commands of the README that it writes."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from toolchain.broker.ports import free_ports
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
+
+_ROOT = Path(__file__).parents[2]
+_USERS = ("HEADWATER_BOOTSTRAP", "HEADWATER_S", "KAFKA_", "PULUMI_", "PYTHON", "VIRTUAL_ENV")
+_TRACE = "PS4='+ $EPOCHREALTIME '; set -x"
+_STEP = re.compile(r"^\+ ([\d.]+) ([\w-]+ .*)$", re.MULTILINE)
+
+
+@pytest.fixture
+def environment(repository: Path) -> Iterator[Mapping[str, str]]:
+    """The variables of a shell in which the environment of the repository is active."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_USERS)}
+    variables = {
+        **inherited,
+        "PATH": f"{repository / '.venv' / 'bin'}:{os.environ['PATH']}",
+        "XDG_STATE_HOME": str(repository.parent / "state"),
+    }
+    yield variables
+    subprocess.run(["headwater", "local", "down"], env=variables, check=True, capture_output=True)
+
+
+def in_shell(script: str, folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", f"{_TRACE}\n{script}"],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_readme_work_in_an_empty_folder(
+    repository: Path, environment: Mapping[str, str]
+) -> None:
+    modules = "import infra, spark_jobs, sys, toolchain; print(*sys.path, infra, spark_jobs, toolchain)"
+    imported = in_shell(f"python -c '{modules}'", repository, environment)
+    assert f"'{repository}/.venv/" in imported.stdout
+    assert f"{_ROOT}/infra" not in imported.stdout
+    assert str(_ROOT) not in imported.stdout.split()
+    assert in_shell("headwater new .", repository, environment).returncode == 0
+
+    (port,) = free_ports(1)
+    stack = repository / "Pulumi.local.yaml"
+    stack.write_text(stack.read_text().replace("9092", str(port)))
+    readme = (repository / "README.md").read_text()
+    before, _, after = readme.partition("## Try it on this machine")
+    prepared = re.findall(r"^(?:headwater toolchain|eval .*)$", before, re.MULTILINE)
+    tried = re.findall(r"```sh\n(.*?)```", after.partition("\n## ")[0], re.DOTALL)
+    assert (len(prepared), len(tried)) == (2, 3)
+    script = "\n".join((*prepared, *tried))
+    script = script.replace("localhost:9092", f"localhost:{port}").replace(
+        "headwater local up", f"headwater local up --port {port}"
+    )
+    done = in_shell(script, repository, environment)
+    sys.stdout.write(_times(done.stderr))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 application is valid: order-counts" in done.stdout
+    assert "order-counts: first setup (manual)" in done.stdout
+    assert "No drift: 3 topics of 1 application are as declared." in done.stdout
+    assert {"ada\t2", "alan\t1"} <= set(done.stdout.splitlines())
+    assert not (repository / ".pulumi-state").exists()
+
+
+def _times(trace: str) -> str:
+    """Return the seconds that each command took, from the start of one to that of the next."""
+    steps = [(float(start), command) for start, command in _STEP.findall(trace)]
+    return "".join(f"{end - start:6.1f} s  {command}\n" for (start, command), (end, _) in pairwise(steps))
