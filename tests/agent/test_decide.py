@@ -2,10 +2,11 @@
 
 import attrs
 
-from spark_jobs.agent.decide import Expand, Observe, TermObserved
+from spark_jobs.agent.decide import AgentPolicy, Expand, Observe, TermObserved
+from spark_jobs.agent.decide.requirements import requirements
 from spark_jobs.agent.events import Expanded, ExpansionStarted
-from spark_jobs.agent.state import Outcome, Parallelism, Phase, Stage
-from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, leading_agent, set_up
+from spark_jobs.agent.state import Outcome, Parallelism, Phase, Requirements, Stage
+from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent, set_up
 
 
 def test_no_action_while_counts_match() -> None:
@@ -30,6 +31,27 @@ def test_interval_is_least_metadata_max_age_of_applications() -> None:
     simulation.actions.clear()
     simulation.pass_time(70_000)
     assert simulation.actions == [Observe()] * 10
+
+
+def test_without_applications_the_interval_is_that_of_kafka() -> None:
+    assert AgentPolicy(client_id="agent-1").interval_ms(()) == 300_000
+
+
+def test_a_pattern_can_match_any_topic_except_internal_ones() -> None:
+    [document] = documents(ORDERS.replace("topics: [orders, returns]", 'pattern: "(orders|returns).*"'))
+    counts = {"orders": 4, REPARTITION: 4, CHANGELOG: 4, "totals": 4, "another-topic": 1}
+    found = requirements((document,), counts, Requirements())
+    assert found.counts == {"orders": 4, "totals": 4, "another-topic": 1}
+    assert requirements(found.documents, counts | {CHANGELOG: 5}, found) is found
+    grown = requirements(found.documents, counts | {"returns-of-today": 6}, found)
+    assert {topic.partitions for topic in grown.applications[0].internal_topics} == {6}
+
+
+def test_a_missing_source_topic_may_be_hidden_from_the_agent() -> None:
+    [application] = requirements(documents(ORDERS), {"orders": 4}, Requirements()).applications
+    [problem] = application.problems
+    assert problem.topic == "returns"
+    assert problem.fix.endswith("If it exists, grant the agent's user permission to describe it.")
 
 
 def test_documents_are_compiled_again_only_when_relevant_count_changes() -> None:

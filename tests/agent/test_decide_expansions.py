@@ -103,6 +103,13 @@ def test_an_expansion_begins_with_the_counts_that_matched_the_sources() -> None:
     assert change.events == (ExpansionStarted("app", 3, SHORTFALLS),)
     (written,) = change.entries
     assert (written.after, written.reason) == ({"a": 6, "b": 6}, "partitions are missing")
+    first = ApplicationState(id="app")
+    (written,) = begin(first, assessment(), CONTEXT).entries
+    assert written.reason == "partitions were missing when the agent first read the cluster"
+    grown = ApplicationState(id="app", settled={"a": 3}, settled_sources={"in": 4, "more": 1, "same": 2})
+    sources = attrs.evolve(assessment(), sources={"same": 2, "more": 3, "in": 6})
+    (written,) = begin(grown, sources, CONTEXT).entries
+    assert written.reason == "in grew from 4 to 6; more grew from 1 to 3"
     without_shortfalls = attrs.evolve(assessment(), shortfalls=())
     assert begin(state, without_shortfalls, CONTEXT).application.phase is Phase.SETTLING
 
@@ -207,6 +214,8 @@ def test_an_expansion_of_no_topic_ends_without_a_callback() -> None:
     assert follow_up(with_expansion(due), due, unchanged, CONTEXT, is_confirmed=True) == done
     called = with_expansion(due, called_number=3)
     assert not finished(called, due, unchanged, CONTEXT).events
+    earlier = with_expansion(due, called_number=2, called_error="of an earlier call")
+    assert [each.reason for each in finished(earlier, due, unchanged, CONTEXT).entries] == [""]
 
 
 def test_the_follow_up_waits_until_it_is_due_and_confirmed() -> None:

@@ -31,6 +31,8 @@ def test_failure_clock_starts_at_first_failure_and_counts_timeout_once() -> None
     assert simulation.state.failures == 1
     assert len(simulation.reported(GaveUp)) == 1
     assert simulation.stages() == [Stage.STARTED, Stage.GIVEN_UP]
+    assert simulation.journal[-1].after == {REPARTITION: 4, CHANGELOG: 4, "totals": 4}
+    assert simulation.journal[-1].sources_after == {"orders": 8, "returns": 4}
 
 
 def test_new_expansion_starts_when_source_changes_after_giving_up() -> None:

@@ -29,6 +29,19 @@ def test_leader_is_reported_with_its_term() -> None:
     assert simulation.state.reads == len(reads)
 
 
+def test_leader_waits_until_it_has_read_the_journal() -> None:
+    simulation = leading_agent(ORDERS)
+    simulation.is_journal_down = True
+    simulation.counts["orders"] = 8
+    simulation.lead()
+    simulation.pass_time(60_000)
+    assert simulation.app().phase is Phase.WAITING
+    assert simulation.app().expansion is None
+    simulation.is_journal_down = False
+    simulation.pass_time(60_000)
+    assert simulation.calls == [("totals-app", 1, 4, 8)]
+
+
 def test_follower_that_is_deposed_may_lead_its_first_term() -> None:
     simulation = leading_agent(ORDERS)
     simulation.state = AgentState()

@@ -19,7 +19,7 @@ from spark_jobs.agent.decide import (
     Written,
 )
 from spark_jobs.agent.decide.apply_observation import apply_observation
-from spark_jobs.agent.decide.expansions import Context
+from spark_jobs.agent.decide.expansions import Change, Context
 from spark_jobs.agent.decide.pending import PendingDecision
 from spark_jobs.agent.events import (
     AgentEvent,
@@ -202,6 +202,15 @@ def test_the_journal_is_recovered_only_by_a_leader() -> None:
     assert after(Recovered(entries), state) == (recovered, (LeadershipGained(5),))
     follower = attrs.evolve(state, term=None)
     assert after(Recovered(entries), follower) == (follower, ())
+
+
+def test_only_a_leader_queues_journal_entries() -> None:
+    change = Change(EXPANDING, entries=(SECOND,))
+    leader, follower = (
+        PendingDecision(attrs.evolve(STATE, term=term, outbox=(FIRST,)), CONTEXT).with_changes(change)
+        for term in (5, None)
+    )
+    assert (leader.state.outbox, follower.state.outbox) == ((FIRST, SECOND), ())
 
 
 def test_the_callback_is_recorded_or_postponed() -> None:

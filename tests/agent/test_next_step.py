@@ -121,6 +121,7 @@ def test_a_lower_count_is_confirmed_in_time() -> None:
     assert next_step(lower, POLICY) == (None, NEXT_READ)
     required = attrs.evolve(lower, requirements=Requirements(counts={"a": 4, "b": 4, "missing": 4}))
     assert next_step(required, POLICY) == (None, 2_000)
+    assert next_step(with_app(ApplicationState(id="app"), required), POLICY) == (None, 2_000)
     settled = ApplicationState(id="app", settled={"a": 4, "b": 4, "missing": 4})
     assert next_step(with_app(settled, lower), POLICY) == (None, 2_000)
     read = attrs.evolve(required, observed_counts={"a": ObservedCount(4, READ_AT - POLICY.lag_ms)})

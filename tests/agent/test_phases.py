@@ -140,7 +140,7 @@ def test_counts_that_were_given_up_are_not_tried_again() -> None:
 def test_a_complete_application_is_steady(*, leads: bool) -> None:
     """Its counts are the settled ones, and what was given up is tried again when partitions are missing."""
     complete = attrs.evolve(COMPLETE, counts={"a": 4}, warnings=(WARNING,))
-    change = updated(before(given_up={"a": 6}), complete, leads=leads)
+    change = updated(before(phase=Phase.WAITING, given_up={"a": 6}), complete, leads=leads)
     steady = attrs.evolve(assessed(before(settled_sources={"in": 6}), complete), phase=Phase.STEADY)
     assert change == Change(steady, (ApplicationWarned("app", (WARNING,)),))
 

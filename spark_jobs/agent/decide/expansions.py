@@ -175,8 +175,10 @@ def continued(expansion: Expansion) -> Expansion:
 def widest(before: TopicCounts, after: TopicCounts) -> tuple[int, int] | None:
     """Return old and new count of the expanded topic that has the most partitions now, if there is one."""
     grown = [(after[name], count) for name, count in before.items() if after.get(name, 0) > count]
-    new, old = max(grown, default=(0, 0))
-    return (old, new) if grown else None
+    if not grown:
+        return None
+    new, old = max(grown)
+    return old, new
 
 
 def follow_up(

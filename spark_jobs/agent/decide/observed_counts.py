@@ -21,10 +21,8 @@ def after_metadata(
 
 
 def _updated(known: ObservedCount | None, partitions: int, clock_ms: int, lag_ms: int) -> ObservedCount:
-    if known is None or partitions > known.partitions:
+    if known is None or partitions >= known.partitions:
         return ObservedCount(partitions)
-    if partitions == known.partitions:
-        return known if known.lower_since_ms is None else ObservedCount(partitions)
     if known.lower_since_ms is None:
         return ObservedCount(known.partitions, clock_ms)
     return ObservedCount(partitions) if clock_ms - known.lower_since_ms >= lag_ms else known

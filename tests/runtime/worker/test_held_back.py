@@ -48,14 +48,34 @@ def test_records_of_several_writers_are_committed_by_writer() -> None:
     assert [each[2] for each in without_read(records[1:], part.positions)] == [1, 3]
 
 
+def test_a_partition_that_was_processed_as_a_whole_is_committed_to_its_end() -> None:
+    """The largest offset may be that of an earlier record: several writers are merged by time."""
+    records = [shared(6, 1, 10), shared(9, 0, 20), shared(8, 1, 30), order(4, 15), order(5, 40)]
+    part = processed_part(records, {ORDERS: 1}, SHARED, {})
+    assert part.offsets == {PARTITION: 10, ORDERS: 5}
+    assert part.times == {PARTITION: 30, ORDERS: 15}
+    assert (part.read, part.held_back, part.positions) == (4, {ORDERS: 5}, {})
+
+
 def test_position_of_a_writer_without_new_records_is_kept() -> None:
     ordered = in_processing_order([shared(1, 0, 30), shared(2, 0, 50)], SHARED)
     part = processed_part(ordered, {PARTITION: 1}, SHARED, {PARTITION: {"1": 9}})
     assert part.positions == {PARTITION: {"0": 2, "1": 9}}
+    replayed = processed_part(ordered, {PARTITION: 1}, SHARED, {PARTITION: {"0": 7}})
+    assert replayed.positions == {PARTITION: {"0": 7}}
+
+
+def test_only_records_before_the_position_of_their_writer_were_read() -> None:
+    records = [shared(0, 0, 10), shared(1, 1, 10), shared(2, 1, 10), order(0, 10)]
+    assert without_read(records, {}) == records
+    assert without_read(records, {PARTITION: {"1": 2}}) == [records[0], *records[2:]]
+    assert without_read(records, {("shared", 1): {"1": 9}}) == records
 
 
 def test_task_processes_records_without_the_header() -> None:
     assert [each[-1] for each in without_task_headers([shared(0, 0, 10), order(0, 1)], SHARED)] == [(), ()]
+    of_another_topic: InputRecord = ("orders", *shared(0, 0, 10)[1:])
+    assert without_task_headers([of_another_topic], SHARED) == [of_another_topic]
 
 
 def test_records_of_too_many_writers_stay_in_the_order_of_their_offsets() -> None:

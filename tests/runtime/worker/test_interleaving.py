@@ -4,11 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.runtime.engine.records import Headers, InputRecord
-from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
+from spark_jobs.runtime.worker.interleaving import (
+    interleaved,
+    with_task_header,
+    without_task_header,
+    writer_of,
+)
 
 SHARED = frozenset({"app-by-customer-repartition"})
 (TOPIC,) = SHARED
-OWN: Headers = (("trace", b"1"),)
+OWN: Headers = (("trace", b"1"), ("span", b"2"))
 
 
 def written(task: int, *times: int, topic: str = TOPIC) -> list[InputRecord]:
@@ -30,9 +35,40 @@ def test_record_that_is_late_in_its_own_task_stays_late() -> None:
     assert [each[3] for each in interleaved(records, SHARED)] == [20, 50, 10, 60]
 
 
+def test_with_equal_times_the_task_that_wrote_first_is_next() -> None:
+    records = [*written(1, 0), *written(2, 10), (TOPIC, 0, 300, 10, b"key", b"value", written(1, 0)[0][6])]
+    assert [each[2] for each in interleaved(records, SHARED)] == [100, 300, 200]
+    assert [each[2] for each in interleaved(written(1, 1) + written(2, 0), SHARED)] == [200, 100]
+
+
+def test_records_of_other_writers_are_merged_as_those_of_one_more_task() -> None:
+    """Another program wrote them: they have no header, or only their own."""
+    foreign: list[InputRecord] = [
+        (TOPIC, 0, 1, 15, b"key", b"value", OWN),
+        (TOPIC, 0, 2, 5, b"key", b"value", ()),
+        (TOPIC, 0, 3, 25, b"key", b"value", OWN),
+    ]
+    orders = written(1, 99, 1, topic="orders")
+    found = interleaved([orders[0], *foreign, *written(2, 20), orders[1]], SHARED)
+    (of_task_2,) = interleaved(written(2, 20), SHARED)
+    assert found == [*orders, foreign[0], foreign[1], of_task_2, foreign[2]]
+
+
 def test_task_header_is_removed_from_records_that_are_read() -> None:
-    assert written(1, 0)[0][6] != OWN
-    assert interleaved(written(1, 0), SHARED)[0][6] == OWN
+    (record,) = written(1, 0)
+    assert record[6] != OWN
+    assert interleaved([record], SHARED)[0][6] == OWN
+    assert interleaved([record], SHARED, keep_headers=True) == [record]
+    assert without_task_header(record) == (*record[:6], OWN)
+    for headers in ((), OWN):
+        without: InputRecord = (TOPIC, 0, 1, 2, b"key", b"value", headers)
+        assert without_task_header(without) == without
+
+
+def test_the_writer_of_a_record_is_in_its_header() -> None:
+    assert writer_of(written(12, 0)[0]) == "12"
+    for headers in ((), OWN, (("headwater.task", None),)):
+        assert writer_of((TOPIC, 0, 1, 2, b"key", b"value", headers)) == ""
 
 
 def test_records_of_topics_with_one_writer_are_unchanged() -> None:

@@ -38,8 +38,24 @@ def test_many_clocks_are_compressed_to_fit() -> None:
     assert decode(text) == OffsetMetadata(1, clocks)
 
 
+@pytest.mark.parametrize(("length", "layout"), [(3018, 2), (3019, 3)])
+def test_only_metadata_that_does_not_fit_is_compressed(length: int, layout: int) -> None:
+    metadata = OffsetMetadata(1, {"x" * length: 17})
+    text = metadata.encode(0)
+    assert base64.b64decode(text)[0] == layout
+    assert (len(text) == MAX_METADATA_BYTES) is (layout == 2)
+    assert decode(text) == metadata
+
+
 @pytest.mark.parametrize(
-    "text", ["", "nonsense", "AgAAAAAAAAAA", base64.b64encode(b"\x01" + bytes(8)).decode()]
+    "text",
+    [
+        "",
+        "nonsense",
+        "AgAAAAAAAAAA",
+        base64.b64encode(b"\x01" + bytes(8)).decode(),
+        f"!{OffsetMetadata(1).encode(0)}",
+    ],
 )
 def test_metadata_of_other_programs_is_ignored(text: str) -> None:
     assert decode(text) is None

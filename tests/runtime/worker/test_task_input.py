@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_jobs.runtime.engine.key_counts import KeyCounts
@@ -56,12 +56,30 @@ def test_records_below_the_committed_offsets_are_skipped() -> None:
     assert starting_at({A: 3, B: 7}) == BOTH
     assert starting_at({A: 3, B: 8}) == [BOTH[0], BOTH[2], BOTH[3]]
     assert starting_at({A: 5, B: 10}) == []
+    first = [record("a", 0, 50), record("b", 0, 40), record("b", 1, 40)]
+    assert RecordInput(first).starting_at({B: 1}).records() == [first[0], first[2]]
     assert RecordInput([]).starting_at({A: 5}).records() == []
+    unchanged = RecordInput(BOTH)
+    assert unchanged.starting_at({A: 3, B: 7}) is unchanged
+    assert RecordInput(first[:1]).starting_at({}).records() == first[:1]
 
 
+def test_columns_are_kept_if_no_record_is_skipped() -> None:
+    for offsets in ({}, {A: 0}, {B: 9}):
+        input_ = columns([record("a", 0, 50), record("a", 1, 30)])
+        assert input_.starting_at(offsets) is input_
+        assert input_.has_columns
+    input_ = columns(ONE)
+    assert input_.starting_at({A: 3}) is input_
+    assert input_.has_columns
+    input_.records()
+    assert input_.starting_at({A: 3}).records() == ONE
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
 @pytest.mark.parametrize("position", [0, 3, 4, 5, 8, 9])
-def test_columns_and_records_give_the_same(position: int) -> None:
-    found: TaskInput = columns(ONE).starting_at({A: position})
+def test_columns_and_records_give_the_same(position: int, at_once: int) -> None:
+    found: TaskInput = columns(ONE, at_once).starting_at({A: position})
     expected = RecordInput(ONE).starting_at({A: position})
     assert len(found) == len(expected)
     assert found.progress() == expected.progress()
@@ -88,6 +106,7 @@ _RECORDS = st.lists(
 ).map(lambda drawn: [("a", 2, offset, *fields) for offset, fields in enumerate(drawn)])
 
 
+@example(records=ONE, shares=False)  # no key or value is null
 @given(records=_RECORDS, shares=st.booleans())
 def test_counts_per_key_equal_counting_record_by_record(records: list[InputRecord], *, shares: bool) -> None:
     found = count_keys(columns(records, at_once=5), frozenset({"a"} if shares else ()))
@@ -135,6 +154,26 @@ def test_rows_are_converted_to_records() -> None:
         ("in", 1, 6, 98, None, b"v", ()),
         ("in", 1, 7, 97, b"k", b"v", ()),
     ]
+
+
+def test_rows_in_order_are_split_by_partition() -> None:
+    """A batch of Spark's can end in the middle of a partition."""
+
+    def row(partition: int, offset: int) -> tuple[object, ...]:
+        return ("in", partition, offset, 99, b"k", b"v", None)
+
+    batches = [batch(row(1, 5), row(1, 6)), batch(row(1, 7), row(2, 3)), batch(row(2, 4)), batch(row(0, 1))]
+    tasks = split_by_task([batches[0].slice(0, 0), *batches], shuffled=False)
+    found = {
+        partition: (task.input, [record[1:3] for record in task.input.records()])
+        for partition, task in tasks.items()
+    }
+    for partition, offsets in {1: (5, 6, 7), 2: (3, 4), 0: (1,)}.items():
+        input_, records = found.pop(partition)
+        assert isinstance(input_, ColumnInput)
+        assert input_.topic_partition == ("in", partition)
+        assert records == [(partition, offset) for offset in offsets]
+    assert not found
 
 
 def test_shuffled_rows_are_sorted_and_ticks_go_to_their_tasks() -> None:
