@@ -112,7 +112,6 @@ def _active_plans(
             compiled=application.compiled,
             actions=part,
             record=record_after(application, part),
-            recorded=application.record,
             notes=tuple(_notes(application, part)),
         )
 

@@ -17,9 +17,7 @@ def release(
     """Return the plan that stops managing the application. All its topics stay."""
     actions = tuple(untouched(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _topics(record))
     note = f"released: {counted(len(actions), 'topic')} stay and are no longer managed"
-    return ApplicationPlan(
-        record.application_id, compiled, actions, record=None, recorded=record, notes=(note,)
-    )
+    return ApplicationPlan(record.application_id, compiled, actions, record=None, notes=(note,))
 
 
 def retire(
@@ -45,9 +43,7 @@ def retire(
         f"{counted(len(internal), 'internal topic')}"
     )
     after = attrs.evolve(record, topics=internal, retired=True)
-    return ApplicationPlan(
-        record.application_id, compiled, actions, record=after, recorded=record, notes=(note,)
-    )
+    return ApplicationPlan(record.application_id, compiled, actions, record=after, notes=(note,))
 
 
 def delete(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
@@ -60,7 +56,7 @@ def delete(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
     )
     deleted = sum(action.kind is ActionKind.DELETE for action in actions)
     note = f"retired, step 2 of 2: {counted(deleted, 'internal topic')} deleted"
-    return ApplicationPlan(record.application_id, None, actions, record=None, recorded=record, notes=(note,))
+    return ApplicationPlan(record.application_id, None, actions, record=None, notes=(note,))
 
 
 def _topics(record: SetupRecord) -> list[RecordedTopic]:

@@ -1,12 +1,23 @@
 """Released, retired and renamed applications, and runs that were interrupted."""
 
-import attrs
+from typing import Any
 
+import attrs
+import pytest
+
+from infra.compiler.renumbering import origins
 from infra.model.problems import ProblemCode
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Lifecycle, Sink
 from infra.planner import ActionKind, Plan
-from tests.planner.simulated_cluster import AUTOSCALING, MANUAL, SimulatedCluster, application
+from tests.planner.simulated_cluster import (
+    AUTOSCALING,
+    MANUAL,
+    SimulatedCluster,
+    application,
+    changelog,
+    repartition,
+)
 
 REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
 WITH_SINK = Sink(SINK, 4)
@@ -34,6 +45,10 @@ def test_releasing_removes_the_record_and_keeps_the_topics() -> None:
     cluster = SimulatedCluster.set_up(application())
     plan = cluster.up(RELEASED)
     assert kinds(plan) == {REPARTITION: ActionKind.RELEASE, CHANGELOG: ActionKind.RELEASE}
+    (part,) = plan.applications
+    assert (part.compiled, part.record) == (RELEASED, None)
+    assert part.notes == ("released: 2 topics stay and are no longer managed",)
+    assert {action.note for action in plan.actions} == {"it stays"}
     assert set(cluster.topics) == {REPARTITION, CHANGELOG}
     assert not cluster.records
     assert not cluster.plan(RELEASED).has_changes
@@ -48,8 +63,21 @@ def test_a_released_application_may_be_running_without_its_sources() -> None:
 
 def test_retiring_deletes_internal_topics_in_two_steps() -> None:
     cluster = SimulatedCluster.set_up(application(sink=WITH_SINK))
+    set_up = cluster.records["orders"]
     first = cluster.up(RETIRED)
     assert first.has_changes
+    (part,) = first.applications
+    assert (part.compiled, part.recorded) == (RETIRED, set_up)
+    assert "; ".join(part.notes) == (
+        "retired, step 1 of 2: nothing is deleted yet. Remove the document and run again to delete "
+        "2 internal topics"
+    )
+    prepared = "it is deleted once the document is removed"
+    assert {action.name: action.note for action in first.actions} == {
+        REPARTITION: prepared,
+        CHANGELOG: prepared,
+        SINK: "it stays",
+    }
     assert kinds(first) == {
         REPARTITION: ActionKind.RETIRE,
         CHANGELOG: ActionKind.RETIRE,
@@ -175,6 +203,36 @@ def test_a_topic_that_the_topology_no_longer_has_is_kept_and_can_be_used_again()
     assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.KEEP}
     assert not cluster.plan(application(config=MANUAL, stateful=False)).has_changes
     assert not cluster.plan(application(config=MANUAL)).problems
+
+
+def test_a_topic_that_the_topology_no_longer_has_keeps_its_kind_in_the_record() -> None:
+    cluster = SimulatedCluster.set_up(application(config=MANUAL, sink=WITH_SINK))
+    cluster.up(application(config=MANUAL, stateful=False))
+    kept = {name: topic.is_sink for name, topic in cluster.records["orders"].topics.items()}
+    assert kept == {REPARTITION: False, CHANGELOG: False, SINK: True}
+
+
+def test_the_record_contains_where_the_topics_are_from() -> None:
+    generated = "orders-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
+    topics = [repartition(REPARTITION, 4), attrs.evolve(changelog(generated, 4), generated=True)]
+    compiled = application(topics=topics)
+    record = SimulatedCluster.set_up(compiled).records["orders"]
+    assert record.generated == {generated}
+    assert record.origins == origins(compiled)
+    assert record.origins
+
+
+@pytest.mark.parametrize(
+    ("change", "processors"),
+    [({}, 4), ({"subtopologies": ()}, 1), ({"is_observed": True}, 0)],
+    ids=["tasks", "no tasks", "not known"],
+)
+def test_the_initial_processors_are_the_tasks_of_the_first_setup(
+    change: dict[str, Any], processors: int
+) -> None:
+    [part] = SimulatedCluster().plan(attrs.evolve(application(), **change)).applications
+    assert part.record is not None
+    assert part.record.initial_processors == processors
 
 
 def test_a_topic_that_the_topology_no_longer_has_is_released_after_its_deletion() -> None:

@@ -12,6 +12,7 @@ from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import ActionKind, Plan, PlanPolicy, plan
 from infra.planner.claims import change_after, change_before, race, retraction
+from infra.planner.ownership import Ownership
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
@@ -56,6 +57,11 @@ class Stack:
         assert planned.ownership is not None
         self.cluster.write(change_before(planned, planned.ownership))
         return planned
+
+    def simulate_claim(self, sink: Sink) -> None:
+        """Claim a sink at the same time as another stack: neither has read the other's record."""
+        record = OwnershipRecord(application_id="sales", stack=self.identity, topics={sink.topic: ""})
+        self.cluster.write(OwnershipChange((record,)))
 
     def up(self, *applications: CompiledApplication) -> Plan:
         planned = self.begin(*applications)
@@ -110,6 +116,48 @@ def test_a_second_up_writes_no_record(first: Stack) -> None:
     assert planned.ownership is not None
     assert not change_before(planned, planned.ownership)
     assert not change_after(planned, planned.ownership, first.records)
+
+
+def test_the_topics_of_before_and_after_are_claimed_during_a_run(first: Stack, cluster: Cluster) -> None:
+    first.up(application(stateful=False), application(id_="sales"))
+    before = cluster.ownership["first", "orders"]
+    del cluster.simulated.topics[REPARTITION]
+    topics = [topic for topic in ORDERS.internal_topics if topic.name == CHANGELOG]
+    first.begin(application(topics=topics), application(id_="sales"))
+    claim = attrs.evolve(before, topics={**before.topics, CHANGELOG: ""})
+    assert cluster.ownership["first", "orders"] == claim
+
+
+def test_the_id_of_a_re_created_topic_is_written_after_the_run(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    before = dict(cluster.ownership)
+    del cluster.simulated.topics[CHANGELOG]
+    first.begin(ORDERS)
+    assert cluster.ownership == before
+    first.up(ORDERS)
+    ids = cluster.ownership["first", "orders"].topics
+    assert ids[CHANGELOG] == cluster.simulated.topics[CHANGELOG].topic_id
+
+
+def test_an_application_is_retired_when_the_first_step_has_finished(first: Stack, cluster: Cluster) -> None:
+    """A record of a retired application ends with its topics, so it has to wait until the state says it."""
+    first.up(ORDERS)
+    found = []
+    for run, document in (
+        (first.begin, RETIRED),
+        (first.up, RETIRED),
+        (first.begin, RETIRED),
+        (first.begin, ORDERS),
+    ):
+        run(document)
+        found.append(cluster.ownership["first", "orders"].is_retired)
+    assert found == [False, True, True, False]
+
+
+def test_an_application_after_a_released_one_is_claimed(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    first.begin(RELEASED, application(id_="sales"))
+    assert owners(cluster) == {"orders": {"first"}, "sales": {"first"}}
 
 
 def test_a_second_stack_is_refused(first: Stack, second: Stack) -> None:
@@ -233,8 +281,35 @@ def test_it_is_removed_too_when_the_state_with_the_id_is_empty(first: Stack, clu
 def test_a_killed_first_run_can_be_repeated_without_its_state(cluster: Cluster) -> None:
     Stack.on(cluster, "first", "lost id").begin(ORDERS)
     again = Stack.on(cluster, "first", "new id")
+    assert not again.begin(ORDERS).problems
+    assert owners(cluster) == {"orders": {"new id"}}
     assert not again.up(ORDERS).problems
     assert owners(cluster) == {"orders": {"new id"}}
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
+    stack = StackIdentity("its id", "organization/headwater/first")
+    lost = StackIdentity("lost id", "organization/headwater/first")
+    records = [
+        OwnershipRecord(application_id="orders", stack=stack, is_finished=False),
+        OwnershipRecord(application_id="orders", stack=lost, is_finished=False),
+    ]
+    if is_reversed:
+        records.reverse()
+    found = Ownership.of(records, SimulatedCluster().snapshot, stack)
+    assert [record.stack for record in found.own.values()] == [stack]
+    assert found.outdated == (("lost id", "orders"),)
+
+
+def test_an_expired_record_is_no_conflict_when_the_records_are_read_again(second: Stack) -> None:
+    other = StackIdentity("first", "organization/headwater/first")
+    expired = OwnershipRecord(application_id="orders", stack=other, topics={"gone": "id"}, is_retired=True)
+    found = Ownership.of([expired], SimulatedCluster().snapshot, second.identity)
+    assert (found.foreign, found.expired) == ((), (expired,))
+    assert found.reread([expired]).foreign == ()
+    valid = attrs.evolve(expired, is_retired=False)
+    assert found.reread([valid]).foreign == (valid,)
 
 
 def test_a_stack_with_the_same_name_and_another_state_is_refused(first: Stack, cluster: Cluster) -> None:
@@ -281,6 +356,33 @@ def test_of_two_stacks_that_claim_at_the_same_time_none_continues_unnoticed(
         if lost:
             cluster.write(retraction(change, planned.ownership))
     assert owners(cluster) == {"orders": {"first"}}
+
+
+def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Stack) -> None:
+    first.up(ORDERS)
+    planned = second.plan(TAKING_OVER)
+    assert planned.ownership is not None
+    change = change_before(planned, planned.ownership)
+    assert not race(change, planned.ownership, planned.ownership)
+
+
+def test_a_retracted_claim_restores_the_record_of_before(
+    first: Stack, second: Stack, cluster: Cluster
+) -> None:
+    sink = Sink("shared-out", 4)
+    first.up(ORDERS)
+    before = cluster.ownership["first", "orders"]
+    planned = first.plan(application(sink=sink), application(id_="returns"))
+    assert planned.ownership is not None
+    change = change_before(planned, planned.ownership)
+    cluster.write(change)
+    second.simulate_claim(sink)
+    now = planned.ownership.reread(tuple(cluster.ownership.values()))
+    (conflict,) = race(change, planned.ownership, now)
+    assert (conflict.application_id, conflict.topics) == ("orders", ("shared-out",))
+    cluster.write(retraction(change, planned.ownership))
+    assert cluster.ownership["first", "orders"] == before
+    assert owners(cluster) == {"orders": {"first"}, "sales": {"second"}}
 
 
 def test_a_plan_without_records_has_no_owners(first: Stack, cluster: Cluster) -> None:

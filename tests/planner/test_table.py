@@ -5,14 +5,17 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
+from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
 from infra.model.record import RecordedTopic
 from infra.model.topology import Setup, Sink
-from infra.planner import ActionKind, Plan
+from infra.planner import ActionKind, Plan, plan
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
+    CLUSTER,
     MANUAL,
+    NO_LIMITS,
     SimulatedCluster,
     application,
     changelog,
@@ -70,6 +73,26 @@ def test_a_second_run_has_no_changes(mode: Mapping[str, str]) -> None:
     plan = cluster.plan(application(config=mode))
     assert not plan.problems
     assert not plan.has_changes
+    assert {action.wave for action in plan.actions} == {0}
+    assert plan.cluster_id == CLUSTER
+
+
+def test_a_topic_is_lost_even_if_the_record_is_from_before_cluster_ids() -> None:
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    cluster.records["orders"] = attrs.evolve(cluster.records["orders"], cluster_id="")
+    del cluster.topics[CHANGELOG]
+    assert codes(cluster.plan(application(config=MANUAL))) == [ProblemCode.MISSING_INTERNAL_TOPICS]
+
+
+def test_the_texts_depend_on_who_plans() -> None:
+    cluster = SimulatedCluster()
+    cluster.create(CHANGELOG, 8, application().internal_topics[1].config)
+    for caller, summary in (
+        (PLAN, "has more partitions than expected: Headwater did not set it up."),
+        (DRIFT_WITHOUT_RECORD, "has more partitions than expected."),
+    ):
+        planned = plan([application()], cluster.snapshot, {}, NO_LIMITS, caller=caller)
+        assert [problem.summary for problem in planned.problems] == [f"Internal topic {CHANGELOG} {summary}"]
 
 
 def cluster_with_all_topics() -> SimulatedCluster:
@@ -93,7 +116,9 @@ def test_existing_topics_are_adopted_with_a_note_in_the_plan(mode: Mapping[str, 
     compiled = application(config=mode, setup=setup)
     plan = cluster.up(compiled)
     assert set(kinds(plan).values()) == {ActionKind.ADOPT}
-    assert plan.applications[0].notes[-1].startswith("2 topics that Headwater did not create")
+    assert plan.applications[0].notes[-1] == (
+        "2 topics that Headwater did not create: adopted, settings unchanged"
+    )
     assert cluster.records["orders"].topics[CHANGELOG].topic_id == cluster.topics[CHANGELOG].topic_id
     assert not cluster.plan(compiled).has_changes
 

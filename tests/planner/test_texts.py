@@ -119,6 +119,15 @@ def group_protocol_missing() -> Plan:
     return cluster.plan(attrs.evolve(plain, application=streams))
 
 
+def group_protocol_not_enabled() -> Plan:
+    cluster = SimulatedCluster()
+    cluster.group_protocols = frozenset({"classic", "consumer", "streams"})
+    cluster.features = {"streams.version": 0}
+    plain = application()
+    streams = attrs.evolve(plain.application, protocol=Protocol.STREAMS)
+    return cluster.plan(attrs.evolve(plain, application=streams))
+
+
 def unsafe_expansion() -> Plan:
     cluster = SimulatedCluster.set_up(application(config=AUTOSCALING))
     return cluster.plan(application(config=AUTOSCALING, sources={"orders-in": 6}))
@@ -204,12 +213,14 @@ def re_created_while_retired() -> Plan:
     return cluster.plan()
 
 
-def _owned(name: str, *applications: CompiledApplication, sink: str | None = None) -> Plan:
+def _owned(
+    name: str, *applications: CompiledApplication, sink: str | None = None, more: str | None = None
+) -> Plan:
     cluster = SimulatedCluster()
     record = OwnershipRecord(
         application_id="orders" if sink is None else "sales",
         stack=StackIdentity("another id", name),
-        topics=dict.fromkeys((REPARTITION, CHANGELOG) if sink is None else (sink,), "id"),
+        topics=dict.fromkeys((REPARTITION, CHANGELOG) if sink is None else (sink, more or sink), "id"),
     )
     snapshot = attrs.evolve(cluster.snapshot, ownership=(record,))
     policy = PlanPolicy(stack=StackIdentity("its id", "acme/headwater/production"))
@@ -232,6 +243,45 @@ def taken_over() -> Plan:
     return _owned("acme/headwater/staging", application(setup=Setup(take_over=True)))
 
 
+def sinks_of_another_stack() -> Plan:
+    return _owned("acme/sales/production", application(), sink=REPARTITION, more=CHANGELOG)
+
+
+def sink_taken_over() -> Plan:
+    taking = application(sink=Sink("shared-out", 4), setup=Setup(take_over=True))
+    return _owned("acme/sales/production", taking, sink="shared-out")
+
+
+def _set_up_in_two_stacks(compiled: CompiledApplication, owner: str, *, sink: str | None = None) -> Plan:
+    cluster = SimulatedCluster.set_up(application(sink=Sink("orders-out", 4)))
+    topics = {name: topic.topic_id for name, topic in cluster.topics.items() if sink in (None, name)}
+    record = OwnershipRecord(
+        application_id="orders" if sink is None else "sales",
+        stack=StackIdentity("another id", owner),
+        topics=topics,
+    )
+    snapshot = attrs.evolve(cluster.snapshot, ownership=(record,))
+    policy = PlanPolicy(stack=StackIdentity("its id", "acme/headwater/production"))
+    return plan([compiled], snapshot, cluster.records, policy)
+
+
+def moved_to_another_stack() -> Plan:
+    return _set_up_in_two_stacks(application(sink=Sink("orders-out", 4)), "acme/headwater/staging")
+
+
+def retired_in_one_of_two_stacks() -> Plan:
+    retired = application(sink=Sink("orders-out", 4), lifecycle=Lifecycle.RETIRED)
+    return _set_up_in_two_stacks(retired, "acme/sales/production", sink=CHANGELOG)
+
+
+def unnecessary_take_over() -> Plan:
+    compiled = application(setup=Setup(take_over=True))
+    cluster = SimulatedCluster.set_up(application())
+    snapshot = attrs.evolve(cluster.snapshot, ownership=())
+    policy = PlanPolicy(stack=StackIdentity("its id", "acme/headwater/production"))
+    return plan([compiled], snapshot, cluster.records, policy)
+
+
 def group_of_the_streams_protocol() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     retired = application(id_="sales")
@@ -249,6 +299,10 @@ def unnecessary_reinitialize() -> Plan:
 
 def application_removed() -> Plan:
     return SimulatedCluster.set_up(application()).plan()
+
+
+def stateless_application_removed() -> Plan:
+    return SimulatedCluster.set_up(application(topics=())).plan()
 
 
 def wrong_cluster() -> Plan:
@@ -323,6 +377,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     explicit_count_lowered,
     missing_sink,
     group_protocol_missing,
+    group_protocol_not_enabled,
     over_partitioned,
     unsafe_expansion,
     misconfigured_manual,
@@ -338,10 +393,16 @@ SCENARIOS: tuple[Scenario, ...] = (
     managed_by_another_stack,
     managed_by_a_lost_state,
     sink_of_another_stack,
+    sinks_of_another_stack,
+    moved_to_another_stack,
+    retired_in_one_of_two_stacks,
     taken_over,
+    sink_taken_over,
+    unnecessary_take_over,
     group_of_the_streams_protocol,
     unnecessary_reinitialize,
     application_removed,
+    stateless_application_removed,
     wrong_cluster,
     blast_radius,
     timeout,
