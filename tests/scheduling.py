@@ -18,6 +18,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_repartition_rounds.py",
         "tests/runtime/spark/test_input_order.py",
         "tests/runtime/spark/test_order_of_kafka_streams.py",
+        "tests/runtime/spark/test_stream_threads.py",
         "tests/runtime/spark/test_task_function.py",
         "tests/runtime/engine/expressions/test_against_spark.py",
     ),

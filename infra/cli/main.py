@@ -41,6 +41,9 @@ _COMMANDS: Mapping[str, Lazy] = {
     "import": Lazy("infra.cli.import_", "import_", "Create documents from running applications."),
     "run": Lazy("infra.cli.run", "run", "Run the application of a document on Spark."),
     "status": Lazy("infra.cli.status", "status", "Show the status of a running application."),
+    "threads": Lazy(
+        "infra.cli.threads", "threads", "List, add and remove the stream threads of a running application."
+    ),
     "agent": Lazy("infra.cli.agent", "agent", "Expand internal topics while applications run."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
     "demo": Lazy("infra.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),

@@ -77,6 +77,8 @@ class StreamsConfig:
     max_task_idle_ms: int = 0
     """`max.task.idle.ms`; -1: tasks do not wait."""
     stream_threads: int = 1
+    uncaught_exception_handler: str | None = None
+    """`uncaught.exception.handler` of `headwater run`: an answer, or a class."""
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     topic_prefix: str | None = None
     """`__internal.override.topic.prefix__`: replaces the application id in names of internal topics."""
@@ -114,6 +116,7 @@ class StreamsConfig:
             ),
             max_task_idle_ms=values.read("max.task.idle.ms", _whole(-_LONG_MAX, _LONG_MAX), 0),
             stream_threads=values.read("num.stream.threads", _whole(-_INT_MAX, _INT_MAX), 1),
+            uncaught_exception_handler=values.read("uncaught.exception.handler", _text, None),
             guarantee=values.read("processing.guarantee", _one_of(Guarantee), Guarantee.AT_LEAST_ONCE),
             topic_prefix=values.read("__internal.override.topic.prefix__", _text, None),
             process_changes_key=values.read("__enable.process.processValue.fix__", _boolean, default=False),

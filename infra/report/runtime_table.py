@@ -1,6 +1,6 @@
 """The status of a running application as a table for a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.report.printable import printable
+from infra.report.thread_lines import slots_note, thread_line
 
 _STATE_STYLES = {
     "RUNNING": "green",
@@ -20,7 +21,9 @@ _STATE_STYLES = {
     "FAILED": "red",
 }
 _SLOW_SECONDS = 10.0
+_MOST_THREADS = 16
 _BROKEN = ("WAITING", "FAILED")
+_STARTED = ("RUNNING", "REBALANCING")
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIBI = 1024
 _COUNTS = ("k", "M", "G", "T", "P", "E")
@@ -44,7 +47,8 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
     problems = [Text(printable(problem), style="red") for problem in status["problems"]]
     if starting := status.get("starting"):
         return Group(title, Text(printable(starting), style="yellow"), *problems)
-    return Group(title, _Subtopologies(status["subtopologies"]), *failures, *waiting, *problems)
+    table = _Subtopologies(status["subtopologies"])
+    return Group(title, table, *_threads(status), *failures, *waiting, *problems)
 
 
 class _Subtopologies:
@@ -86,6 +90,19 @@ def _cells(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
         "" if part["lag"] is None else count_text(part["lag"]),
         size_text(part["stateBytes"]),
     )
+
+
+def _threads(status: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line for each stream thread, and a note about their number; a client of before has none."""
+    threads = status.get("threads")
+    if threads is None:
+        return
+    for thread in threads[:_MOST_THREADS]:
+        yield Text(thread_line(thread), style="dim")
+    if len(threads) > _MOST_THREADS:
+        yield Text(f"and {len(threads) - _MOST_THREADS} more: headwater threads list", style="dim")
+    if (note := slots_note(threads, status["slots"])) and status["state"] in _STARTED:
+        yield Text(note, style="yellow")
 
 
 def _waiting(part: Mapping[str, Any]) -> str:

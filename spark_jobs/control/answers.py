@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 
 import attrs
@@ -56,7 +57,7 @@ def answer(request: Request, surface: Surface, access: Access) -> Answer:
 
 def error(refused: Refused) -> Answer:
     """Return the answer to a request that is refused."""
-    return _json(refused.status, {"error": refused.message})
+    return _json(refused.status, {"error": refused.message, **refused.more})
 
 
 def too_slow() -> Refused:
@@ -70,6 +71,7 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
         "/health/live": lambda: _health(surface.live()),
         "/health/ready": lambda: _health(surface.ready()),
         "/status": lambda: _json(HTTPStatus.OK, surface.status()),
+        **{route.path: partial(_read, route.read) for route in surface.routes if route.read is not None},
     }
     controlling = {route.path: route for route in surface.routes}
     path = request.path.partition("?")[0].rstrip("/")
@@ -81,9 +83,10 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
         case "POST" if path in controlling:
             return _controlled(controlling[path], request, access)
     if path in (*reading, *controlling):
-        method = "GET" if path in reading else "POST"
-        raise Refused(f"Method not allowed. Use {method} {path}.", HTTPStatus.METHOD_NOT_ALLOWED)
-    known = ", ".join((*reading, *controlling))
+        allowed = [method for method, paths in (("GET", reading), ("POST", controlling)) if path in paths]
+        uses = " or ".join(f"{method} {path}" for method in allowed)
+        raise Refused(f"Method not allowed. Use {uses}.", HTTPStatus.METHOD_NOT_ALLOWED)
+    known = ", ".join(dict.fromkeys((*reading, *controlling)))
     raise Refused(f"Path not found. Paths: {known}.", HTTPStatus.NOT_FOUND)
 
 
@@ -94,6 +97,10 @@ def _metrics(request: Request, surface: Surface) -> Answer:
 
 def _health(health: Health) -> Answer:
     return _json(HTTPStatus.OK if health.ok else HTTPStatus.SERVICE_UNAVAILABLE, attrs.asdict(health))
+
+
+def _read(read: Callable[[], Body]) -> Answer:
+    return _json(HTTPStatus.OK, read())
 
 
 def _controlled(route: Route, request: Request, access: Access) -> Answer:

@@ -34,9 +34,12 @@ def ask(
     body: Mapping[str, Any] | None = None,
     *,
     token: str | None = None,
-    timeout_seconds: float = 5.0,
+    timeout_seconds: float | None = 5.0,
 ) -> Mapping[str, Any]:
-    """Send `GET url+path`, with a body `POST`, and return the JSON object; raises `NotAnsweredError`."""
+    """Send `GET url+path`, with a body `POST`, and return the JSON object; raises `NotAnsweredError`.
+
+    `timeout_seconds` None: wait for the answer without a limit.
+    """
     headers = {"Accept": "application/json"}
     if body is not None:
         headers["Content-Type"] = "application/json"

@@ -45,23 +45,31 @@ class Section:
 
 
 class Refused(Exception):  # noqa: N818 - an answer to a request, not an error of the client
-    """Raised by a route that refuses a request; `message` says why and what to do."""
+    """Raised by a route that refuses a request; `message` says why and what to do.
 
-    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+    `more` are further keys of the answer, in addition to `error`.
+    """
+
+    def __init__(
+        self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, more: Body | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
+        self.more = more or {}
 
 
 @attrs.frozen
 class Route:
     """`POST path` calls `handle` with the JSON object of the request and answers with its return value.
 
-    `handle` may raise `Refused`. It runs in a thread of its own.
+    `handle` may raise `Refused`. It runs in a thread of its own. `GET path` answers with the value of `read`,
+    if there is one; as all reading, it needs no credentials.
     """
 
     path: str
     handle: Callable[[Body], Body]
+    read: Callable[[], Body] | None = None
 
 
 @attrs.frozen(kw_only=True)

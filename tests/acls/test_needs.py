@@ -70,6 +70,14 @@ def test_transactions_need_transactional_ids_with_the_application_id_as_prefix()
     }
 
 
+@pytest.mark.parametrize("handler", ["shutdown-application", "shop.failures:Handler"])
+def test_clients_that_may_stop_all_others_read_a_group_of_their_own(handler: str) -> None:
+    assert texts(shop(f"uncaught.exception.handler: '{handler}'")) == SHOP_RIGHTS | {
+        "Read Group shop-shutdown"
+    }
+    assert texts(shop("uncaught.exception.handler: replace-thread")) == SHOP_RIGHTS
+
+
 def test_prefixed_permissions_do_not_allow_the_deletion_of_changelogs() -> None:
     prefixed = texts(shop(acls=", internalTopics: prefixed"))
     assert {text for text in prefixed if "shop-" in text} == {

@@ -12,6 +12,12 @@ ROOTS = ("infra", "spark_jobs", "toolchain")
 SPLIT = ("spark_jobs.runtime",)
 """Packages of which the picture shows the packages inside."""
 
+_INTERFACES = {
+    "spark_jobs.processors": "spark_jobs.runtime.engine",
+    "spark_jobs.stream_threads": "spark_jobs.runtime.driver",
+}
+"""Public interfaces for users' classes → the package that they belong to."""
+
 _PICTURE = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 _NODE = re.compile(r'(\w+)\["([^"]+)"\]')
 _ARROW = re.compile(r'^\s*(\w+)(?:\["[^"]+"\])? --> (\w+(?: & \w+)*)$', re.MULTILINE)
@@ -90,8 +96,7 @@ def _reachable(start: str, arrows: Arrows) -> Iterator[str]:
 
 def _package(module: str) -> str | None:
     """Return the box of the picture that a module belongs to; None for a root's own `__init__`."""
-    if module == "spark_jobs.processors":  # the engine's public interface for users' classes
-        module = "spark_jobs.runtime.engine"
+    module = _INTERFACES.get(module, module)
     parts = module.split(".")
     depth = 3 if module.startswith(SPLIT) else 2
     if parts[0] == "toolchain":

@@ -134,6 +134,21 @@ def test_unknown_paths_and_methods_are_refused(surface: Surface, serve_endpoint:
     assert (head.status, head.text) == (200, "")
 
 
+def test_route_with_a_reader_answers_both_methods(surface: Surface, serve_endpoint: ServeEndpoint) -> None:
+    """Reading needs no credentials, control does; a refusal may have further keys."""
+
+    def refuse(_: object) -> dict[str, object]:
+        raise Refused("Not now.", HTTPStatus.CONFLICT, {"state": "CREATED"})
+
+    route = Route("/control/both", refuse, lambda: {"state": "CREATED"})
+    client = serve_endpoint(surface.with_route(route), token=TOKEN)
+    assert client.get("/control/both").json == {"state": "CREATED"}
+    assert client.post("/control/both", {}).status == 401
+    refused = client.post("/control/both", {}, {"Authorization": f"Bearer {TOKEN}"})
+    assert (refused.status, refused.json) == (409, {"error": "Not now.", "state": "CREATED"})
+    assert client.get("/nothing").json["error"].endswith("/status, /control/both, /control/echo.")
+
+
 def test_port_in_use_is_reported(surface: Surface) -> None:
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         port = int(server.url.rpartition(":")[2])

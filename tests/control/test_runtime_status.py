@@ -14,6 +14,7 @@ from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.stream_threads import ThreadMetadata
 from tests.control.conftest import HttpClient
 
 _PART = {
@@ -37,6 +38,10 @@ class _Application:
     problems: tuple[()] = ()
     stall: str = ""
     starting: str = ""
+    slots: int = 2
+
+    def threads(self) -> tuple[ThreadMetadata, ...]:
+        return (ThreadMetadata(name="shop-StreamThread-1", state="RUNNING", runs=("0",)),)
 
     def stall_reason(self) -> str:
         return self.stall
@@ -69,6 +74,7 @@ def test_a_running_application_is_shown_as_a_table(url: str) -> None:
         *["0", "RUNNING", "3", "0", "0", "0", "7", "0", "B"],
         "orders",
     ]
+    assert done.stdout.splitlines()[3].split() == ["shop-StreamThread-1", "RUNNING", "sub-topology", "0"]
 
 
 def test_json_and_exit_code_are_for_programs(url: str, application: _Application) -> None:

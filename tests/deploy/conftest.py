@@ -15,6 +15,7 @@ from spark_jobs.control import Surface
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.stream_threads import ThreadMetadata
 from tests.control.states import LEADING
 from toolchain.promtool import ensure_promtool
 
@@ -52,6 +53,11 @@ class _Application:
     state = ClientState.RUNNING
     problems = ()
     starting = ""
+
+    slots = 2
+
+    def threads(self) -> tuple[ThreadMetadata, ...]:
+        return (ThreadMetadata(name="orders-app-StreamThread-1", state="RUNNING"),)
 
     def stall_reason(self) -> str:
         return ""

@@ -108,9 +108,18 @@ def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
     id_ = compiled.application.id
     if compiled.is_observed or any(not part.is_global for part in compiled.subtopologies):
         yield Need(Permission(ResourceKind.GROUP, id_, Operation.READ), "consumer group")
+    if _may_shut_down_all_clients(compiled):
+        permission = Permission(ResourceKind.GROUP, f"{id_}-shutdown", Operation.READ)
+        yield Need(permission, "shutdown-application of headwater run")
     if StreamsConfig.of(compiled.application).guarantee is Guarantee.EXACTLY_ONCE_V2:
         permission = Permission(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
         yield Need(permission, "transactions (exactly once)")
+
+
+def _may_shut_down_all_clients(compiled: CompiledApplication) -> bool:
+    """Return whether a client of `headwater run` may request that all stop, in a group of its own."""
+    handler = StreamsConfig.of(compiled.application).uncaught_exception_handler or ""
+    return ":" in handler or handler.strip() == "shutdown-application"
 
 
 def _unknown_topology(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:

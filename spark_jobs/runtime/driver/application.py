@@ -23,16 +23,22 @@ from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import Programs, QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.shutdown_requests import ShutdownRequests, shutdown_requested
 from spark_jobs.runtime.driver.sources import is_remote
 from spark_jobs.runtime.driver.stall import UNOBSERVED_SECONDS
 from spark_jobs.runtime.driver.states import ClientState, QueryState
+from spark_jobs.runtime.driver.stream_threads import StreamThreads, configured_client_id, spark_slots
+from spark_jobs.runtime.driver.thread_settings import may_shut_down_application, stream_threads
 from spark_jobs.runtime.driver.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions, load_handler
+from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
 _READ_TO_SECONDS = 5.0
+_REQUESTS_SECONDS = 1.0
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
 _DEFAULT_PURGE_INTERVAL_MS = 30_000
 
@@ -42,12 +48,22 @@ class StreamsApplication:
 
     Args:
         programs: Returns the programs of a compiled application; called again when topics change.
+        handler: The instance of the class that `uncaught.exception.handler` names; default: a new one.
+
+    Raises:
+        ProblemsError: The class cannot be loaded.
     """
 
     def __init__(
-        self, spark: SparkSession, document: TopologyDocument, programs: Programs, settings: RunSettings
+        self,
+        spark: SparkSession,
+        document: TopologyDocument,
+        programs: Programs,
+        settings: RunSettings,
+        handler: UncaughtExceptionHandler | None = None,
     ) -> None:
         config = StreamsConfig.of(document.application)
+        client = configured_client_id(document.application)
         purge_ms = int(document.application.config.get(_PURGE_INTERVAL, _DEFAULT_PURGE_INTERVAL_MS))
         self.id = document.application.id
         self.problems: tuple[Problem, ...] = ()
@@ -57,6 +73,23 @@ class StreamsApplication:
         self._rounds = RepartitionRounds(
             self._offsets.end_offsets, self._offsets.stable_end_offsets, settings.records_at_once
         )
+        self.stream_threads = StreamThreads(
+            client, stream_threads(document.application), lambda: spark_slots(spark.sparkContext)
+        )
+        self._shutdown_requests = (
+            ShutdownRequests(settings.connection, self.id, client)
+            if may_shut_down_application(document.application)
+            else None
+        )
+        self.handler = handler or load_handler(document.application)
+        self._exceptions = UncaughtExceptions(
+            application=document.application,
+            threads=self.stream_threads,
+            restarts=settings.restarts,
+            on_shutdown_application=self._shut_down_application,
+            handler=self.handler,
+        )
+        self._exceptions.init(self)
         self._specs = QuerySpecs(
             application=self.id,
             spark=spark,
@@ -64,6 +97,8 @@ class StreamsApplication:
             settings=settings,
             offsets=self._offsets,
             rounds=self._rounds,
+            threads=self.stream_threads,
+            exceptions=self._exceptions,
             exactly_once=config.guarantee is Guarantee.EXACTLY_ONCE_V2,
         )
         self._queries: dict[str, SubtopologyQuery] = {}
@@ -86,7 +121,7 @@ class StreamsApplication:
             purge_interval_seconds=purge_ms / 1000,
         )
         self._has_remote_checkpoint = is_remote(settings.checkpoint)
-        self._polled_at = self._read_to_at = time.monotonic()
+        self._polled_at = self._read_to_at = self._requests_read_at = time.monotonic()
         self._state = ClientState.CREATED
         self._state_changed = threading.Condition()
         self._stopping = threading.Event()
@@ -114,6 +149,8 @@ class StreamsApplication:
         self._specs.update(self._topics.prepare())
         for name in self._specs.layout.queries:
             self._queries[name] = SubtopologyQuery(self._spark, self._specs.spec(name))
+        if self._shutdown_requests is not None:
+            self._shutdown_requests.start(self._topic_names())
         self._become(ClientState.REBALANCING)
         self._rounds.start()
         for query in self._queries.values():
@@ -137,6 +174,36 @@ class StreamsApplication:
                 **self._progress_watch.status(name, self._specs.progress),
                 **progress.get(name, NO_PROGRESS),
             }
+
+    def add_stream_thread(self) -> str | None:
+        """Add a stream thread with the configuration of the others (`KafkaStreams#addStreamThread`).
+
+        Return its name when the next batch can take it; None if the client is not RUNNING or REBALANCING.
+        """
+        name = self.stream_threads.add(lambda: self._state)
+        if name is not None:
+            self._become(ClientState.REBALANCING)
+        return name
+
+    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None:
+        """Remove the oldest stream thread between two batches (`KafkaStreams#removeStreamThread`).
+
+        Return its name when its batches have ended; None if no thread is alive, or the client is not RUNNING
+        or REBALANCING. Without its last thread, the client stays RUNNING.
+
+        Raises:
+            RemovalTimeoutError: A batch has not ended within the timeout. The removal continues.
+        """
+        return self.stream_threads.remove(lambda: self._state, timeout_seconds)
+
+    @property
+    def slots(self) -> int:
+        """The number of Spark tasks that run at the same time: more stream threads gain nothing."""
+        return self.stream_threads.slots
+
+    def threads(self) -> tuple[ThreadMetadata, ...]:
+        """Return the stream threads that are not dead (`KafkaStreams#metadataForLocalThreads`)."""
+        return self.stream_threads.metadata()
 
     def stall_reason(self) -> str:
         """Return why the application does not progress although there are records to read, else ""."""
@@ -215,10 +282,12 @@ class StreamsApplication:
 
     def _poll_queries(self) -> None:
         now = time.monotonic()
+        self.stream_threads.poll()
         if self._has_remote_checkpoint and now - self._read_to_at >= _READ_TO_SECONDS:
             self._read_to_at = now
             for name, query in self._queries.items():
                 self._specs.progress.set_read_to(name, query.read_to)
+        self._check_shutdown_requests(now)
         states = {query.poll() for query in self._queries.values()}
         if QueryState.FAILED in states:
             self._become(ClientState.PENDING_ERROR)
@@ -234,13 +303,33 @@ class StreamsApplication:
             self._become(ClientState.PENDING_SHUTDOWN)
         elif not self.problems:
             self.problems = self._topic_errors() or tuple(self._query_failures())
+        self.stream_threads.shut_down()
         try:
             for query in self._queries.values():
                 query.stop()
             self._offsets.close()
+            if self._shutdown_requests is not None:
+                self._shutdown_requests.close()
         except Exception as error:  # noqa: BLE001 - of Spark, which may have ended
             _log.warning("stop failed", application=self.id, reason=failure_reason(error))
+        self.stream_threads.close()
         self._become(ClientState.ERROR if failed else ClientState.NOT_RUNNING)
+
+    def _topic_names(self) -> set[str]:
+        layout = self._specs.layout
+        return {topic for name in layout.queries for topic in layout.topics(name)}
+
+    def _shut_down_application(self) -> None:
+        if self._shutdown_requests is not None:
+            self._shutdown_requests.send()
+
+    def _check_shutdown_requests(self, now: float) -> None:
+        requests = self._shutdown_requests
+        if requests is None or now - self._requests_read_at < _REQUESTS_SECONDS:
+            return
+        self._requests_read_at = now
+        if client := requests.requested_by():
+            self.stop_with([shutdown_requested(self.id, client)])
 
     def _topic_errors(self) -> tuple[Problem, ...]:
         """Return the errors of a new topic check: a query may notice them before the topic watch does."""
@@ -252,7 +341,7 @@ class StreamsApplication:
     def _query_failures(self) -> Iterator[Problem]:
         for name, query in self._queries.items():
             if query.state is QueryState.FAILED:
-                yield query_failed(self.id, name, query.failure)
+                yield query_failed(self.id, name, query.failure, self._exceptions.last_response)
 
     def _become(self, state: ClientState) -> None:
         with self._state_changed:

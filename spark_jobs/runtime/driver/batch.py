@@ -32,6 +32,7 @@ _TICK_MS = 1000
 _POLL_SECONDS = 0.05
 _RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
+_THREADS_KEY = "headwater.threads"
 _BATCH_KEY = "streaming.sql.batchId"
 """Spark's own key."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -55,10 +56,15 @@ class BatchProcessor:
         self._stopping = threading.Event()
         self._consumer_group = ""
         self._ticked_ms = 0
+        self.thread_names: tuple[str, ...] = ()
+        """The stream threads of the last tasks: Spark's task i ran on thread i, modulo their number."""
+        self.failed_thread = ""
+        """The stream thread of the task whose result is a failure."""
 
     def start(self, positions: "Offsets") -> None:
         """Begin at the committed offsets of the input partitions."""
         self._stopping.clear()
+        self.thread_names, self.failed_thread = (), ""
         # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
         self._consumer_group = token_hex(4)
         if self._planner is not None:
@@ -79,6 +85,7 @@ class BatchProcessor:
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             BatchStoppedError: The query is being stopped.
         """
+        self.thread_names, self.failed_thread = (), ""
         if self._planner is None:
             self._process_whole(rows, batch)
             return
@@ -172,11 +179,19 @@ class BatchProcessor:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
         shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
-        if shuffled:
-            tasks = max(request.partition_counts.values())
-            rows = _partitioned_by_task(rows, tasks, ticks=self._spec.ticks)
-        results = self._tasks.run(rows, batch, request, shuffled=shuffled)
+        tasks = max(request.partition_counts.values())
+        with self._spec.threads(tasks, self._stopping) as threads:
+            if threads is None:
+                raise BatchStoppedError
+            self.thread_names = threads.names
+            limit = min(threads.limit or tasks, tasks)
+            if limit < tasks:
+                rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
+            if shuffled:
+                rows = _partitioned_by_task(rows, tasks, limit, ticks=self._spec.ticks)
+            results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled)
         self._spec.report(batch, results)
+        self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
         return results
 
@@ -192,9 +207,15 @@ class TaskFunction:
     def __init__(self) -> None:
         self._prepared_for: tuple[BatchRequest, bool] | None = None
         self._call: Column | None = None
+        self._threads: tuple[str, ...] | None = None
 
-    def run(self, rows: DataFrame, batch: int, request: BatchRequest, *, shuffled: bool) -> list[BatchResult]:
-        """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results."""
+    def run(
+        self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
+    ) -> list[BatchResult]:
+        """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
+
+        Spark's task i runs on stream thread i, modulo their number.
+        """
         constant = attrs.evolve(request, end_offsets={})
         if self._call is None or self._prepared_for != (constant, shuffled):
             function = pandas_udf(  # type: ignore[call-overload]
@@ -205,6 +226,9 @@ class TaskFunction:
             self._call, self._prepared_for = function(*COLUMNS), (constant, shuffled)
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
+        if threads != self._threads:
+            context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
+            self._threads = threads
         results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
         return [_decode_result(row.result) for row in results.collect()]
 
@@ -237,8 +261,11 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
         request = attrs.evolve(constant, end_offsets=_end_offsets_of_job(constant))
         with paused_gc():
             tasks = split_by_task(batches, shuffled=shuffled)
+            thread = _thread_of_task()
             results = [
-                process_task_batch(request, partition, rows.input, tick=rows.tick)
+                attrs.evolve(
+                    process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
+                )
                 for partition, rows in sorted(tasks.items())
             ]
             del tasks
@@ -257,13 +284,22 @@ def _end_offsets_of_job(request: BatchRequest) -> EndOffsets:
     return decode_end_offsets(text, request, batch)
 
 
-def _partitioned_by_task(rows: DataFrame, tasks: int, *, ticks: bool) -> DataFrame:
-    """Return the rows with Spark partition = task; each tick goes to every task."""
+def _thread_of_task() -> str:
+    """Return the name of the stream thread that this Spark task runs on."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(_THREADS_KEY) if context is not None else None
+    threads = json.loads(text) if text else [""]
+    return str(threads[context.partitionId() % len(threads)]) if context is not None else ""
+
+
+def _partitioned_by_task(rows: DataFrame, tasks: int, limit: int, *, ticks: bool) -> DataFrame:
+    """Return the rows with Spark partition = task, modulo `limit`; each tick goes to every task."""
     if ticks:
         all_tasks = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
         partitions = sql.when(sql.col("topic").isNull(), all_tasks).otherwise(sql.array("partition"))
         rows = rows.withColumn("partition", sql.explode(partitions))
-    return rows.repartitionById(tasks, sql.col("partition"))
+    task = sql.col("partition")
+    return rows.repartitionById(limit, task if limit == tasks else task % limit)
 
 
 def _decode_result(line: str) -> BatchResult:

@@ -1,6 +1,7 @@
 """What a failure means: the text for the operator, the problem, and whether the query is restarted."""
 
 import re
+from collections.abc import Sequence
 from itertools import dropwhile, takewhile
 
 import attrs
@@ -13,6 +14,7 @@ from spark_jobs.runtime.engine.task import PoisonRecordError
 _TRACEBACK = "Traceback (most recent call last):\n"
 _JAVA = ("\tat ", "Driver stacktrace:", "JVM stacktrace:", "SQLSTATE:", "This stopped SparkContext")
 _GATEWAY = re.compile(r"An error occurred while calling \S+\s*:?\s*")
+_FAILED_TASK = re.compile(r"\bTask (\d+) in stage ")
 _MAX_LENGTH = 600
 _WORKER_DIED = "Python worker exited unexpectedly"
 _WORKER_DIED_TEXT = (
@@ -43,7 +45,20 @@ class RestartPolicy:
             return None
         if failures_in_a_row > self.max_failures and not isinstance(failure, TaskMigrated):
             return None
+        return self.pause_ms(failures_in_a_row)
+
+    def pause_ms(self, failures_in_a_row: int) -> int:
+        """Return the pause before the next restart, whatever the number of failures."""
         return int(min(self.first_backoff_ms * 2 ** min(failures_in_a_row - 1, 16), self.max_backoff_ms))
+
+
+def failed_thread(failure: BaseException | None, threads: Sequence[str]) -> str:
+    """Return the stream thread of the Spark task that failed its job; empty if no task did.
+
+    Spark's task i ran on thread i of `threads`, modulo their number.
+    """
+    found = _FAILED_TASK.search(str(failure))
+    return threads[int(found[1]) % len(threads)] if found and threads else ""
 
 
 def failure_reason(failure: BaseException) -> str:
@@ -87,10 +102,15 @@ def connector_missing(application: str, failure: BaseException) -> Problem:
     )
 
 
-def query_failed(application: str, query: str, failure: BaseException | None) -> Problem:
-    """Return the problem of a sub-topology whose query is not restarted."""
+def query_failed(application: str, query: str, failure: BaseException | None, response: str = "") -> Problem:
+    """Return the problem of a sub-topology whose query is not restarted.
+
+    `response` is the answer of `uncaught.exception.handler`; empty: none is configured.
+    """
     why, fix = _WHY_REPEATED, _FIX_REPEATED
-    if isinstance(failure, PoisonRecordError):
+    if response:
+        why, fix = _WHY_HANDLER.format(response=response), _FIX_REPEATED
+    elif isinstance(failure, PoisonRecordError):
         why, fix = _poison_texts(failure.handler)
     return Problem(
         code=ProblemCode.QUERY_FAILED,
@@ -130,6 +150,7 @@ _CORRECT = (
 )
 _WHY_NO_HANDLER = "No exception handler applies to this failure, as in Kafka Streams."
 _WHY_REPEATED = "It was restarted as often as --restarts allows, and failed each time."
+_WHY_HANDLER = "The failure of its stream thread was answered with {response} (uncaught.exception.handler)."
 _FIX_REPEATED = (
     "Remove the cause and start again: processing resumes where it stopped. --log-level debug shows "
     "tracebacks."

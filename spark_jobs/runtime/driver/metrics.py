@@ -1,15 +1,17 @@
 """The status, metrics and health of an application, for its HTTP endpoint."""
 
-import os
-import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+import attrs
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from infra.model.problems import Problem
 from spark_jobs.control import Health, Section, Surface
-from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.states import ClientState, ThreadState
+from spark_jobs.runtime.driver.stream_threads import StreamThreads, client_id
+from spark_jobs.runtime.driver.thread_control import threads_route
+from spark_jobs.stream_threads import ThreadMetadata
 
 _COUNTERS = {
     "recordsRead": ("headwater_runtime_records_read", "Records read from source topics."),
@@ -64,24 +66,38 @@ class MonitoredApplication(Protocol):
 
     def stall_reason(self) -> str: ...
 
+    @property
+    def slots(self) -> int:
+        """The number of Spark tasks that run at the same time; 0 = not known yet."""
+        ...
+
+    def threads(self) -> tuple[ThreadMetadata, ...]: ...
+
+    def add_stream_thread(self) -> str | None: ...
+
+    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None: ...
+
 
 class Instruments:
     """Reads the status of an application at each request."""
 
-    def __init__(self, application: MonitoredApplication) -> None:
+    def __init__(self, application: MonitoredApplication, client: str | None = None) -> None:
         self._application = application
-        self.client_id = f"{application.id}-{socket.gethostname()}-{os.getpid()}"
+        self._count_failed_thread: Callable[[], None] = lambda: None
+        self.client_id = client or client_id(application.id)
 
-    def use(self, application: MonitoredApplication) -> None:
-        """Show `application` from now on."""
+    def use(self, application: MonitoredApplication, threads: StreamThreads) -> None:
+        """Show `application` from now on, and count its stream threads that fail."""
         self._application = application
+        threads.on_failed = self._count_failed_thread
 
     def added_to(self, surface: Surface) -> Surface:
-        """Return `surface` with the section `runtime` and the metrics."""
+        """Return `surface` with the section `runtime`, the metrics and the control of stream threads."""
         surface.registry.register(_Collector(self))
+        self._count_failed_thread = surface.failed_stream_threads.inc
         return surface.with_section(
             Section(name="runtime", status=self.status, ready=self.ready, live=self.live)
-        )
+        ).with_route(threads_route(lambda: self._application))
 
     def status(self) -> Mapping[str, Any]:
         application = self._application
@@ -91,6 +107,8 @@ class Instruments:
             "starting": application.starting,
             "problems": [problem.summary for problem in application.problems],
             "subtopologies": list(application.subtopology_status()),
+            "threads": [attrs.asdict(thread) for thread in application.threads()],
+            "slots": application.slots,
         }
 
     def ready(self) -> Health:
@@ -120,6 +138,7 @@ class _Collector:
     def collect(self) -> Iterable[Metric]:
         status = self._instruments.status()
         yield _states(status)
+        yield _alive_threads(status, self._instruments.client_id)
         labels = ["application_id", "subtopology_id"]
         for field, (name, text) in _COUNTERS.items():
             counter = CounterMetricFamily(name, text, labels=labels)
@@ -132,6 +151,15 @@ class _Collector:
                 if part[field] is not None:
                     gauge.add_metric([status["application"], part["id"]], part[field])
             yield gauge
+
+
+def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:
+    gauge = GaugeMetricFamily(
+        "alive_stream_threads", "Stream threads that are alive (KIP-663).", labels=["client_id"]
+    )
+    alive = [thread for thread in status["threads"] if thread["state"] != ThreadState.PENDING_SHUTDOWN]
+    gauge.add_metric([client], len(alive))
+    return gauge
 
 
 def _states(status: Mapping[str, Any]) -> Metric:

@@ -18,6 +18,7 @@ from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import Application, TopologyDocument
 from infra.spec import load_documents
+from spark_jobs.runtime.driver.thread_settings import thread_problems
 from spark_jobs.runtime.engine.program import (
     SubtopologyProgram,
     build_programs,
@@ -75,7 +76,11 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     for name in schema_files(nodes, document.application.config):
         schemas[name] = _read_schema_file(folder / name)
     schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
-    if wrong := (*errors(nodes.problems), *problems_of(document, nodes, schemas)):
+    if wrong := (
+        *errors(nodes.problems),
+        *problems_of(document, nodes, schemas),
+        *thread_problems(document.application),
+    ):
         raise ProblemsError(wrong)
     return RunnableDocument(document, nodes, schemas)
 

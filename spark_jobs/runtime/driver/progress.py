@@ -65,6 +65,13 @@ class Progress:
             if progress is not None and progress.running is not None:
                 progress.running = attrs.evolve(progress.running, in_round=waits)
 
+    def wait_for_thread(self, query: str, *, waits: bool) -> None:
+        """Record whether the running batch waits for an idle stream thread."""
+        with self._lock:
+            progress = self._queries.get(query)
+            if progress is not None and progress.running is not None:
+                progress.running = attrs.evolve(progress.running, for_thread=waits)
+
     def wait_for_topics(self, query: str, number: int) -> None:
         """Record that a batch waits for records of other topics (`max.task.idle.ms`), which is progress."""
         with self._lock:

@@ -23,7 +23,9 @@ class ProgressWatch:
     """`max.poll.interval.ms` of the application."""
     _clocks: dict[str, ProgressClock] = attrs.field(factory=dict, init=False)
 
-    def observe(self, name: str, backlog: Backlog | None, progress: Progress) -> None:
+    def observe(
+        self, name: str, backlog: Backlog | None, progress: Progress, *, has_threads: bool = True
+    ) -> None:
         """Observe a query; `backlog` is None if no broker answers."""
         query, known = self.queries[name], backlog or _UNKNOWN
         observation = Observation(
@@ -32,6 +34,7 @@ class ProgressWatch:
             committed=known.committed,
             batches=progress.batches(name),
             restarts=query.restarts,
+            has_threads=has_threads,
         )
         now = time.monotonic()
         clock = self._clocks.get(name) or ProgressClock(observed_at=now)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.runtime.driver.batch import BatchProcessor, BatchStoppedError
 from spark_jobs.runtime.driver.checkpoints import Checkpoint
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.failures import failed_thread, failure_reason
 from spark_jobs.runtime.driver.query_specs import QuerySpec
 from spark_jobs.runtime.driver.sources import read_stream, with_ticks
 from spark_jobs.runtime.driver.states import QueryState
@@ -181,9 +181,11 @@ class SubtopologyQuery:
         self._failures_in_a_row += 1
         if self.failure is None and self._query is not None:
             self.failure = self._query.exception()
-        backoff = self._spec.restarts.backoff_ms(self.failure, self._failures_in_a_row)
+        batch = self._process_batch
+        thread = batch.failed_thread or failed_thread(self.failure, batch.thread_names)
+        backoff = self._spec.backoff_ms(self.failure, thread, self._failures_in_a_row)
         reason = None if self.failure is None else failure_reason(self.failure)
-        _log.warning("query failed", query=self._spec.name, retry_in_ms=backoff, reason=reason)
+        _log.warning("query failed", query=self._spec.name, thread=thread, retry_in_ms=backoff, reason=reason)
         _log.debug("query failed", query=self._spec.name, failure=str(self.failure))
         if backoff is None:
             self._state = QueryState.FAILED

@@ -11,7 +11,6 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.model.compiled import CompiledApplication
-from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.progress import Progress
@@ -19,7 +18,9 @@ from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.sources import KafkaSource, batch_end_offsets, read_ranges, tick
 from spark_jobs.runtime.driver.step_planner import OffsetRanges, StepPlanner
+from spark_jobs.runtime.driver.stream_threads import StreamThreads, TakenThreads
 from spark_jobs.runtime.driver.topic_check import TopicCheck
+from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import max_task_idle_ms
 from spark_jobs.runtime.engine.records import TopicPartition
@@ -52,8 +53,12 @@ class QuerySpec(Protocol):
         """The program, if Spark SQL evaluates it."""
         ...
 
-    @property
-    def restarts(self) -> RestartPolicy: ...
+    def backoff_ms(self, failure: BaseException | None, thread: str, failures_in_a_row: int) -> int | None:
+        """Return how long to wait before the restart after a failure of stream thread `thread`; None = never.
+
+        Handles the failure (`uncaught.exception.handler`): call it once for each.
+        """
+        ...
 
     def checkpoint(self) -> str:
         """Return the checkpoint folder; it changes when a source topic is re-created."""
@@ -75,6 +80,13 @@ class QuerySpec(Protocol):
 
     def round(self) -> AbstractContextManager[None]:
         """Return a context in which the batch runs as a round of its repartition topics."""
+        ...
+
+    def threads(self, tasks: int, stopping: Event) -> AbstractContextManager[TakenThreads | None]:
+        """Return a context with the stream threads of the batch; None: `stopping` was set first.
+
+        Enter it after the batch has waited for its round: a reader and its writer never wait for each other.
+        """
         ...
 
     def extra_ranges(self, ends: Offsets) -> OffsetRanges:
@@ -135,10 +147,17 @@ class QuerySpecs:
     _settings: RunSettings
     _offsets: GroupOffsets
     _rounds: RepartitionRounds
+    _threads: StreamThreads
+    _exceptions: UncaughtExceptions
     _exactly_once: bool
     layout: Layout = attrs.field(factory=Layout, init=False)
     progress: Progress = attrs.field(factory=Progress, init=False)
     check_requested: Event = attrs.field(factory=Event, init=False)
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether a stream thread is alive."""
+        return self._threads.alive > 0
 
     def update(self, check: TopicCheck) -> None:
         """Use the topics of `check` from the next batch on."""
@@ -155,7 +174,6 @@ class QuerySpecs:
             reads_single_topic=self.reads_single_topic(subtopology),
             ticks=self.layout.inputs[subtopology].ticks,
             native_program=self.layout.programs[subtopology] if is_native else None,
-            restarts=self._settings.restarts,
         )
 
     def checkpoint(self, subtopology: str) -> str:
@@ -230,7 +248,20 @@ class QuerySpecs:
             shared_topics=self._rounds.shared_topics,
             exactly_once=self._exactly_once,
             is_native=subtopology in layout.native,
+            stream_threads=max(1, self._threads.alive),
         )
+
+    def backoff_ms(
+        self, subtopology: str, failure: BaseException | None, thread: str, failures_in_a_row: int
+    ) -> int | None:
+        return self._exceptions.backoff_ms(subtopology, failure, thread, failures_in_a_row)
+
+    @contextmanager
+    def threads(self, subtopology: str, tasks: int, stopping: Event) -> Iterator[TakenThreads | None]:
+        self.progress.wait_for_thread(subtopology, waits=True)
+        with self._threads.taken(subtopology, tasks, stopping) as taken:
+            self.progress.wait_for_thread(subtopology, waits=False)
+            yield taken
 
     @contextmanager
     def round(self, subtopology: str) -> Iterator[None]:
@@ -271,7 +302,9 @@ class _LayoutQuerySpec:
     reads_single_topic: bool
     ticks: bool
     native_program: SubtopologyProgram | None
-    restarts: RestartPolicy
+
+    def backoff_ms(self, failure: BaseException | None, thread: str, failures_in_a_row: int) -> int | None:
+        return self.specs.backoff_ms(self.subtopology, failure, thread, failures_in_a_row)
 
     def checkpoint(self) -> str:
         return self.specs.checkpoint(self.subtopology)
@@ -284,6 +317,9 @@ class _LayoutQuerySpec:
 
     def round(self) -> AbstractContextManager[None]:
         return self.specs.round(self.subtopology)
+
+    def threads(self, tasks: int, stopping: Event) -> AbstractContextManager[TakenThreads | None]:
+        return self.specs.threads(self.subtopology, tasks, stopping)
 
     def extra_ranges(self, ends: Offsets) -> OffsetRanges:
         return self.specs.extra_ranges(self.subtopology, ends)

@@ -22,6 +22,7 @@ class Observation:
 
     `lag` is the number of records that Spark has not read, None: unknown. `committed` is the sum of the
     committed offsets. `batches` is the number of finished batches, `restarts` that of restarts.
+    `has_threads`: a stream thread is alive; without one, the query waits until a thread is added.
     """
 
     state: QueryState
@@ -29,10 +30,11 @@ class Observation:
     committed: int = 0
     batches: int = 0
     restarts: int = 0
+    has_threads: bool = True
 
     def has_advanced(self, before: "Observation") -> bool:
         """Return whether there was progress, or nothing to do, since `before`."""
-        if not self.lag or self.state not in _POLLED:
+        if not self.lag or self.state not in _POLLED or not self.has_threads:
             return True
         now = self.committed, self.batches, self.restarts
         return now != (before.committed, before.batches, before.restarts)
@@ -66,13 +68,15 @@ class ProgressClock:
 class RunningBatch:
     """A batch that runs since `since`. `in_round`: it waits for batches that write its repartition topics.
 
-    `for_topics`: it waits for the next records of other topics (`max.task.idle.ms`).
+    `for_topics`: it waits for the next records of other topics (`max.task.idle.ms`). `for_thread`: it waits
+    for an idle stream thread.
     """
 
     number: int
     since: float
     in_round: bool = False
     for_topics: bool = False
+    for_thread: bool = False
 
 
 def waits_for(
@@ -89,16 +93,19 @@ def waits_for(
         case QueryState.FAILED:
             return "nothing: it has failed"
         case QueryState.RUNNING if batch is not None:
-            of = " and batches that write its repartition topics" if batch.in_round else ""
-            what = (
-                "records of other topics (max.task.idle.ms)"
-                if batch.for_topics
-                else f"batch {batch.number}{of}"
-            )
-            return f"{what}, for {now - batch.since:.0f} s"
+            return f"{_waits_of(batch)}, for {now - batch.since:.0f} s"
         case _:
             has_input = observation is not None and bool(observation.lag)
             return "Spark to begin a batch" if has_input else "records"
+
+
+def _waits_of(batch: RunningBatch) -> str:
+    if batch.for_thread:
+        return "an idle stream thread"
+    if batch.for_topics:
+        return "records of other topics (max.task.idle.ms)"
+    of = " and batches that write its repartition topics" if batch.in_round else ""
+    return f"batch {batch.number}{of}"
 
 
 def stall_reason(clock: ProgressClock, limit_seconds: float, waiting_for: str, now: float) -> str:

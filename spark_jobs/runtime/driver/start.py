@@ -40,7 +40,10 @@ from spark_jobs.runtime.driver.session import (
 from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE, is_remote
 from spark_jobs.runtime.driver.starting import StartingApplication
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.stream_threads import configured_client_id
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.uncaught_exceptions import load_handler
+from spark_jobs.stream_threads import UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
 _NOTICE_SECONDS = 1.0
@@ -78,7 +81,7 @@ def start(options: RunOptions) -> bool:
     options.configure_log()
     runnable = load_runnable(options.file)
     starting = StartingApplication(runnable.document.application.id)
-    instruments = Instruments(starting)
+    instruments = Instruments(starting, configured_client_id(runnable.document.application))
     with (
         Termination(starting.id, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination,
         _served(instruments, options.access()),  # at once: another process may use the port
@@ -99,6 +102,7 @@ class _Start:
     def run(self) -> bool:
         """Check everything before Spark, which starts slowly; then run the application."""
         options, document = self.options, self.runnable.document
+        handler = load_handler(document.application)
         if (options.master or "").startswith("local"):
             check_state_folder(_state_folder(options, self.runnable), document.application.id)
         with checkpoint_lock(_checkpoint(options), document.application.id):
@@ -106,9 +110,9 @@ class _Start:
             ApplicationTopics(document, options.connection).prepare()
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(self.runnable.nodes, document.application, cluster)
-            return self._run_on_spark()
+            return self._run_on_spark(handler)
 
-    def _run_on_spark(self) -> bool:
+    def _run_on_spark(self, handler: UncaughtExceptionHandler | None) -> bool:
         application_id, options = self.starting.id, self.options
         self.starting.begin("starting Spark")
         spark = _started(_session(options, application_id), application_id)
@@ -118,7 +122,11 @@ class _Start:
                 ship_packages(spark)
                 check_user_classes(spark, self.runnable)
                 application = StreamsApplication(
-                    spark, self.runnable.document, self.runnable.programs, _settings(options, self.runnable)
+                    spark,
+                    self.runnable.document,
+                    self.runnable.programs,
+                    _settings(options, self.runnable),
+                    handler,
                 )
                 gateway.on_end(lambda: _end_with_spark(application, self.termination))
                 return self._run_application(application)
@@ -133,7 +141,7 @@ class _Start:
                 _stop(spark, gateway, self.termination)
 
     def _run_application(self, application: StreamsApplication) -> bool:
-        self.instruments.use(application)
+        self.instruments.use(application, application.stream_threads)
         with self.termination.handling(application.stop):
             _start(application)
             if self.options.until_idle:

@@ -8,6 +8,7 @@ import structlog
 
 from infra.model.problems import Problem
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.stream_threads import ThreadMetadata
 
 _log = structlog.get_logger(__name__)
 
@@ -36,3 +37,21 @@ class StartingApplication:
 
     def stall_reason(self) -> str:
         return ""
+
+    @property
+    def slots(self) -> int:
+        """The number of Spark tasks that run at the same time; 0 = not known yet."""
+        return 0
+
+    def threads(self) -> tuple[ThreadMetadata, ...]:
+        """Return no stream thread: they are created with the queries."""
+        return ()
+
+    def add_stream_thread(self) -> str | None:
+        """Return None: the state is CREATED."""
+        return None
+
+    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None:
+        """Return None: the state is CREATED."""
+        del timeout_seconds
+        return None

@@ -46,3 +46,14 @@ class QueryState(StrEnum):
     WAITING = "WAITING"
     FAILED = "FAILED"
     STOPPED = "STOPPED"
+
+
+class ThreadState(StrEnum):
+    """The state of a stream thread (`StreamThread.State`); dead threads are not kept.
+
+    `CREATED` until the next batch can take it; `PENDING_SHUTDOWN` until its batches have ended.
+    """
+
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    PENDING_SHUTDOWN = "PENDING_SHUTDOWN"

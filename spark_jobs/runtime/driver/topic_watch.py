@@ -130,7 +130,8 @@ class TopicWatch:
                 backlog = self._offsets.backlog(partitions, progress.read_to(name))
             except KafkaException:
                 backlog = None
-            self._progress_watch.observe(name, backlog, progress)
+            has_threads = self._specs.has_threads
+            self._progress_watch.observe(name, backlog, progress, has_threads=has_threads)
 
     def _purge_repartition_topics(self) -> None:
         layout = self._specs.layout

@@ -22,6 +22,7 @@ class BatchRequest:
     waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
+    `stream_threads` is the number of stream threads of the client that are alive.
     """
 
     application: str
@@ -37,6 +38,7 @@ class BatchRequest:
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True
     is_native: bool = False
+    stream_threads: int = 1
 
     @property
     def subtopology(self) -> str:
@@ -67,7 +69,7 @@ class BatchResult:
     -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
-    exception handler whose answer was to fail.
+    exception handler whose answer was to fail. `thread` is the name of the stream thread.
     """
 
     partition: int
@@ -85,3 +87,9 @@ class BatchResult:
     missing_partition: tuple[str, int, int] | None = None
     poison_record: str | None = None
     poison_handler: str | None = None
+    thread: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the batch fails because of this task."""
+        return self.poison_record is not None or self.missing_partition is not None

@@ -77,6 +77,11 @@ class Cluster:
         finally:
             running.application.close()
 
+    def attach(self, running: "RunningApplication", name: str) -> StreamsApplication:
+        """Return a second client of an application, with its own checkpoint and state."""
+        session = self.spark.newSession()  # names of queries are unique in a session
+        return attrs.evolve(self, spark=session, folder=self.folder / name).create(running.document)
+
     def create(
         self, document: TopologyDocument, records_at_once: int = RECORDS_AT_ONCE
     ) -> StreamsApplication:
