@@ -46,6 +46,11 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
     return (machine.JAVA,) if cache.find(_JARS.entry) else (machine.JAVA, machine.MAVEN)
 
 
+def is_fetched(cache: Cache | None = None) -> bool:
+    """Return whether the jars are downloaded already."""
+    return (cache or Cache()).find(_JARS.entry) is not None
+
+
 def ensure_kafka(cache: Cache | None = None, progress: Progress | None = None) -> KafkaDistribution:
     """Return Kafka, downloaded on first use; raises `ToolchainError` that names every missing program."""
     cache = cache or Cache()

@@ -37,9 +37,14 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
 
 def find_plugin(cache: Cache | None = None) -> Path | None:
     """Return the folder of the installed plugin: the user's own, or that of the cache, or None."""
-    home = (cache or Cache()).find(_entry())
+    home = find_home(cache or Cache())
     folders = [users_home() / "plugins" / _NAME, *([home / "plugins" / _NAME] if home else [])]
     return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def find_home(cache: Cache) -> Path | None:
+    """Return the Pulumi home of the cache, which has the plugin; None if there is none yet."""
+    return cache.find(_entry())
 
 
 def _entry() -> str:

@@ -108,11 +108,19 @@ def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) 
     return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress), is_users=users is not None)
 
 
-def find_pulumi(cache: Cache | None = None) -> Path | None:
-    """Return the CLI that `ensure_pulumi` would use without a download or a build, None if there is none."""
+def find_pulumi(cache: Cache | None = None) -> PulumiToolchain | None:
+    """Return what `ensure_pulumi` would use without a download or a build, None if there is no CLI."""
     cache = cache or Cache()
+    users = _compatible_on_path()
     folder = cache.find(_entry()) or cache.find(release_entry(CLI_VERSION))
-    return _compatible_on_path() or (folder / "pulumi" if folder else None)
+    cli = users or (folder / "pulumi" if folder else None)
+    home = kafka_plugin.find_home(cache) or kafka_plugin.users_home()
+    return PulumiToolchain(cli, home, is_users=users is not None) if cli else None
+
+
+def pulumi_version(cli: Path) -> tuple[int, ...] | None:
+    """Return the version that the CLI prints, None if it prints none."""
+    return _ON_PATH.version(cli)
 
 
 def _available(cache: Cache, progress: Progress) -> Path | None:

@@ -40,10 +40,14 @@ def run_in_session(
     folder: Path,
     environment: Mapping[str, str],
     is_error_in_output: bool = False,
+    timeout_seconds: float | None = None,
 ) -> Finished:
     """Run `command` without input and wait for it. No process that it started outlives it or this process.
 
     An interrupt (Ctrl-C) is passed on to the command, which gets some seconds to end.
+
+    Raises:
+        subprocess.TimeoutExpired: The command did not end in time, and was killed.
     """
     guard = Guard(sys.executable, "-c", _KILL_SESSION)
     # Files, because a child that outlives the command would keep a pipe open.
@@ -59,7 +63,7 @@ def run_in_session(
         )
         guard.watch(str(process.pid))
         try:
-            _wait(process)
+            _wait(process, timeout_seconds)
         finally:
             kill_session(process.pid)
             process.wait()
@@ -71,9 +75,9 @@ def run_in_session(
         )
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> None:
+def _wait(process: "subprocess.Popen[bytes]", timeout_seconds: float | None) -> None:
     try:
-        process.wait()
+        process.wait(timeout_seconds)
     except KeyboardInterrupt:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):

@@ -65,7 +65,11 @@ def change_topics(admin: AdminClient, changes: Sequence[TopicChange]) -> tuple[s
 
 
 def request_new_topics(
-    admin: AdminClient, topics: Sequence[TopicTarget], *, validate_only: bool = False
+    admin: AdminClient,
+    topics: Sequence[TopicTarget],
+    *,
+    validate_only: bool = False,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> "Results":
     """Request new topics; return topic → future. Without a count a topic gets the broker's default."""
     new = [
@@ -77,19 +81,35 @@ def request_new_topics(
         )
         for topic in topics
     ]
-    return admin.create_topics(new, **_options(validate_only=validate_only)) if new else {}
+    return (
+        admin.create_topics(new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds))
+        if new
+        else {}
+    )
 
 
 def request_new_partitions(
-    admin: AdminClient, topics: Sequence[TopicTarget], *, validate_only: bool = False
+    admin: AdminClient,
+    topics: Sequence[TopicTarget],
+    *,
+    validate_only: bool = False,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> "Results":
     """Request that topics be expanded to their `partitions`; return topic → future."""
     new = [NewPartitions(topic.name, topic.partitions or 0) for topic in topics]
-    return admin.create_partitions(new, **_options(validate_only=validate_only)) if new else {}
+    return (
+        admin.create_partitions(new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds))
+        if new
+        else {}
+    )
 
 
 def request_config_changes(
-    admin: AdminClient, topics: Sequence[TopicTarget], *, validate_only: bool = False
+    admin: AdminClient,
+    topics: Sequence[TopicTarget],
+    *,
+    validate_only: bool = False,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> "Results":
     """Request the changes in the topics' `config`; return topic → future. Other settings are kept."""
     resources = [
@@ -103,7 +123,7 @@ def request_config_changes(
     if not resources:
         return {}
     results = admin.incremental_alter_configs(
-        resources, validate_only=validate_only, request_timeout=_TIMEOUT_SECONDS
+        resources, validate_only=validate_only, request_timeout=timeout_seconds
     )
     return {resource.name: future for resource, future in results.items()}
 
@@ -124,7 +144,7 @@ def _entry(key: str, value: str | None) -> ConfigEntry:
     return ConfigEntry(key, value or "", incremental_operation=operation)
 
 
-def _options(*, validate_only: bool) -> dict[str, Any]:
+def _options(*, validate_only: bool, timeout_seconds: float) -> dict[str, Any]:
     """Return timeouts: a validation only waits for the answer, a change until all brokers have applied it."""
     timeout = "request_timeout" if validate_only else "operation_timeout"
-    return {"validate_only": validate_only, timeout: _TIMEOUT_SECONDS}
+    return {"validate_only": validate_only, timeout: timeout_seconds}

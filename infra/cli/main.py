@@ -22,6 +22,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "toolchain",
         "Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.",
     ),
+    "doctor": Lazy(
+        "infra.cli.doctor.command",
+        "doctor",
+        "Check this machine, a stack and a cluster, and say how to fix what does not work.",
+    ),
     "validate": Lazy("infra.cli.validate", "validate", "Check topology documents, offline.", is_brief=True),
     "compile": Lazy(
         "infra.cli.compile", "compile_", "Show the internal topics that documents need.", is_brief=True

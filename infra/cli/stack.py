@@ -8,8 +8,8 @@ import click
 from infra.apply.settings import stack_config
 from infra.apply.stack_config import StackConfig
 from infra.apply.stack_state import StackState
-from toolchain import ToolchainError, ensure_pulumi
-from toolchain.sessions import run_in_session
+from toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
+from toolchain.sessions import Finished, run_in_session
 
 _NAMESPACE = "headwater:"
 
@@ -38,17 +38,28 @@ def read_config(stack: str, project: Path) -> StackConfig:
     return stack_config(values, secrets=secrets, file=f"Pulumi.{stack.rpartition('/')[2]}.yaml")
 
 
+def run_pulumi(
+    pulumi: PulumiToolchain, project: Path, *arguments: str, timeout_seconds: float | None = None
+) -> Finished:
+    """Run the CLI with the login of the user, not that of the toolchain.
+
+    Raises:
+        subprocess.TimeoutExpired: It did not end in time.
+    """
+    return run_in_session(
+        [pulumi.cli, *arguments],
+        folder=project,
+        environment={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
+        timeout_seconds=timeout_seconds,
+    )
+
+
 def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str:
     try:
         pulumi = ensure_pulumi()
     except ToolchainError as error:
         raise click.ClickException(str(error)) from error
-    answer = run_in_session(
-        [pulumi.cli, *arguments, "--stack", stack],
-        folder=project,
-        # The login of the user, not that of the toolchain.
-        environment={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
-    )
+    answer = run_pulumi(pulumi, project, *arguments, "--stack", stack)
     if answer.code:
         shown = answer.error.strip()
         advice = _EMPTY_ATTRIBUTES if "failed to load checkpoint: EOF" in shown else _LOG_IN

@@ -221,8 +221,10 @@ class Admin:
             yield key, answer
         self._messages.clear()  # errors of this request must not explain a later one
 
-    def groups(self, ids: Sequence[str]) -> Groups:
-        """Return consumer groups; waits for a coordinator that is loading.
+    def groups(self, ids: Sequence[str], *, with_operations: bool = False) -> Groups:
+        """Return consumer groups, optionally with the operations that the user may perform on them.
+
+        Waits for a coordinator that is loading.
 
         No other request may be pending: an answer of a coordinator after the timeout, for example behind
         large requests, makes librdkafka abort the process or hang when the client is closed.
@@ -234,7 +236,9 @@ class Admin:
         deadline, timeout = time.monotonic() + self._timeout, self._group_timeout
         while True:
             self.requests += 1
-            pending = self._client.describe_consumer_groups(list(ids), request_timeout=timeout)
+            pending = self._client.describe_consumer_groups(
+                list(ids), include_authorized_operations=with_operations, request_timeout=timeout
+            )
             answers = {id_: self._outcome(future) for id_, future in pending.items()}
             if not any(_is_retriable(answer) for answer in answers.values()):
                 return answers

@@ -58,6 +58,11 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
     return fields
 
 
+def names_cluster(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment has bootstrap servers."""
+    return bool(_Variables(environment, NO_NAMES).text("BOOTSTRAP_SERVERS"))
+
+
 def canonical_mechanism(name: str) -> str:
     """Return a mechanism in Kafka's spelling; the providers spell some differently."""
     upper = name.upper()

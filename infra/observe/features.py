@@ -4,10 +4,9 @@ Brokers answer the request ApiVersions before a client logs in, so it needs no c
 """
 
 import socket
-import ssl
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 
+from infra.observe.addresses import open_connection
 from infra.observe.connection_settings import ConnectionSettings
 
 _REQUEST = bytes.fromhex(
@@ -28,27 +27,13 @@ def enabled_features(settings: ConnectionSettings, timeout_seconds: float) -> Ma
     if settings.certificate is not None:
         return None
     for server in settings.bootstrap_servers:
-        host, _, port = server.rpartition(":")
         try:
-            with _connected(settings, host.strip("[]"), int(port), timeout_seconds) as connected:
+            with open_connection(settings, server, timeout_seconds) as connected:
                 connected.sendall(len(_REQUEST).to_bytes(4, "big") + _REQUEST)
                 return _features(_received(connected)) or None
         except (OSError, ValueError, IndexError):
             continue
     return None
-
-
-def _connected(
-    settings: ConnectionSettings, host: str, port: int, timeout_seconds: float
-) -> AbstractContextManager[socket.socket]:
-    plain = socket.create_connection((host, port), timeout_seconds)
-    if not settings.uses_tls:
-        return plain
-    context = ssl.create_default_context(cadata=settings.ca)
-    context.check_hostname = settings.verify_hostname and not settings.skip_tls_verify
-    if settings.skip_tls_verify:
-        context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(plain, server_hostname=host)
 
 
 def _received(connected: socket.socket) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PURE = (
-    *("infra/model", "infra/compiler", "infra/describe", "infra/planner"),
+    *("infra/model", "infra/compiler", "infra/describe", "infra/doctor", "infra/planner"),
     *("spark_jobs/agent/decide", "spark_jobs/agent/state.py", "spark_jobs/agent/events.py"),
     *("spark_jobs/agent/journal_lines.py", "spark_jobs/agent/instrument_texts.py"),
     "spark_jobs/agent/expand.py",

@@ -99,7 +99,7 @@ def test_the_release_is_downloaded_once_and_used(
     assert "downloading (takes about a minute)" in output.getvalue()
     for file in releases.iterdir():
         file.unlink()
-    assert ensure_pulumi(cache, progress).cli == toolchain.cli == find_pulumi(cache)
+    assert ensure_pulumi(cache, progress) == toolchain == find_pulumi(cache)
 
 
 def test_an_archive_that_differs_from_its_checksum_is_refused(

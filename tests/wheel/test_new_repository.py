@@ -61,9 +61,9 @@ def test_the_commands_of_the_readme_work_in_an_empty_folder(
     stack.write_text(stack.read_text().replace("9092", str(port)))
     readme = (repository / "README.md").read_text()
     before, _, after = readme.partition("## Try it on this machine")
-    prepared = re.findall(r"^(?:headwater toolchain|eval .*)$", before, re.MULTILINE)
+    prepared = re.findall(r"^(?:headwater (?:toolchain|doctor)|eval .*)$", before, re.MULTILINE)
     tried = re.findall(r"```sh\n(.*?)```", after.partition("\n## ")[0], re.DOTALL)
-    assert (len(prepared), len(tried)) == (2, 3)
+    assert (len(prepared), len(tried)) == (3, 3)
     script = "\n".join((*prepared, *tried))
     script = script.replace("localhost:9092", f"localhost:{port}").replace(
         "headwater local up", f"headwater local up --port {port}"

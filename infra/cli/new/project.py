@@ -98,7 +98,7 @@ def _workflow_texts(forge: Forge) -> Mapping[str, str]:
         return {"WORKFLOW_ROW\n": "", "WORKFLOW_STEP\n": ""}
     row = f"| {folder} | a comment on each {what}, `pulumi up` after approval, nightly drift reports |"
     step = (
-        "4. Create the environments `preview`, `production` and `alerts` with their secrets, and check the",
+        "5. Create the environments `preview`, `production` and `alerts` with their secrets, and check the",
         f"   settings at the top of each file in {folder}. From then on, each {what}",
         "   shows what it changes.",
     )

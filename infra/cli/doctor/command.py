@@ -1,0 +1,163 @@
+"""The `headwater doctor` command."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from infra.cli.console import print_json
+from infra.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
+from infra.cli.doctor.permissions import observe_permissions
+from infra.cli.doctor.pulumi_stack import ObservedStack, observe_stack
+from infra.cli.doctor.this_machine import observe_machine
+from infra.cli.exit_codes import ExitCode
+from infra.cli.options import project_option
+from infra.doctor import Finding, Section, has_errors
+from infra.doctor.agents import agent_findings
+from infra.doctor.cluster import cluster_findings
+from infra.doctor.findings import Check
+from infra.doctor.machine import machine_findings
+from infra.doctor.permissions import PermissionFacts, Purpose, permission_findings
+from infra.doctor.stack import stack_findings
+from infra.model.problems import ProblemsError
+from infra.observe.command_line import cluster_options, connection, named_connection
+from infra.observe.environment import names_cluster
+from infra.report.doctor import doctor_json, doctor_rich
+from toolchain.pulumi_cli import find_pulumi
+
+if TYPE_CHECKING:
+    from infra.model.topology import TopologyDocument
+    from infra.observe import Connection
+
+_WIDTH = 110
+_NO_CLUSTER = Check(Section.CLUSTER, "connection")
+_HIDDEN = "***"
+
+
+@click.command()
+@click.option("--stack", metavar="STACK", help="Also check this Pulumi stack, and its cluster and documents.")
+@project_option
+@cluster_options("The cluster to check. It is not changed. Default: that of the stack or the environment.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice([purpose.value for purpose in Purpose]),
+    default=Purpose.UP.value,
+    show_default=True,
+    help="What the user is for: to plan, to run `pulumi up`, or to run applications.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def doctor(
+    context: click.Context,
+    *,
+    stack: str | None,
+    project: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    purpose: str,
+    form: str,
+) -> None:
+    """Check this machine, a stack and a cluster, and say how to fix what does not work.
+
+    Checks programs and versions; the backend of the stack, and what a killed run left behind; connection,
+    TLS, credentials, permissions and settings of the cluster; agents and their leader. Nothing is changed.
+    Exit code 1: there is an error.
+
+    \b
+    Examples:
+      headwater doctor
+      headwater doctor --bootstrap-server localhost:9092
+      headwater doctor --stack production --for plan
+      headwater doctor --command-config client.properties --format json
+    """
+    findings = list(machine_findings(observe_machine()))
+    observed = None
+    if stack is not None:
+        observed = _stack(stack, project, findings)
+    secrets: list[str] = []
+    try:
+        if target := _connection(bootstrap_server, command_config, observed):
+            secrets += target.secrets
+            findings += _cluster(target, observed, Purpose(purpose))
+        else:
+            findings.append(
+                _NO_CLUSTER.unknown("No cluster is named.", fix="Use --bootstrap-server, or --stack.")
+            )
+    except ProblemsError as error:
+        findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
+    shown = [_redacted(finding, secrets) for finding in findings]
+    _print(shown, form)
+    context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
+
+
+def _stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:
+    pulumi = find_pulumi()
+    if pulumi is None:
+        check = Check(Section.STACK, "backend")
+        findings.append(check.unknown("Not checked without Pulumi.", fix="Run `headwater toolchain` first."))
+        return None
+    observed = observe_stack(pulumi, stack, project)
+    findings += stack_findings(observed.facts)
+    return observed
+
+
+def _connection(
+    bootstrap_server: str | None, command_config: Path | None, observed: ObservedStack | None
+) -> "Connection | None":
+    """Return the connection of the options, the stack or the environment, None if none names a cluster."""
+    if named := named_connection(bootstrap_server, command_config):
+        return named
+    if observed is not None:
+        return observed.settings.connection if observed.settings else None
+    try:
+        return connection(None, None)
+    except ProblemsError:
+        if names_cluster(os.environ):
+            raise
+        return None
+
+
+def _cluster(target: "Connection", observed: ObservedStack | None, purpose: Purpose) -> Iterator[Finding]:
+    settings = observed.settings if observed else None
+    documents: Sequence[TopologyDocument] = settings.documents if settings else ()
+    expected = settings.policy.cluster_id if settings else None
+    cluster = observe_cluster(target, documents, expected)
+    yield from cluster_findings(cluster.facts)
+    if cluster.admin is None:
+        return
+    try:
+        with_groups = has_groups(cluster)
+        permissions = PermissionFacts(purpose=purpose, has_authorizer=False)
+        if has_authorizer(cluster.facts):
+            permissions = observe_permissions(
+                target, cluster.admin, documents, purpose, with_groups=with_groups
+            )
+        yield from permission_findings(permissions)
+        yield from agent_findings(observe_agents(cluster, documents, with_groups=with_groups))
+    except ProblemsError as error:
+        for problem in error.problems:
+            yield Check(Section.PERMISSIONS, "requests").of_problem(problem)
+    finally:
+        cluster.admin.settle()
+
+
+def _redacted(finding: Finding, secrets: Sequence[str]) -> Finding:
+    """Hide secrets that a program or a client library printed."""
+    texts = {name: getattr(finding, name) for name in ("text", "why", "fix")}
+    for secret in secrets:
+        texts = {name: text.replace(secret, _HIDDEN) for name, text in texts.items()}
+    return attrs.evolve(finding, **texts)
+
+
+def _print(findings: Sequence[Finding], form: str) -> None:
+    if form == "json":
+        print_json(doctor_json(findings))
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for text
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(doctor_rich(findings, min(console.width, _WIDTH) if console.is_terminal else _WIDTH))

@@ -1,0 +1,234 @@
+"""Each finding of `headwater doctor`, with its reason and its remedy."""
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+from rich.console import Console
+
+from infra.doctor import Finding, Status, has_errors
+from infra.doctor.agents import AgentFacts, AgentGroup, agent_findings
+from infra.doctor.cluster import ClusterFacts, Login, cluster_findings
+from infra.doctor.machine import MachineFacts, Program, machine_findings
+from infra.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
+from infra.doctor.stack import Lock, StackFacts, stack_findings
+from infra.model.problems import Location, Problem, ProblemCode
+from infra.report.doctor import doctor_json, doctor_rich
+
+_GOLDEN = Path(__file__).parent / "golden"
+_WIDTH = 110
+
+JAVA = Program(path="/usr/bin/java", version=(17, 0, 9), minimum=(17,))
+PULUMI = Program(path="/usr/bin/pulumi", version=(3, 250, 0), minimum=(3, 250))
+MACHINE = MachineFacts(
+    python=(3, 12, 1),
+    java=JAVA,
+    maven=Program(path="/usr/bin/mvn", version=(3, 9, 6), minimum=(3, 6)),
+    go=None,
+    pulumi=PULUMI,
+    plugin="/home/al/.pulumi/plugins/resource-kafka-v3.13.3",
+    plugin_version="3.13.3",
+    kafka=True,
+    connector_found=True,
+    connector="4.2.0",
+    packages={"attrs": ("26.1.0", "26.1.0"), "pulumi": ("3.272.0", "3.272.0")},
+    spark_packages={"pyspark": ("4.2.1", "4.2.1"), "pandas": ("2.3.3", "2.3.3")},
+)
+LOGIN = Login(protocol="SASL_SSL", mechanism="PLAIN", username="al", verifies=True, is_local=False)
+CLUSTER = ClusterFacts(
+    login=LOGIN,
+    servers=("kafka-1.example:9093", "kafka-2.example:9093"),
+    cluster_id="5L6g3nShT-eMCtK--X86sw",
+    brokers={1: "kafka-1.example:9093", 2: "kafka-2.example:9093", 3: "kafka-3.example:9093"},
+    certificate_days=90,
+    settings={
+        "auto.create.topics.enable": "false",
+        "group.coordinator.rebalance.protocols": "classic, streams",
+    },
+    features={"streams.version": 1},
+)
+UNREACHABLE = Problem(
+    code=ProblemCode.CLUSTER_UNREACHABLE,
+    summary="No Kafka broker can be reached.",
+    found="Connection refused",
+    why="Nothing is planned.",
+    fix="Check the bootstrap servers.",
+)
+REFUSED = attrs.evolve(UNREACHABLE, code=ProblemCode.AUTHENTICATION_REFUSED)
+STACK = StackFacts(
+    name="production", backend="file:///srv/state?metadata=skip", is_in_files=True, applications=2
+)
+LOCK = Lock(
+    file="lock.json", owner="al@build-1 (process 4711)", since="2026-11-22T17:58:44", is_running=False
+)
+
+
+def machine() -> Iterator[Iterable[Finding]]:
+    yield machine_findings(MACHINE)
+    old = attrs.evolve(JAVA, version=(11, 0, 2))
+    yield machine_findings(
+        attrs.evolve(
+            MACHINE,
+            java=old,
+            maven=None,
+            pulumi=attrs.evolve(PULUMI, version=(3, 100, 0)),
+            plugin=None,
+            kafka=False,
+            connector_found=False,
+            packages={"attrs": ("26.1.0", "25.0.0"), "pulumi": ("3.272.0", None)},
+            spark_packages={"pyspark": ("4.2.1", "4.1.0"), "pandas": ("2.3.3", None)},
+        )
+    )
+    yield machine_findings(
+        attrs.evolve(
+            MACHINE,
+            java=None,
+            pulumi=None,
+            kafka=False,
+            connector_found=False,
+            spark_packages={"pyspark": ("4.2.1", None), "pandas": ("2.3.3", "2.3.2")},
+        )
+    )
+    yield machine_findings(
+        attrs.evolve(
+            MACHINE,
+            java=attrs.evolve(JAVA, version=None),
+            spark_packages={"pyspark": ("4.2.1", "4.2.1"), "pandas": ("2.3.3", "2.3.2")},
+        )
+    )
+
+
+def cluster() -> Iterator[Iterable[Finding]]:
+    yield cluster_findings(CLUSTER)
+    yield cluster_findings(attrs.evolve(CLUSTER, problem=UNREACHABLE))
+    yield cluster_findings(attrs.evolve(CLUSTER, problem=REFUSED))
+    yield cluster_findings(
+        attrs.evolve(
+            CLUSTER,
+            login=attrs.evolve(LOGIN, protocol="SASL_PLAINTEXT"),
+            unreachable={"kafka-2.example:9093": "Connection refused", "kafka-3.example:9093": "timed out"},
+            expected_cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
+            has_streams_applications=True,
+            settings={
+                "auto.create.topics.enable": "true",
+                "group.coordinator.rebalance.protocols": "classic",
+            },
+            features={},
+        )
+    )
+    yield cluster_findings(
+        attrs.evolve(CLUSTER, login=attrs.evolve(LOGIN, verifies=False), settings=None, features=None)
+    )
+    yield cluster_findings(attrs.evolve(CLUSTER, certificate_days=1, features={}))
+    plain = Login(protocol="PLAINTEXT", mechanism=None, username=None, verifies=True, is_local=True)
+    yield cluster_findings(attrs.evolve(CLUSTER, login=plain))
+    yield cluster_findings(attrs.evolve(CLUSTER, login=attrs.evolve(plain, is_local=False)))
+
+
+def permissions() -> Iterator[Iterable[Finding]]:
+    checked = dict.fromkeys(Right, 2)
+    denied = dict.fromkeys(Right, ("orders-a", "orders-b", "orders-c", "orders-d"))
+    for purpose in Purpose:
+        yield permission_findings(PermissionFacts(purpose=purpose, checked=checked))
+        yield permission_findings(PermissionFacts(purpose=purpose, denied=denied))
+    unknown = {Right.DESCRIBE_GROUPS: "there has been no consumer group on this cluster yet"}
+    yield permission_findings(
+        PermissionFacts(
+            purpose=Purpose.UP, denied={Right.ALTER: ("headwater-doctor",)}, unknown=unknown, is_example=True
+        )
+    )
+    yield permission_findings(PermissionFacts(purpose=Purpose.UP, has_authorizer=False, denied=denied))
+
+
+def stack() -> Iterator[Iterable[Finding]]:
+    yield stack_findings(STACK)
+    yield stack_findings(attrs.evolve(STACK, backend="s3://states", is_in_files=False))
+    yield stack_findings(StackFacts(name="production", error="error: no stack named 'production' found"))
+    files = "/srv/state/.pulumi/stacks/shop/production.json.attrs"
+    yield stack_findings(
+        attrs.evolve(
+            STACK,
+            backend="file:///srv/state",
+            error="error: failed to load checkpoint: EOF",
+            writes_attributes=True,
+            empty_attributes=(files,),
+            locks=(LOCK,),
+        )
+    )
+    problem = Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary="headwater:documnts is not a setting of Headwater.",
+        found="documnts",
+        why="Headwater does not run with settings that it cannot read.",
+        fix="Rename it to documents.",
+        location=Location("Pulumi.production.yaml"),
+    )
+    yield stack_findings(
+        attrs.evolve(
+            STACK,
+            backend="file:///srv/state",
+            writes_attributes=True,
+            locks=(attrs.evolve(LOCK, is_running=True),),
+            pending=(
+                "orders-a (creating)",
+                "orders-b (creating)",
+                "orders-c (creating)",
+                "orders-d (creating)",
+            ),
+            problems=(problem,),
+        )
+    )
+    yield stack_findings(
+        attrs.evolve(STACK, locks=(attrs.evolve(LOCK, is_running=None),), pending=("a (creating)",))
+    )
+
+
+def agents() -> Iterator[Iterable[Finding]]:
+    yield agent_findings(AgentFacts(groups=()))
+    yield agent_findings(AgentFacts(groups=(), autoscaled=("orders", "payments")))
+    topic = "headwater-agent-production"
+    two = ("agent-1 at 10.0.0.1", "agent-2 at 10.0.0.2")
+    yield agent_findings(
+        AgentFacts(
+            groups=(
+                AgentGroup(topic=topic, members=two, leader=two[1]),
+                AgentGroup(topic=topic, members=two[:1], leader=two[0]),
+                AgentGroup(topic=topic, members=two),
+                AgentGroup(topic=topic),
+                AgentGroup(topic=topic, error="GROUP_AUTHORIZATION_FAILED"),
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "part", [machine, cluster, permissions, stack, agents], ids=lambda part: part.__name__
+)
+def test_texts(part: Callable[[], Iterator[Iterable[Finding]]], golden: Callable[[Path, str], None]) -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=_WIDTH, color_system=None, highlight=False, soft_wrap=True)
+    for findings in part():
+        found = tuple(findings)
+        assert all(finding.fix for finding in found if finding.status is not Status.OK)
+        assert all(finding.why for finding in found if finding.status in (Status.ERROR, Status.WARNING))
+        console.print(doctor_rich(found, _WIDTH))
+        console.print("-" * 40)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= _WIDTH
+    golden(_GOLDEN / f"{part.__name__}.txt", "".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def test_json_has_one_entry_for_each_check() -> None:
+    findings = [*machine_findings(MACHINE), *stack_findings(attrs.evolve(STACK, locks=(LOCK,)))]
+    document = doctor_json(findings)
+    assert document["version"] == 1
+    assert document["ok"] is False
+    assert has_errors(findings)
+    assert [check["check"] for check in document["checks"]] == [finding.check for finding in findings]
+    (lock,) = [check for check in document["checks"] if check["check"] == "lock"]
+    assert lock.keys() == {"section", "check", "status", "text", "why", "fix"}
+    assert (lock["section"], lock["status"]) == ("stack", "error")
+    assert "pulumi cancel" in lock["fix"]
+    assert doctor_json(list(machine_findings(MACHINE)))["ok"] is True
