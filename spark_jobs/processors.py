@@ -127,6 +127,9 @@ class ProcessorContext(Protocol):
 
         Stream time starts at 0, wall-clock time at the first call in `init`. Wall-clock time is constant
         within a batch. Schedules are identified by their order in `init`, also after a restart.
+
+        Raises:
+            ValueError: The interval is shorter than 1 ms.
         """
         ...
 

@@ -34,7 +34,10 @@ def bucket(number: int, initial: int, count: int) -> int:
 
 
 def split_by(new: int, initial: int) -> int:
-    """Return the bucket from which the added bucket `new` takes keys."""
+    """Return the bucket from which the added bucket `new` takes keys.
+
+    Raises `ValueError` if it is one of the `initial` buckets.
+    """
     if new < initial:
         raise ValueError(f"bucket {new} is one of the first {initial}")
     return bucket(new, initial, new)
