@@ -1,6 +1,7 @@
-"""Create topics, add partitions, change settings: three batched requests, for any number of topics."""
+"""Create topics, add partitions, change settings, for any number of topics in few requests."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, Protocol
 
 from confluent_kafka import KafkaException
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Results = Mapping[str, Future[Any]]
 
 _TIMEOUT_SECONDS = 60
+_MAX_RECORDS = 5_000
+"""Metadata records of a request; the controller refuses more than 10,000 (`MAX_RECORDS_PER_USER_OP`)."""
 
 
 class TopicTarget(Protocol):
@@ -72,19 +75,23 @@ def request_new_topics(
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> "Results":
     """Request new topics; return topic → future. Without a count a topic gets the broker's default."""
-    new = [
-        NewTopic(
-            topic.name,
-            num_partitions=topic.partitions or -1,
-            replication_factor=topic.replication_factor,
-            config={key: value for key, value in topic.config.items() if value is not None},
+
+    def send(chunk: Sequence[TopicTarget]) -> "Results":
+        new = [
+            NewTopic(
+                topic.name,
+                num_partitions=topic.partitions or -1,
+                replication_factor=topic.replication_factor,
+                config={key: value for key, value in topic.config.items() if value is not None},
+            )
+            for topic in chunk
+        ]
+        return admin.create_topics(
+            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
-        for topic in topics
-    ]
-    return (
-        admin.create_topics(new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds))
-        if new
-        else {}
+
+    return _in_chunks(
+        topics, lambda topic: 1 + (topic.partitions or 1) + len(topic.config), send, timeout_seconds
     )
 
 
@@ -96,12 +103,14 @@ def request_new_partitions(
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> "Results":
     """Request that topics be expanded to their `partitions`; return topic → future."""
-    new = [NewPartitions(topic.name, topic.partitions or 0) for topic in topics]
-    return (
-        admin.create_partitions(new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds))
-        if new
-        else {}
-    )
+
+    def send(chunk: Sequence[TopicTarget]) -> "Results":
+        new = [NewPartitions(topic.name, topic.partitions or 0) for topic in chunk]
+        return admin.create_partitions(
+            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+        )
+
+    return _in_chunks(topics, lambda topic: topic.partitions or 0, send, timeout_seconds)
 
 
 def request_config_changes(
@@ -112,20 +121,22 @@ def request_config_changes(
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> "Results":
     """Request the changes in the topics' `config`; return topic → future. Other settings are kept."""
-    resources = [
-        ConfigResource(
-            ResourceType.TOPIC,
-            topic.name,
-            incremental_configs=[_entry(key, value) for key, value in topic.config.items()],
+
+    def send(chunk: Sequence[TopicTarget]) -> "Results":
+        resources = [
+            ConfigResource(
+                ResourceType.TOPIC,
+                topic.name,
+                incremental_configs=[_entry(key, value) for key, value in topic.config.items()],
+            )
+            for topic in chunk
+        ]
+        results = admin.incremental_alter_configs(
+            resources, validate_only=validate_only, request_timeout=timeout_seconds
         )
-        for topic in topics
-    ]
-    if not resources:
-        return {}
-    results = admin.incremental_alter_configs(
-        resources, validate_only=validate_only, request_timeout=timeout_seconds
-    )
-    return {resource.name: future for resource, future in results.items()}
+        return {resource.name: future for resource, future in results.items()}
+
+    return _in_chunks(topics, lambda topic: len(topic.config), send, timeout_seconds)
 
 
 def failures(results: "Results") -> Iterator[str]:
@@ -137,6 +148,36 @@ def failures(results: "Results") -> Iterator[str]:
             yield f"{name}: {error.args[0].str()}"
         except TimeoutError:
             yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
+
+
+def _in_chunks(
+    topics: Sequence[TopicTarget],
+    records_of: Callable[[TopicTarget], int],
+    send: Callable[[Sequence[TopicTarget]], "Results"],
+    timeout_seconds: float,
+) -> "Results":
+    """Send requests of at most `_MAX_RECORDS` or one topic each, one after the other."""
+    results: dict[str, Future[Any]] = {}
+    for chunk in _chunks(topics, records_of):
+        wait(results.values(), timeout_seconds)  # the controller answers in turn: the last must not wait long
+        results |= send(chunk)
+    return results
+
+
+def _chunks(
+    topics: Sequence[TopicTarget], records_of: Callable[[TopicTarget], int]
+) -> Iterator[Sequence[TopicTarget]]:
+    chunk: list[TopicTarget] = []
+    total = 0
+    for topic in topics:
+        records = records_of(topic)
+        if chunk and total + records > _MAX_RECORDS:
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(topic)
+        total += records
+    if chunk:
+        yield chunk
 
 
 def _entry(key: str, value: str | None) -> ConfigEntry:
