@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.bench import admin_requests, agent, compilation, drift, engine, memory, previews
+from tests.bench import admin_requests, agent, compilation, drift, engine, memory, previews, scale
 from tests.bench.runtime import comparison
 from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
@@ -18,6 +18,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], None]] = {
     "engine": engine.run,
     "memory": memory.run,
     "agent": agent.run,
+    "scale": scale.run,
     "runtime": comparison.run,
 }
 
