@@ -43,6 +43,7 @@ _LONG = (
     "tests/pulumi/",
     "tests/agent/",
     "tests/deploy/test_alerts.py",
+    "tests/documentation/test_tutorial.py",
     "tests/adoption/",
     "tests/control/",
     "tests/toolchain/",
