@@ -68,6 +68,10 @@ mutation: $(STAMP) ## change decisions in many small ways and check that quick t
 	$(BIN)/mutmut run --max-children $$($(BIN)/python -c 'import os; print(os.cpu_count())')
 	$(BIN)/mutmut results
 
+.PHONY: docs
+docs: $(STAMP) ## build the documentation site in build/site; fails on broken links
+	@$(BIN)/python -m tests.documentation.site
+
 .PHONY: format
 format: $(STAMP) ## format the code and apply safe fixes
 	$(BIN)/ruff format .
