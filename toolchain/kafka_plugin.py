@@ -12,6 +12,7 @@ from toolchain.progress import Progress
 
 PLUGIN_VERSION = "3.13.3"
 _NAME = f"resource-kafka-v{PLUGIN_VERSION}"
+_EXECUTABLE = "pulumi-resource-kafka"
 _BRIDGE = GoModule(
     name="provider",
     title=f"Pulumi's Kafka plugin {PLUGIN_VERSION}",
@@ -26,10 +27,10 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
     """Return a Pulumi home with the plugin; raises `ToolchainError` if it cannot be built either."""
 
     def fill(home: Path, progress: Progress) -> None:
-        if (own := users_home() / "plugins" / _NAME).is_dir():
-            shutil.copytree(own, home / "plugins" / _NAME)
-        elif not _download(cli, home, progress):
-            progress.note(f"{_BRIDGE.title}: download failed")
+        if (own := plugin_folder(users_home())).is_dir():
+            shutil.copytree(own, plugin_folder(home))
+        elif reason := _download(cli, home, progress):
+            progress.note(f"{_BRIDGE.title}: download failed: {reason}")
             _build(cli, home, cache, progress)
 
     return cache.ensure(_entry(), fill, progress)
@@ -38,8 +39,18 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
 def find_plugin(cache: Cache | None = None) -> Path | None:
     """Return the folder of the installed plugin: the user's own, or that of the cache, or None."""
     home = find_home(cache or Cache())
-    folders = [users_home() / "plugins" / _NAME, *([home / "plugins" / _NAME] if home else [])]
+    folders = [plugin_folder(each) for each in (users_home(), home) if each]
     return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def is_visible() -> bool:
+    """Return whether the user's own Pulumi finds the plugin: in its home, or on PATH."""
+    return plugin_folder(users_home()).is_dir() or shutil.which(_EXECUTABLE) is not None
+
+
+def plugin_folder(home: Path) -> Path:
+    """Return the folder of the plugin in a Pulumi home."""
+    return home / "plugins" / _NAME
 
 
 def find_home(cache: Cache) -> Path | None:
@@ -56,21 +67,30 @@ def users_home() -> Path:
     return Path(os.environ.get("PULUMI_HOME") or "~/.pulumi").expanduser()
 
 
-def _download(cli: Path, home: Path, progress: Progress) -> bool:
+def _download(cli: Path, home: Path, progress: Progress) -> str:
+    """Install the published plugin in `home`; return why it failed, or nothing."""
     with progress.step(f"{_BRIDGE.title}: downloading", expected="10 seconds"):
         try:
             _install(cli, home, timeout=_DOWNLOAD_SECONDS)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-            shutil.rmtree(home / "plugins", ignore_errors=True)
-            return False
-        return True
+        except subprocess.CalledProcessError as error:
+            reason = _last_line(error.stderr) or f"exit code {error.returncode}"
+        except subprocess.TimeoutExpired:
+            reason = f"no answer within {_DOWNLOAD_SECONDS} s"
+        else:
+            return ""
+        shutil.rmtree(home / "plugins", ignore_errors=True)
+        return reason
+
+
+def _last_line(output: bytes) -> str:
+    return next((line for line in reversed(output.decode(errors="replace").splitlines()) if line.strip()), "")
 
 
 def _build(cli: Path, home: Path, cache: Cache, progress: Progress) -> None:
     with tempfile.TemporaryDirectory() as built:
         _BRIDGE.build(Path(built), cache, progress)
         # `go install` names a program after its module.
-        plugin = Path(built, "provider").rename(Path(built, "pulumi-resource-kafka"))
+        plugin = Path(built, "provider").rename(Path(built, _EXECUTABLE))
         _install(cli, home, "--file", plugin)
 
 

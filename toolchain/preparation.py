@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 
-from toolchain import kafka, machine, pulumi_cli, spark
+from toolchain import kafka, kafka_plugin, machine, pulumi_cli, spark
 from toolchain.broker.class_data import ensure_class_data
 from toolchain.cache import Cache
 from toolchain.progress import Progress
@@ -16,28 +16,38 @@ def prepare(parts: Iterable[str]) -> None:
     """Download or build each of `parts` into the cache folder; raises `ToolchainError`."""
     cache, progress, chosen = Cache(), Progress(), tuple(parts)
     # Report all missing programs together, before a build that takes minutes.
-    machine.require(_needed_programs(chosen, cache, progress))
+    needed = tuple(_needed_programs(chosen, cache, progress))
+    machine.require(needed)
     if "kafka" in chosen:
         ensure_class_data(kafka.ensure_kafka(cache, progress), cache, progress)
     if "spark" in chosen:
         spark.ensure_spark_jars(cache, progress)
     if "pulumi" in chosen:
-        pulumi_cli.ensure_pulumi(cache, progress)
+        pulumi_cli.ensure_pulumi(cache, progress, is_built=machine.GO in needed)
 
 
 def shell_exports() -> tuple[str, ...]:
-    """Return the `export` lines that a shell needs to run `pulumi`: none if the user's own CLI is used.
+    """Return the `export` lines that a shell needs to run `pulumi`.
+
+    If the user's own CLI is used, only the Kafka plugin may be missing: Pulumi also finds it on PATH.
 
     Raises:
         ToolchainError: Pulumi is not in the cache and can be neither downloaded nor built.
     """
     pulumi = pulumi_cli.ensure_pulumi()
     if pulumi.is_users:
-        return ()
-    variables = pulumi.environment().items()
+        variables = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
+    else:
+        variables = pulumi.environment()
     return tuple(
-        f"export {name}={shlex.quote(value)}" for name, value in variables if os.environ.get(name) != value
+        f"export {name}={shlex.quote(value)}"
+        for name, value in variables.items()
+        if os.environ.get(name) != value
     )
+
+
+def _with_plugin(pulumi: pulumi_cli.PulumiToolchain) -> str:
+    return os.pathsep.join((str(kafka_plugin.plugin_folder(pulumi.home)), os.environ.get("PATH", os.defpath)))
 
 
 def _needed_programs(parts: tuple[str, ...], cache: Cache, progress: Progress) -> Iterator[machine.Program]:

@@ -93,8 +93,10 @@ def needed_programs(cache: Cache, progress: Progress) -> tuple[machine.Program, 
     return () if _compatible_on_path() or _available(cache, progress) else (machine.GO,)
 
 
-def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) -> PulumiToolchain:
-    """Return Pulumi, downloaded or built on first use.
+def ensure_pulumi(
+    cache: Cache | None = None, progress: Progress | None = None, *, is_built: bool = False
+) -> PulumiToolchain:
+    """Return Pulumi, downloaded or built on first use; `is_built` says that a download has failed already.
 
     Raises:
         ToolchainError: It cannot be downloaded, and a program that is needed to build it is missing; or the
@@ -102,7 +104,8 @@ def ensure_pulumi(cache: Cache | None = None, progress: Progress | None = None) 
     """
     cache, progress = cache or Cache(), progress or Progress()
     users = _compatible_on_path()
-    folder = None if users else _available(cache, progress) or cache.ensure(_entry(), _build(cache), progress)
+    downloaded = None if users or is_built else _available(cache, progress)
+    folder = None if users else downloaded or cache.ensure(_entry(), _build(cache), progress)
     cli = folder / "pulumi" if folder else users
     assert cli is not None  # noqa: S101 - one of the two
     return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress), is_users=users is not None)

@@ -18,7 +18,7 @@ def toolchain(part: str) -> None:
     or, where that fails, built with Go (5 minutes). Maven downloads Kafka and the connector.
 
     PART is kafka, spark, pulumi or all (default). `env` prints the variables that put the downloaded or built
-    Pulumi on the PATH of a shell, and nothing if your own `pulumi` is used.
+    Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does not have it.
 
     \b
     Examples:

@@ -30,6 +30,7 @@ class MachineFacts:
 
     `packages` is distribution → (required version, installed version or None), `spark_packages` the same
     for the extra `spark`. `connector` is the version of Spark's Kafka connector that Headwater uses.
+    `plugin_is_visible` says that the Pulumi CLI finds the plugin in a shell.
     """
 
     python: tuple[int, ...]
@@ -38,6 +39,7 @@ class MachineFacts:
     go: Program | None
     pulumi: Program | None
     plugin: str | None
+    plugin_is_visible: bool
     plugin_version: str
     kafka: bool
     connector_found: bool
@@ -124,11 +126,17 @@ def _go(go: Program | None) -> str:
 
 def _plugin(facts: MachineFacts) -> Finding:
     check = _check("kafka-plugin")
+    if facts.plugin is not None and not facts.plugin_is_visible:
+        return check.warning(
+            "Your own Pulumi does not find the Kafka plugin, which is in the cache of Headwater.",
+            why="Pulumi downloads it at the first run, which fails without access to get.pulumi.com.",
+            fix='Run `eval "$(headwater toolchain env)"` in each shell: it puts the plugin on PATH.',
+        )
     if facts.plugin is not None:
         return check.ok(f"{facts.plugin_version} ({facts.plugin})")
     return check.warning(
         f"The Kafka plugin {facts.plugin_version} of Pulumi is not installed.",
-        why="Pulumi downloads it at the first run, which fails on machines that cannot reach get.pulumi.com.",
+        why="Pulumi downloads it at the first run, which fails without access to get.pulumi.com.",
         fix=_GET,
     )
 

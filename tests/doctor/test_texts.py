@@ -29,6 +29,7 @@ MACHINE = MachineFacts(
     go=None,
     pulumi=PULUMI,
     plugin="/home/al/.pulumi/plugins/resource-kafka-v3.13.3",
+    plugin_is_visible=True,
     plugin_version="3.13.3",
     kafka=True,
     connector_found=True,
@@ -95,6 +96,7 @@ def machine() -> Iterator[Iterable[Finding]]:
         attrs.evolve(
             MACHINE,
             java=attrs.evolve(JAVA, version=None),
+            plugin_is_visible=False,
             spark_packages={"pyspark": ("4.2.1", "4.2.1"), "pandas": ("2.3.3", "2.3.2")},
         )
     )

@@ -1,6 +1,7 @@
 """Real downloads and builds, and programs that need none."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,7 @@ from toolchain import KafkaDistribution, PulumiToolchain, ToolchainError, ensure
 from toolchain.cache import Cache
 from toolchain.kafka_plugin import PLUGIN_VERSION
 from toolchain.maven_jars import verify
+from toolchain.preparation import shell_exports
 from toolchain.progress import Progress
 from toolchain.pulumi_cli import needed_programs
 
@@ -72,6 +74,17 @@ def test_a_compatible_pulumi_on_path_and_an_installed_plugin_are_used(bare: Path
     assert (toolchain.home / "plugins" / _PLUGIN / "pulumi-resource-kafka").read_text() == "the user's own"
     assert toolchain.home.is_relative_to(bare / "cache"), "the user's Pulumi home stays as it is"
     assert toolchain.login_home == bare / "home"
+
+
+def test_a_users_pulumi_finds_the_plugin_of_the_cache_on_the_path(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users_pulumi(bare / "bin", "3.260.1")
+    monkeypatch.setenv("HEADWATER_CACHE", str(bare / "cache"))
+    home = ensure_pulumi().home
+    assert shell_exports() == (), "the user's Pulumi has the plugin"
+    shutil.rmtree(bare / "home")
+    assert shell_exports() == (f"export PATH={home}/plugins/{_PLUGIN}:{bare}/bin",)
 
 
 @pytest.mark.parametrize(

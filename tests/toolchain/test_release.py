@@ -139,6 +139,25 @@ def test_without_download_and_go_the_command_says_what_is_missing(
     monkeypatch.setenv(VARIABLE, "http://127.0.0.1:1")
     result = CliRunner().invoke(main, ["toolchain", "pulumi"])
     assert result.exit_code == 1
-    assert "Pulumi CLI 3.250.0: download failed: [Errno 111] Connection refused" in result.output
+    failed = "Pulumi CLI 3.250.0: download failed: [Errno 111] Connection refused"
+    assert result.output.count(failed) == 1
     assert "Go 1.24 or newer is missing" in result.output
     assert "https://www.pulumi.com/docs/install" in result.output
+
+
+@pytest.mark.usefixtures("releases", "_plugin")
+def test_a_failed_download_is_tried_once_before_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Go is replaced by a program that builds nothing, so that the build fails."""
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text('#!/bin/sh\ncase "$1" in env) echo go1.24.0;; *) echo no network; exit 1;; esac\n')
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", str(go.parent))
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(VARIABLE, "http://127.0.0.1:1")
+    result = CliRunner().invoke(main, ["toolchain", "pulumi"])
+    assert result.exit_code == 1
+    assert result.output.count("download failed") == 1
+    assert "Pulumi CLI 3.250.0 could not be built (exit code 1).\n    no network" in result.output

@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from infra.doctor.machine import MachineFacts, Program
-from toolchain import fetched_spark_jars, kafka, kafka_plugin, machine, pulumi_cli, spark
+from toolchain import PulumiToolchain, fetched_spark_jars, kafka, kafka_plugin, machine, pulumi_cli, spark
 
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)\s*(?:;.*extra == ['\"](\w+)['\"])?")
 _OLDEST_PULUMI = (3, 250)
 
 
 def observe_machine() -> MachineFacts:
+    found = pulumi_cli.find_pulumi()
     return MachineFacts(
         python=sys.version_info[:3],
         java=_program(machine.JAVA),
         maven=_program(machine.MAVEN),
         go=_program(machine.GO),
-        pulumi=_pulumi(),
+        pulumi=_pulumi(found),
         plugin=str(plugin) if (plugin := kafka_plugin.find_plugin()) else None,
+        plugin_is_visible=found is None or not found.is_users or kafka_plugin.is_visible(),
         plugin_version=kafka_plugin.PLUGIN_VERSION,
         kafka=kafka.is_fetched(),
         connector_found=bool(fetched_spark_jars()),
@@ -36,8 +38,7 @@ def _program(program: machine.Program) -> Program | None:
     return Program(path=str(found.executable), version=found.version, minimum=program.minimum)
 
 
-def _pulumi() -> Program | None:
-    found = pulumi_cli.find_pulumi()
+def _pulumi(found: PulumiToolchain | None) -> Program | None:
     if found is None:
         return None
     return Program(path=str(found.cli), version=pulumi_cli.pulumi_version(found.cli), minimum=_OLDEST_PULUMI)
