@@ -145,7 +145,7 @@ class SimulatedCluster:
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
     records: dict[str, SetupRecord] = attrs.field(factory=dict)
     brokers: int = 3
-    default_min_insync_replicas: int = 1
+    default_min_insync_replicas: int | None = 1
     topic_defaults: dict[str, str] = attrs.field(factory=dict)
     created_topics: int = 0
     group_protocols: frozenset[str] | None = None

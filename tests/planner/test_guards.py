@@ -120,6 +120,21 @@ def test_the_min_insync_replicas_of_the_topic_are_used() -> None:
     assert problem.expected == "a replication factor of at least 3 (min.insync.replicas)"
 
 
+def test_the_min_insync_replicas_of_an_existing_topic_are_those_on_the_cluster() -> None:
+    topic = repartition("orders-a-repartition", 4, replication_factor=2)
+    cluster = SimulatedCluster.set_up(application(topics=[topic]))
+    cluster.configure(topic.name, min_insync_replicas="3")
+    assert ProblemCode.REPLICATION_FACTOR in [
+        problem.code for problem in cluster.plan(application(topics=[topic])).problems
+    ]
+
+
+def test_without_a_known_default_one_replica_is_enough() -> None:
+    topic = repartition("orders-a-repartition", 4, replication_factor=1)
+    cluster = SimulatedCluster(default_min_insync_replicas=None)
+    assert not cluster.plan(application(topics=[topic])).problems
+
+
 def test_the_replication_factor_of_an_existing_topic_is_not_changed() -> None:
     cluster = SimulatedCluster.set_up(application(stateful=False))
     cluster.change("orders-step1-repartition", replication_factor=2)
@@ -144,6 +159,7 @@ def test_a_topic_of_two_applications_is_an_error() -> None:
     [
         (1, 3, Severity.WARNING),
         (3, 2, Severity.INFO),
+        (3, 1, Severity.INFO),
         (3, 3, None),
         (3, None, None),
         (3, -1, None),

@@ -8,7 +8,8 @@ import pytest
 from infra.model.cluster import LiveTopic
 from infra.model.compiled import InternalTopic
 from infra.model.nodes import ChangelogKind
-from infra.planner.settings import Settings, differences, misconfigurations
+from infra.planner.actions import ConfigChange
+from infra.planner.settings import Misconfiguration, Settings, differences, misconfigurations
 from tests.planner.simulated_cluster import REPARTITION, changelog, repartition
 
 REKEYED = repartition("a-repartition", 1)
@@ -74,6 +75,38 @@ def test_settings_that_lose_data(
     config = {key: value for key, value in {**topic.config, **live}.items() if value is not None}
     settings = Settings(LiveTopic(topic.name, "id", 1, 1, config), defaults={})
     assert [fault.change.key for fault in misconfigurations(topic, settings)] == wrong
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "value", "expected", "why"),
+    [
+        (
+            REKEYED,
+            "cleanup.policy",
+            "compact",
+            "delete",
+            "Kafka deletes all but the newest record of each key, even records that were not processed yet.",
+        ),
+        (
+            COUNTS,
+            "cleanup.policy",
+            "delete",
+            "compact",
+            "Kafka deletes old segments, so a task that moves to another instance cannot restore its state.",
+        ),
+        (
+            OWN_SIZE,
+            "retention.bytes",
+            "999",
+            "at least 1000",
+            "Kafka deletes unprocessed records when a partition exceeds this size.",
+        ),
+    ],
+)
+def test_what_a_setting_loses(topic: InternalTopic, key: str, value: str, expected: str, why: str) -> None:
+    live = LiveTopic(topic.name, "id", 1, 1, {**topic.config, key: value})
+    change = ConfigChange(key, value, topic.config.get(key))
+    assert misconfigurations(topic, Settings(live, {})) == (Misconfiguration(change, expected, value, why),)
 
 
 @pytest.mark.parametrize("invalid", ["7d", "", "1.5", "٣", "9" * 30])

@@ -166,8 +166,11 @@ def replication() -> Plan:
 
 
 def changed_replication_factor() -> Plan:
-    cluster = SimulatedCluster.set_up(application(sink=Sink("orders-out", 4, replication_factor=1)))
-    return cluster.plan(application(sink=Sink("orders-out", 4, replication_factor=3)))
+    def declared(more: int, fewer: int) -> tuple[CompiledApplication, ...]:
+        sales = application(id_="sales", sink=Sink("sales-out", 4, replication_factor=fewer))
+        return application(sink=Sink("orders-out", 4, replication_factor=more)), sales
+
+    return SimulatedCluster.set_up(*declared(1, 3)).plan(*declared(3, 2))
 
 
 def _renumbered(config: dict[str, str]) -> Plan:
