@@ -155,6 +155,8 @@ def test_lost_topics_are_errors_when_set_up_manually(lost: tuple[str, ...]) -> N
     plan = cluster.plan(application(config=MANUAL))
     assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS] * len(lost)
     assert {problem.topic for problem in plan.problems} == set(lost)
+    cluster.run_group("orders")
+    assert codes(cluster.plan(application(config=MANUAL))) == codes(plan)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,9 @@ def test_lost_topics_are_re_created_with_a_warning(mode: Mapping[str, str], setu
     plan = cluster.up(application(config=mode, setup=setup))
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.MISSING_INTERNAL_TOPICS]
     assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.RECREATE}
-    assert "lost" in next(action.note for action in plan.actions if action.name == CHANGELOG)
+    assert next(action.note for action in plan.actions if action.name == CHANGELOG) == (
+        "it was set up and no longer exists: its data is lost"
+    )
     assert not cluster.plan(application(config=mode)).problems
 
 
@@ -210,6 +214,10 @@ def test_a_re_created_topic_with_records_is_accepted_with_a_warning(mode: Mappin
     cluster.recreate(CHANGELOG, is_empty=False)
     plan = cluster.up(application(config=mode))
     assert "holds records" in warnings(plan)[0].summary
+    assert {action.name: action.note for action in plan.actions} == {
+        CHANGELOG: "it was deleted and re-created since it was set up",
+        REPARTITION: "",
+    }
     assert not cluster.plan(application(config=mode)).problems
 
 
@@ -236,6 +244,8 @@ def test_too_few_partitions_are_added_with_autoscaling_downstream_first(mode: Ma
     ]
     assert cluster.records["orders"].initial_processors == 4
     assert cluster.records["orders"].topics[CHANGELOG].partitions == 6
+    one_more = cluster.up(application(config=config, steps=2, sources={"orders-in": 7}))
+    assert {action.added_partitions for action in one_more.actions} == {1}
 
 
 @BOTH

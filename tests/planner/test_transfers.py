@@ -54,6 +54,13 @@ def test_a_sink_moves_with_a_renamed_application(config: dict[str, str]) -> None
     check_moved(SimulatedCluster.set_up(orders), renamed)
 
 
+def test_a_lost_sink_that_moves_has_both_notes() -> None:
+    cluster = SimulatedCluster.set_up(ORDERS, SALES)
+    del cluster.topics[OUT]
+    action = of_sink(cluster.plan(application(), SALES_WITH_SINK))
+    assert action.note == "managed by orders until now; it was set up and no longer exists: its data is lost"
+
+
 def test_a_sink_moves_to_another_document() -> None:
     check_moved(SimulatedCluster.set_up(ORDERS, SALES), application(), SALES_WITH_SINK)
 
