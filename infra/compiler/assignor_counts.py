@@ -102,7 +102,7 @@ def count_by_assignor(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> d
 
     def decide(topic: str, count: int, turn: int, here: int) -> None:
         counts[topic] = count
-        for group in topic_graph.readers.get(topic, ()):
+        for group in topic_graph.readers[topic]:
             if group not in peak:
                 for written in waiting.intersection(topic_graph.writes[group]):
                     waiting.discard(written)
@@ -131,7 +131,7 @@ def count_in_dependency_order(topic_graph: TopicGraph) -> dict[str, int]:
     while ready:
         topic, count = ready.popleft()
         counts[topic] = count
-        for group in topic_graph.readers.get(topic, ()):
+        for group in topic_graph.readers[topic]:
             peak[group] = max(count, peak.get(group, 0))
             undecided_sources[group] -= 1
             if undecided_sources[group]:

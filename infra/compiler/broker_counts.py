@@ -45,7 +45,7 @@ def count_by_broker(topic_graph: TopicGraph, order: Sequence[TopicGroup]) -> dic
                 if topic not in counts:
                     progress = True
                     counts[topic] = peak[group]
-                    for reader in topic_graph.readers.get(topic, ()):
+                    for reader in topic_graph.readers[topic]:
                         peak[reader] = max(peak[reader], peak[group])
         pending = waiting
     return counts

@@ -104,8 +104,10 @@ def _depends_on_application_id(
 ) -> tuple[Problem, ...]:
     problems = []
     for topic, details in compilation.repartition.items():
-        counts = sorted({other[topic] for other in others if topic in other} | {made.get(topic, 0)} - {0})
-        if topic in made and len(counts) > 1:
+        if topic not in made:
+            continue
+        counts = sorted({other[topic] for other in others if topic in other} | {made[topic]})
+        if len(counts) > 1:
             alternatives = " or ".join(map(str, counts))
             problems.append(
                 Problem(

@@ -1,5 +1,7 @@
 """Partition counts by the group leader's assignor; the numbers are those of Kafka Streams 4.1.1."""
 
+from string import ascii_lowercase
+
 import attrs
 import pytest
 
@@ -94,6 +96,17 @@ def test_explicit_counts_that_differ_fail_the_build() -> None:
     assert problems_without_lints(application)[0].found == "a-wide-repartition=4, b-wide-repartition=3"
 
 
+def test_groups_that_do_not_depend_on_a_missing_source_are_enforced() -> None:
+    elsewhere = "\n  - stream: {topic: missing}\n  - groupBy: {name: other}\n  - count: {materialized: more}"
+    application = compiled(join(REKEY % "a", "") + elsewhere, {"a": 3, "b": 5})
+    assert counts(application)["j-left-repartition"] == 5
+    assert codes(problems_without_lints(application)) == [ProblemCode.MISSING_SOURCE_TOPIC]
+
+
+def test_equal_counts_are_co_partitioned() -> None:
+    assert problems_without_lints(compiled(join("", ""), {"a": 3, "b": 3})) == ()
+
+
 def test_without_a_repartition_topic_nothing_is_checked() -> None:
     application = compiled(join("", ""), {"a": 3, "b": 5})
     assert counts(application) == {"s-this-join-store-changelog": 5, "s-other-join-store-changelog": 5}
@@ -137,6 +150,55 @@ def test_counts_may_depend_on_the_application_id() -> None:
         assert problem.found == f"{found[letter]} with this application id"
         assert (problem.expected or "").startswith("5")
     assert set(found.values()) == {2, 5}
+
+
+def test_a_count_of_one_is_an_alternative_too() -> None:
+    problems = problems_without_lints(compiled(MERGED.replace("APP", "app-a"), {"a": 5, "b": 1}))
+    assert codes(problems) == [ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID]
+    assert "gets 1 or 5 partitions" in problems[0].summary
+    assert problems[0].location is not None
+
+
+STREAM, COUNT = "- stream: {topic: b, as: b}", "- count: {materialized: counts}"
+TABLE = "- table: {topic: b, materialized: %s}\n  - toStream: {as: b}"
+REUSE = "{id: APP, config: {topology.optimization: reuse.ktable.source.topics}}"
+CHANGELOGS = {
+    "key value": MERGED,
+    "with a setting": MERGED.replace(
+        COUNT, "- count: {materialized: {store: counts, logging: {segment.bytes: 1048576}}}"
+    ),
+    "windowed": MERGED.replace(COUNT, f"- windowedBy: {{tumbling: {{size: 1h}}}}\n  {COUNT}"),
+    "versioned": MERGED.replace(
+        STREAM, TABLE % "{supplier: {name: v, kind: versionedKeyValue, retention: 1h}}"
+    ),
+    "of a table": MERGED.replace(STREAM, TABLE % "{store: kept, logging: {segment.bytes: 1048576}}"),
+    "source topic": MERGED.replace(
+        STREAM, TABLE % "{store: kept, logging: {segment.bytes: 1048576}}"
+    ).replace("{id: APP}", REUSE),
+    "joined": f"{MERGED}  - stream: {{topic: d, as: d}}\n"
+    "  - join: {from: b, with: d, window: {difference: 1h}, storeName: s}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("changelogs", "expected"),
+    [
+        ("key value", "25522552522555555255525525"),
+        ("with a setting", "25222555552555255252525522"),
+        ("windowed", "25522525552555222252525525"),
+        ("versioned", "55222522222555552252555222"),
+        ("of a table", "55555522225555552525552225"),
+        ("source topic", "52252252525255522555522525"),
+        ("joined", "55525552222552552525552222"),
+    ],
+)
+def test_the_order_follows_the_hash_codes_of_the_subtopologies(changelogs: str, expected: str) -> None:
+    """`expected` are the counts that Kafka Streams 4.1.1 decides for the application ids app-a to app-z."""
+    found = [
+        counts(compiled(CHANGELOGS[changelogs].replace("APP", f"app-{letter}"), {"a": 5, "b": 2, "d": 2}))
+        for letter in ascii_lowercase
+    ]
+    assert "".join(str(each["second-repartition"]) for each in found) == expected
 
 
 def test_counts_that_no_order_changes_do_not_depend_on_the_application_id() -> None:

@@ -1,7 +1,11 @@
 """Counts by the broker (KIP-1071), and what broker and client reject (facts 4.6)."""
 
+import attrs
+
+from infra.compiler import build_nodes
+from infra.compiler.pipeline import compile_nodes
 from infra.model.problems import ProblemCode
-from tests.compiler.applications import codes, compiled, counts, problems_without_lints
+from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints
 
 HEAD = "application: {id: app, protocol: streams}\n"
 JOIN = """
@@ -48,6 +52,33 @@ def test_the_application_id_does_not_matter() -> None:
         application = compiled(head + MERGED, {"a": 5, "b": 2})
         assert counts(application)["second-repartition"] == 5
         assert problems_without_lints(application) == ()
+
+
+def test_topics_downstream_of_a_missing_source_are_not_counted() -> None:
+    application = compiled(HEAD + MERGED, {"a": 5})
+    assert "second-repartition" not in counts(application)
+    assert counts(application)["first-repartition"] == 5
+
+
+def test_the_topics_of_a_foreign_key_join_are_counted_by_the_broker() -> None:
+    """The responses return to the sub-topology that sends the subscriptions."""
+    text = """
+topology:
+  - table: {topic: t1, as: one}
+  - table: {topic: t2, as: two}
+  - join: {from: one, with: two, foreignKey: true, name: fk}
+"""
+    found = counts(compiled(HEAD + text, {"t1": 3, "t2": 5}))
+    assert found["fk-subscription-response-topic"] == 3
+    assert found["fk-subscription-registration-topic"] == 5
+
+
+def test_a_named_topology_is_not_supported() -> None:
+    text = HEAD + "topology: [{stream: {topic: a}}, {to: {topic: o}}]"
+    named = attrs.evolve(build_nodes(document(text)), name="orders")
+    [problem] = problems_without_lints(compile_nodes(document(text), named, {"a": 1}))
+    assert (problem.code, problem.found) == (ProblemCode.INVALID_TOPOLOGY, "the named topology orders")
+    assert problem.fix == "Build the topology without a name, or use `protocol: classic`."
 
 
 COGROUP = """
