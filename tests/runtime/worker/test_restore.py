@@ -1,0 +1,218 @@
+"""Which state is restored, and which records of a changelog topic are read."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from infra.observe import Connection
+from spark_jobs.runtime.worker import clients, restore
+from spark_jobs.runtime.worker.local_state import MemoryState
+from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
+from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, RecordChunk, restore_state
+
+LINEAGE = "headwater.line"
+CONNECTION = Connection(bootstrap_servers=("unused:9092",))
+
+
+@attrs.frozen
+class Session:
+    """The part of a `TaskSession` that decides what is restored."""
+
+    metadata: OffsetMetadata
+
+
+@attrs.define
+class Restores:
+    """Replaces the restore from changelog topics; remembers the version and the metadata it began with."""
+
+    begun: list[tuple[int, dict[str, int]]] = attrs.field(factory=list)
+
+    def __call__(self, _request: object, _partition: object, state: MemoryState, _session: object) -> int:
+        self.begun.append((state.version, dict(state.metadata)))
+        return 7
+
+
+@pytest.fixture
+def restores(monkeypatch: pytest.MonkeyPatch) -> Restores:
+    restores = Restores()
+    monkeypatch.setattr(restore, "_restore_from_changelogs", restores)
+    return restores
+
+
+def restored(state: MemoryState, metadata: OffsetMetadata) -> int:
+    request: Any = None
+    session: Any = Session(metadata)
+    return restore_state(request, 0, state, session)
+
+
+def state_of(version: int, lineage: int | None, *, is_next_prepared: bool = False) -> MemoryState:
+    state = MemoryState()
+    state.metadata.update({"clock": 10, **({} if lineage is None else {LINEAGE: lineage})})
+    if version:
+        state.store("s").put(b"key", b"old")
+        state.commit(version - 1)
+    if is_next_prepared:
+        state.metadata["clock"] = 20
+        state.store("s").put(b"key", b"new")
+        state.prepare(version)
+        state.rollback()
+    return state
+
+
+@pytest.mark.parametrize(
+    ("version", "is_next_prepared", "committed", "value"),
+    [(3, False, 3, b"old"), (3, True, 3, b"old"), (3, True, 4, b"new")],
+    ids=["the same", "prepared and not committed", "prepared and committed"],
+)
+def test_state_of_the_committed_version_is_not_restored(
+    restores: Restores, version: int, committed: int, value: bytes, *, is_next_prepared: bool
+) -> None:
+    state = state_of(version, 5, is_next_prepared=is_next_prepared)
+    assert restored(state, OffsetMetadata(committed, {LINEAGE: 5, "clock": 20})) == 0
+    assert not restores.begun
+    assert (state.version, state.store("s").get(b"key")) == (committed, value)
+
+
+@pytest.mark.parametrize(
+    ("version", "lineage", "begun"),
+    [
+        (3, 5, (3, {LINEAGE: 5, "clock": 10})),
+        (9, 5, (0, {})),
+        (6, 8, (0, {})),
+        (6, None, (0, {})),
+        (0, None, (0, {})),
+    ],
+    ids=["behind", "ahead", "another lineage", "no lineage", "new"],
+)
+def test_other_state_is_restored_from_what_can_be_trusted(
+    restores: Restores, version: int, lineage: int | None, begun: tuple[int, dict[str, int]]
+) -> None:
+    state = state_of(version, lineage)
+    clocks = {LINEAGE: 5, "clock": 30}
+    assert restored(state, OffsetMetadata(6, clocks)) == 7
+    assert restores.begun == [begun]
+    assert (state.version, state.metadata) == (6, clocks)
+
+
+@pytest.mark.parametrize("version", [0, 6])
+def test_without_a_committed_lineage_a_new_one_begins(restores: Restores, version: int) -> None:
+    """The offsets were deleted or reset: the state cannot be compared with them."""
+    lineages = set()
+    for _ in range(2):
+        state = state_of(version, None)
+        restored(state, OffsetMetadata(version))
+        assert (state.version, set(state.metadata)) == (version, {LINEAGE})
+        lineages.add(state.metadata[LINEAGE])
+    assert restores.begun == [(0, {})] * 2
+    assert len(lineages) == 2
+    assert all(lineages)
+
+
+@attrs.frozen
+class Message:
+    """A consumed record, or with a code an event of the client library."""
+
+    at: int
+    code: int | None = None
+
+    def error(self) -> KafkaError | None:
+        return None if self.code is None else KafkaError(self.code)
+
+    def offset(self) -> int:
+        return self.at
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_000 + self.at
+
+    def topic(self) -> str:
+        return "changelog"
+
+    def partition(self) -> int:
+        return 2
+
+    def headers(self) -> None:
+        return None
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> str:
+        return "text"
+
+
+@attrs.define
+class FakeConsumer:
+    """A partition with offsets from `low` to `high`; `consume` returns `answers` one after the other."""
+
+    low: int
+    high: int
+    answers: Iterator[Sequence[Message]]
+    assigned: list[int] = attrs.field(factory=list)
+    is_closed: bool = False
+
+    def get_watermark_offsets(self, partition: KafkaTopicPartition, _: float) -> tuple[int, int]:
+        assert (partition.topic, partition.partition) == ("changelog", 2)
+        return self.low, self.high
+
+    def assign(self, partitions: list[KafkaTopicPartition]) -> None:
+        self.assigned += [each.offset for each in partitions]
+
+    def consume(self, _: int, timeout: float) -> Sequence[Message]:
+        assert timeout > 0
+        return next(self.answers)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+END_OF_PARTITION = KafkaError._PARTITION_EOF
+
+
+def read(
+    monkeypatch: pytest.MonkeyPatch, range_: OffsetRange, *answers: Sequence[Message]
+) -> tuple[list[RecordChunk], FakeConsumer]:
+    consumer = FakeConsumer(3, 10, iter(answers))
+    monkeypatch.setattr(clients, "consumer", lambda *_: consumer)
+    reader = PartitionReader(CONNECTION, "app-restore")
+    chunks = list(reader.read("changelog", 2, range_))
+    reader.close()
+    assert consumer.is_closed
+    return chunks, consumer
+
+
+def offsets(chunks: Sequence[RecordChunk]) -> list[tuple[list[int], int]]:
+    return [([record[2] for record in chunk.records], chunk.next_offset) for chunk in chunks]
+
+
+def test_a_range_is_read_from_its_first_record_that_still_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[list[Message]] = [
+        [Message(3), Message(5)],
+        [],
+        [Message(8), Message(10, END_OF_PARTITION)],
+    ]
+    chunks, consumer = read(monkeypatch, OffsetRange(), *answers)
+    assert consumer.assigned == [3]
+    assert offsets(chunks) == [([3, 5], 6), ([], 6), ([8], 10), ([], 10)]
+    assert chunks[0].records[0] == ("changelog", 2, 3, 1_003, b"k", b"text", ())
+
+
+def test_a_range_ends_before_records_that_are_not_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunks, consumer = read(monkeypatch, OffsetRange(4, 7), [Message(4), Message(6), Message(7), Message(9)])
+    assert consumer.assigned == [4]
+    assert offsets(chunks) == [([4, 6], 7), ([], 10)]
+
+
+@pytest.mark.parametrize("range_", [OffsetRange(10), OffsetRange(5, 5), OffsetRange(0, 2), OffsetRange(12)])
+def test_an_empty_range_is_not_read(monkeypatch: pytest.MonkeyPatch, range_: OffsetRange) -> None:
+    chunks, consumer = read(monkeypatch, range_)
+    assert not consumer.assigned
+    assert offsets(chunks) == [([], max(3, range_.start))]
+
+
+def test_an_error_of_the_partition_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KafkaException):
+        read(monkeypatch, OffsetRange(), [Message(3), Message(0, KafkaError.TOPIC_AUTHORIZATION_FAILED)])

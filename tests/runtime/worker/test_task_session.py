@@ -1,0 +1,113 @@
+"""What a session of a task commits, and what the next one reads."""
+
+import base64
+from typing import Any
+
+import attrs
+import pytest
+from confluent_kafka import OFFSET_INVALID
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.worker import clients, transaction
+from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, decode, decode_positions
+from spark_jobs.runtime.worker.transaction import Commits, TaskSession, open_session
+
+A, B = ("a", 2), ("b", 2)
+
+
+@attrs.define
+class Producer:
+    """Remembers what is committed."""
+
+    commits: list[Commits] = attrs.field(factory=list)
+
+    def commit(self, commits: Commits) -> None:
+        self.commits.append(commits)
+
+
+def session(**fields: Any) -> tuple[TaskSession, Producer]:  # noqa: ANN401 - the fields of TaskSession
+    producer: Any = Producer()
+    known = {"producer": producer, "metadata": OffsetMetadata(3), "offsets": {A: 5, B: 7}, "positions": {}}
+    return TaskSession(**(known | fields)), producer
+
+
+def time_of(text: str) -> int:
+    return int.from_bytes(base64.b64decode(text)[1:9], "big", signed=True)
+
+
+def test_a_commit_has_the_metadata_and_the_time_of_each_partition() -> None:
+    current, producer = session()
+    current.commit({A: 9, B: 8}, {A: 1_000}, OffsetMetadata(4, {"clock": 1}))
+    [commits] = producer.commits
+    assert {partition: offset for partition, (offset, _) in commits.items()} == {A: 9, B: 8}
+    assert {partition: time_of(text) for partition, (_, text) in commits.items()} == {A: 1_000, B: -1}
+    assert [decode(text) for _, text in commits.values()] == [OffsetMetadata(4, {"clock": 1})] * 2
+    assert (current.offsets, current.metadata) == ({A: 9, B: 8}, OffsetMetadata(4, {"clock": 1}))
+    assert not current.has_positions
+
+
+def test_an_offset_without_a_commit_is_kept() -> None:
+    current, _ = session()
+    current.commit({A: 9}, {}, OffsetMetadata(4))
+    assert current.offsets == {A: 9, B: 7}
+
+
+def test_read_positions_are_kept_until_the_offset_passes_them() -> None:
+    current, producer = session(positions={A: {"0": 8, "1": 12}})
+    found = [current.has_positions]
+    current.commit({A: 8, B: 7}, {}, OffsetMetadata(4))
+    assert current.positions == {A: {"1": 12}, B: {}}
+    assert decode_positions(producer.commits[0][A][1]) == {"1": 12}
+    current.commit({A: 9}, {}, OffsetMetadata(5), {A: {"0": 10, "1": 12, "2": 9}})
+    assert current.positions[A] == {"0": 10, "1": 12}
+    current.commit({A: 12}, {}, OffsetMetadata(6))
+    found.append(current.has_positions)
+    assert found == [True, False]
+    assert decode_positions(producer.commits[-1][A][1]) == {}
+
+
+@attrs.frozen
+class Request:
+    """The part of a `BatchRequest` that a session reads."""
+
+    connection: str = "connection"
+    group: str = "app"
+
+    def task_name(self, partition: int) -> str:
+        return f"app-0-{partition}"
+
+    def input_partitions(self, partition: int) -> list[TopicPartition]:
+        return [("a", partition), ("b", partition), ("c", partition)]
+
+
+def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier owners are fenced first, so that they cannot commit after the offsets were read."""
+    calls: list[object] = []
+
+    def committed(reader: str, partitions: list[TopicPartition]) -> list[KafkaTopicPartition]:
+        calls.append((reader, partitions))
+        return [
+            KafkaTopicPartition(*A, 5, OffsetMetadata(3, {"clock": 1}).encode(0, {"1": 9})),
+            KafkaTopicPartition(*B, 7, OffsetMetadata(4, {"clock": 2}).encode(0)),
+            KafkaTopicPartition("c", 2, OFFSET_INVALID),
+        ]
+
+    def open_producer(_: object, name: str, *, single: bool) -> str:
+        calls.append((name, single))
+        return "producer"
+
+    monkeypatch.setattr(transaction, "_offset_reader", lambda connection, group: f"{connection} {group}")
+    monkeypatch.setattr(transaction, "_open_producer", open_producer)
+    monkeypatch.setattr(clients, "committed", committed)
+    request: Any = Request()
+    found = open_session(request, 2, single=True)
+    assert calls == [("app-0-2", True), ("connection app", [A, B, ("c", 2)])]
+    producer: Any = "producer"
+    assert found == TaskSession(
+        producer, OffsetMetadata(4, {"clock": 2}), offsets={A: 5, B: 7}, positions={A: {"1": 9}}
+    )
+    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 0)])
+    first = open_session(request, 2)
+    assert (first.metadata, first.offsets, first.positions) == (OffsetMetadata(), {A: 0}, {})
+    assert calls[-1] == ("app-0-2", False)
