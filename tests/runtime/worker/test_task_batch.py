@@ -1,33 +1,15 @@
 """A task's batches against a broker in memory: what is committed, and what the next owner finds."""
 
 import base64
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, decode, latest_metadata
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.transaction import TaskSession
+from tests.runtime.worker.memory_broker import IN, Broker, batch_request, process
 
-IN = ("in", 0)
-COUNTS = """
-application: {id: counted, config: {statestore.cache.max.bytes: 0}}
-topology:
-  - stream: {topic: in, serdes: {key: string, value: string}}
-  - groupByKey:
-  - count: {materialized: counts}
-  - toStream:
-  - to: {topic: out, serdes: {key: string, value: long}}
-"""
 PRINTED = """
 application: {id: printed}
 topology:
@@ -37,87 +19,10 @@ topology:
 """
 
 
-@attrs.define
-class Broker:
-    """Committed offsets with their metadata, and committed records; it is the producer of each session."""
-
-    committed: dict[TopicPartition, tuple[int, str]] = attrs.field(factory=dict)
-    records: list[OutputRecord] = attrs.field(factory=list)
-    open_records: list[OutputRecord] = attrs.field(factory=list)
-    restores: int = 0
-    commits: int = 0
-
-    def session(self, _: BatchRequest, __: int, *, single: bool = False) -> TaskSession:
-        assert not single
-        metadata = latest_metadata(text for _, text in self.committed.values()) or OffsetMetadata()
-        offsets = {partition: offset for partition, (offset, _) in self.committed.items()}
-        return TaskSession(self, metadata, offsets)
-
-    def read_changelogs(self, *_: object) -> int:
-        self.restores += 1
-        return 0
-
-    def send(self, records: Iterable[OutputRecord]) -> int:
-        self.open_records = list(records)
-        return len(self.open_records)
-
-    def commit(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
-        self.committed.update(commits)
-        self.records += self.open_records
-        self.open_records = []
-        self.commits += 1
-
-    def abort(self) -> None:
-        self.open_records = []
-
-    @property
-    def metadata(self) -> OffsetMetadata:
-        found = decode(self.committed[IN][1])
-        assert found is not None
-        return found
-
-    def counts(self) -> list[int]:
-        return [int.from_bytes(record[3] or b"", "big") for record in self.records if record[0] == "out"]
-
-
-@pytest.fixture
-def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
-    broker = Broker()
-    monkeypatch.setattr("spark_jobs.runtime.worker.task_batch.open_session", broker.session)
-    monkeypatch.setattr("spark_jobs.runtime.worker.restore._restore_from_changelogs", broker.read_changelogs)
-    return broker
-
-
-@pytest.fixture
-def request_(tmp_path: Path) -> BatchRequest:
-    document = load_text(COUNTS, "counted.yaml").documents[0]
-    compiled = compile_document(document, {"in": 1, "out": 1})
-    (program,) = build_programs(document, build_nodes(document), compiled)
-    return BatchRequest(
-        application="counted",
-        group="counted",
-        connection=Connection(bootstrap_servers=("unused:9092",)),
-        program=program,
-        state_folder=tmp_path,
-        partition_counts={"in": 1},
-    )
-
-
-def record(offset: int) -> InputRecord:
-    return (*IN, offset, 1_000 + offset, b"a", b"v", ())
-
-
-def process(task: OpenTask, request: BatchRequest, *offsets: int, tick: bool = False) -> BatchResult:
-    return task.process_batch(request, RecordInput([record(offset) for offset in offsets]), tick=tick)
-
-
 def test_half_of_a_surrogate_pair_can_be_printed(
     broker: Broker, request_: BatchRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = load_text(PRINTED, "printed.yaml").documents[0]
-    compiled = compile_document(document, {"in": 1, "out": 1})
-    (program,) = build_programs(document, build_nodes(document), compiled)
-    request = attrs.evolve(request_, program=program)
+    request = batch_request(PRINTED, request_.state_folder)
     input_ = RecordInput([(*IN, 0, 1_000, b"a", rb'"x\ud800"', ())])
     result = OpenTask(request, 0).process_batch(request, input_, tick=False)
     assert result.written == 1

@@ -1,0 +1,115 @@
+"""A broker in memory for the batches of a task, and requests for them."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from infra.compiler import build_nodes, compile_document
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.engine.program import build_programs
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
+from spark_jobs.runtime.worker.local_state import LocalState
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.offset_metadata import (
+    OffsetMetadata,
+    decode,
+    decode_positions,
+    latest_metadata,
+)
+from spark_jobs.runtime.worker.task_batch import OpenTask
+from spark_jobs.runtime.worker.task_input import RecordInput
+from spark_jobs.runtime.worker.transaction import TaskSession
+
+IN = ("in", 0)
+COUNTS = """
+application: {id: counted, config: {statestore.cache.max.bytes: 0}}
+topology:
+  - stream: {topic: in, serdes: {key: string, value: string}}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: out, serdes: {key: string, value: long}}
+"""
+
+
+@attrs.define
+class Broker:
+    """Committed offsets with their metadata, and committed records; it is the producer of each session."""
+
+    committed: dict[TopicPartition, tuple[int, str]] = attrs.field(factory=dict)
+    records: list[OutputRecord] = attrs.field(factory=list)
+    open_records: list[OutputRecord] = attrs.field(factory=list)
+    opened: list[tuple[str, bool]] = attrs.field(factory=list)
+    """(name of the task, whether each record is written by a request of its own) of each session."""
+    changelog_end: int | None = None
+    """The offset after the restored records of each changelog topic."""
+    restores: int = 0
+    commits: int = 0
+
+    def session(self, request: BatchRequest, partition: int, *, single: bool = False) -> TaskSession:
+        """Return what `open_session` returns for a task."""
+        self.opened.append((request.task_name(partition), single))
+        metadata = latest_metadata(text for _, text in self.committed.values()) or OffsetMetadata()
+        offsets = {partition: offset for partition, (offset, _) in self.committed.items()}
+        positions = {partition: decode_positions(text) for partition, (_, text) in self.committed.items()}
+        return TaskSession(self, metadata, offsets, positions)
+
+    def read_changelogs(self, request: BatchRequest, _: int, state: LocalState, __: object) -> int:
+        """Restore nothing; the next read begins at `changelog_end`."""
+        self.restores += 1
+        if self.changelog_end is None:
+            return 0
+        ends = dict.fromkeys(request.program.changelogs.values(), self.changelog_end)
+        state.commit(state.version - 1, ends)
+        return self.changelog_end
+
+    def send(self, records: Iterable[OutputRecord]) -> int:
+        self.open_records = list(records)
+        return len(self.open_records)
+
+    def commit(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
+        self.committed.update(commits)
+        self.records += self.open_records
+        self.open_records = []
+        self.commits += 1
+
+    def abort(self) -> None:
+        self.open_records = []
+
+    @property
+    def metadata(self) -> OffsetMetadata:
+        found = decode(self.committed[IN][1])
+        assert found is not None
+        return found
+
+    def counts(self) -> list[int]:
+        return [int.from_bytes(record[3] or b"", "big") for record in self.records if record[0] == "out"]
+
+
+def batch_request(text: str, state_folder: Path, **fields: Any) -> BatchRequest:  # noqa: ANN401 - its fields
+    """Return a request for the only sub-topology of a document; its topics have one partition."""
+    document = load_text(text, "document.yaml").documents[0]
+    topics = {topic for source in build_nodes(document).nodes for topic in getattr(source, "topics", ())}
+    compiled = compile_document(document, dict.fromkeys((*topics, "out"), 1))
+    (program,) = build_programs(document, build_nodes(document), compiled)
+    id_ = document.application.id
+    known: dict[str, Any] = {
+        "application": id_,
+        "group": id_,
+        "connection": Connection(bootstrap_servers=("unused:9092",)),
+        "program": program,
+        "state_folder": state_folder,
+        "partition_counts": dict.fromkeys(sorted(topics), 1),
+    }
+    return BatchRequest(**(known | fields))
+
+
+def record(offset: int) -> InputRecord:
+    return (*IN, offset, 1_000 + offset, b"a", b"v", ())
+
+
+def process(task: OpenTask, request: BatchRequest, *offsets: int, tick: bool = False) -> BatchResult:
+    return task.process_batch(request, RecordInput([record(offset) for offset in offsets]), tick=tick)
