@@ -1,5 +1,6 @@
 """`headwater new`: the files of a new repository pass Headwater's own checks, and nothing is overwritten."""
 
+import json
 import re
 import shlex
 import shutil
@@ -15,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from infra.apply.settings import stack_settings
 from infra.cli.main import main
-from infra.cli.new.project import EXAMPLES, Forge
+from infra.cli.new.project import EXAMPLES, Forge, wheel_of
 from infra.model.problems import errors
 from tests.locks import closure, locked
 from tests.workflows.scripts import read
@@ -148,9 +149,17 @@ def test_a_wheel_is_installed_from_its_url(tmp_path: Path) -> None:
     file.touch()
     folder = created(tmp_path / "local", "--wheel", str(file))
     assert f"\nheadwater @ file://{file}\n" in (folder / "requirements.txt").read_text()
+    assert "Headwater is installed from a file" in run("new", tmp_path / "noted", "--wheel", file).stderr
     result = run("new", tmp_path / "none", "--wheel", "headwater-0.1.0")
     assert result.exit_code == 64
     assert not (tmp_path / "none").exists()
+
+
+def test_the_wheel_that_is_installed_is_the_default() -> None:
+    url = "https://example.com/headwater-0.1.0-py3-none-any.whl"
+    assert wheel_of(json.dumps({"archive_info": {"hash": "sha256=1"}, "url": url})) == url
+    assert wheel_of(json.dumps({"dir_info": {"editable": True}, "url": "file:///src/headwater"})) == ""
+    assert wheel_of("") == ""
 
 
 @pytest.mark.parametrize("kept", [[], [".git", ".venv"]])

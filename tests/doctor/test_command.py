@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,37 @@ import trustme
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 
+from infra.cli.doctor.permissions import observe_permissions
 from infra.cli.main import main
-from infra.model.acls import ANY_NAME, Acl, Operation, Pattern, Permission, ResourceKind
-from infra.observe.acl_bindings import acl_binding, filter_for
+from infra.compiler import compile_documents
+from infra.doctor import Status
+from infra.doctor.permissions import Purpose, permission_findings
+from infra.model.acls import ANY_NAME, Operation, Pattern, Permission, ResourceKind
+from infra.model.topology import TopologyDocument
+from infra.observe.admin import Admin
+from infra.planner import acls
+from infra.planner.acls import application_needs, headwater_needs
+from infra.spec import load_documents
+from tests.acls.secured_cluster import SecuredCluster
 from tests.toolchain.certificates import server_tls
 from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = pytest.mark.broker
 
 _USER = SaslUser("operator", "in-charge-9")
+_PRINCIPAL = f"User:{_USER.name}"
+_DOCUMENT = """
+application:
+  id: shop
+  config: {processing.guarantee: exactly_once_v2}
+topics: {counts: {partitions: 2}}
+topology:
+  - stream: {topic: orders}
+  - groupBy: {key: value.customer, name: by-customer}
+  - count: {materialized: per-customer}
+  - toStream:
+  - to: {topic: counts}
+"""
 _UP = ("describe-topics", "create-topics", "alter-topics", "alter-configs")
 
 Checks = Mapping[str, Mapping[str, Any]]
@@ -49,6 +71,16 @@ def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA
     settings = Settings(sasl_users=(_USER,), tls=server_tls(certificate_authority), authorizer=True)
     with own_broker(settings) as broker:
         yield broker
+
+
+@pytest.fixture
+def cluster(secured: Broker) -> Iterator[SecuredCluster]:
+    """The cluster with topic `orders`; the user has no permissions before and after the test."""
+    found = SecuredCluster(secured)
+    if "orders" not in found.topics():
+        found.create({"orders": 2})
+    yield found
+    found.set_acls(_PRINCIPAL, [])
 
 
 @pytest.fixture
@@ -108,8 +140,7 @@ def test_missing_permissions_are_named(secured: Broker, login: Mapping[str, str]
     assert names_of(admin) == before
 
 
-def test_permissions_of_a_user_are_found(secured: Broker, login: Mapping[str, str]) -> None:
-    admin = AdminClient({"bootstrap.servers": secured.bootstrap_servers})
+def test_permissions_of_a_user_are_found(cluster: SecuredCluster, login: Mapping[str, str]) -> None:
     granted = [
         *(
             Permission(ResourceKind.TOPIC, "headwater-", each, Pattern.PREFIXED)
@@ -119,22 +150,74 @@ def test_permissions_of_a_user_are_found(secured: Broker, login: Mapping[str, st
         Permission(ResourceKind.TRANSACTIONAL_ID, "headwater-", Operation.WRITE, Pattern.PREFIXED),
         Permission(ResourceKind.CLUSTER, "kafka-cluster", Operation.DESCRIBE),
     ]
-    bindings = [acl_binding(Acl(f"User:{_USER.name}", ANY_NAME, permission)) for permission in granted]
-    for future in admin.create_acls(bindings).values():
-        future.result()
-    try:
-        _, checks = Doctor(login)()
-        assert status_of(checks, "describe-topics", "create-topics", "alter-topics") == {"ok"}
-        assert checks["alter-configs"]["status"] == "warning"
-        _, checks = Doctor(login)("--for", "run")
-        assert checks["transactional-ids"]["status"] == "ok"
-        assert "create-topics" not in checks
-        code, checks = Doctor(login)("--for", "plan")
-        assert code == 0
-        assert "alter-configs" not in checks
-    finally:
-        for future in admin.delete_acls([filter_for(f"User:{_USER.name}")]).values():
-            future.result()
+    cluster.set_acls(_PRINCIPAL, granted)
+    _, checks = Doctor(login)()
+    assert status_of(checks, "describe-topics", "create-topics", "alter-topics") == {"ok"}
+    assert checks["alter-configs"]["status"] == "warning"
+    _, checks = Doctor(login)("--for", "run")
+    assert checks["transactional-ids"]["status"] == "ok"
+    assert "create-topics" not in checks
+    code, checks = Doctor(login)("--for", "plan")
+    assert code == 0
+    assert "alter-configs" not in checks
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Sequence[TopologyDocument]:
+    (tmp_path / "shop.yaml").write_text(_DOCUMENT)
+    return load_documents([tmp_path / "shop.yaml"]).documents
+
+
+@pytest.mark.parametrize("purpose", [Purpose.PLAN, Purpose.UP])
+def test_the_permissions_that_headwater_acls_prints_are_enough(
+    purpose: Purpose, cluster: SecuredCluster, documents: Sequence[TopologyDocument]
+) -> None:
+    printed = headwater_needs(acls.Purpose(purpose.value), compile_documents(documents, {"orders": 2}))
+    cluster.set_acls(_PRINCIPAL, [need.permission for need in printed])
+    assert problems_of(cluster, documents, purpose) == []
+    cluster.set_acls(_PRINCIPAL, [need.permission for need in printed if need.permission.name == "orders"])
+    denied = problems_of(cluster, documents, purpose)
+    missing = "headwater-ownership, shop-headwater-doctor"
+    assert denied[0] == f"The brokers deny Describe on topics counts, {missing}."
+    created = f"The brokers deny Create on topics counts, {missing}."
+    configured = "The brokers deny AlterConfigs on topics counts, shop-headwater-doctor."
+    assert {created, configured} & set(denied) == ({created, configured} if purpose is Purpose.UP else set())
+
+
+def test_the_permissions_of_an_application_are_enough_to_run_it(
+    cluster: SecuredCluster, documents: Sequence[TopologyDocument]
+) -> None:
+    compiled = compile_documents(documents, {"orders": 2})
+    printed = [need.permission for need in application_needs(compiled[0], None)]
+    seen = Permission(ResourceKind.CLUSTER, "kafka-cluster", Operation.DESCRIBE)
+    own = [Permission(ResourceKind.TOPIC, "shop-", Operation.DESCRIBE, Pattern.PREFIXED), seen]
+    cluster.set_acls(_PRINCIPAL, [*printed, *own])
+    assert problems_of(cluster, documents, Purpose.RUN) == []
+    without = [each for each in printed if each.kind is not ResourceKind.TRANSACTIONAL_ID]
+    cluster.set_acls(_PRINCIPAL, [*without, *own])
+    assert problems_of(cluster, documents, Purpose.RUN) == [
+        "The brokers deny Write on transactional id shop-*."
+    ]
+
+
+def problems_of(
+    cluster: SecuredCluster, documents: Sequence[TopologyDocument], purpose: Purpose
+) -> list[str]:
+    """Return the texts of all findings that are not fine, for the user without super powers."""
+    connection = cluster.connection(_USER)
+    admin = Admin(connection, 15)
+    admin.metadata(admin.open())
+    facts = observe_permissions(
+        connection,
+        admin,
+        documents,
+        purpose,
+        with_groups=True,
+        existing=cluster.topics(),
+        with_ownership=purpose is not Purpose.RUN,
+    )
+    admin.settle()
+    return [finding.text for finding in permission_findings(facts) if finding.status is not Status.OK]
 
 
 def test_wrong_credentials_and_an_unknown_authority_are_distinguished(login: Mapping[str, str]) -> None:

@@ -1,14 +1,17 @@
 """Each finding of `headwater doctor`, with its reason and its remedy."""
 
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import attrs
 import pytest
+from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from infra.doctor import Finding, Status, has_errors
+from infra.doctor import Finding, Section, Status, has_errors
 from infra.doctor.agents import AgentFacts, AgentGroup, agent_findings
 from infra.doctor.cluster import ClusterFacts, Login, cluster_findings
 from infra.doctor.machine import MachineFacts, Program, machine_findings
@@ -148,14 +151,14 @@ def stack() -> Iterator[Iterable[Finding]]:
     yield stack_findings(STACK)
     yield stack_findings(attrs.evolve(STACK, backend="s3://states", is_in_files=False))
     yield stack_findings(StackFacts(name="production", error="error: no stack named 'production' found"))
-    files = "/srv/state/.pulumi/stacks/shop/production.json.attrs"
+    attributes = "/srv/state/.pulumi/stacks/shop/production.json.attrs"
     yield stack_findings(
         attrs.evolve(
             STACK,
             backend="file:///srv/state",
             error="error: failed to load checkpoint: EOF",
             writes_attributes=True,
-            empty_attributes=(files,),
+            empty_attributes=(attributes,),
             locks=(LOCK,),
         )
     )
@@ -220,6 +223,26 @@ def test_texts(part: Callable[[], Iterator[Iterable[Finding]]], golden: Callable
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= _WIDTH
     golden(_GOLDEN / f"{part.__name__}.txt", "".join(f"{line.rstrip()}\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "part", [machine, cluster, permissions, stack, agents], ids=lambda part: part.__name__
+)
+def test_json_fits_the_published_schema(part: Callable[[], Iterator[Iterable[Finding]]]) -> None:
+    schema = json.loads(
+        files("topology_schemas").joinpath("doctor.v1.schema.json").read_text(encoding="utf-8")
+    )
+    Draft202012Validator.check_schema(schema)
+    properties = schema["$defs"]["check"]["properties"]
+    assert properties["section"]["enum"] == [section.value for section in Section]
+    assert set(properties["status"]["enum"]) == {status.value for status in Status}
+    for findings in part():
+        document = doctor_json(tuple(findings))
+        Draft202012Validator(schema).validate(document)
+        for check in document["checks"]:
+            if check["status"] != "ok":
+                broken = {**document, "checks": [{**check, "fix": None}]}
+                assert not Draft202012Validator(schema).is_valid(broken)
 
 
 def test_json_has_one_entry_for_each_check() -> None:

@@ -39,6 +39,18 @@ def test_code_and_output_are_returned() -> None:
     assert sorted(merged.output.split()) == ["error", "out"]
 
 
+def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
+    program = (
+        PLUGIN
+        + f"import os, time; open({str(tmp_path / 'id')!r}, 'w').write(str(os.getsid(0))); time.sleep(600)"
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_in_session(
+            [sys.executable, "-c", program], folder=Path(), environment=os.environ, timeout_seconds=3
+        )
+    assert not session_members(int((tmp_path / "id").read_text()))
+
+
 @pytest.mark.parametrize("end", ["", "import os; os.kill(os.getpid(), 9)"])
 def test_children_end_with_the_command(end: str) -> None:
     code, output, _ = run(PLUGIN + "import os; print(os.getsid(0), flush=True); " + end)

@@ -47,14 +47,17 @@ def in_shell(script: str, folder: Path, environment: Mapping[str, str]) -> "subp
 
 @pytest.mark.timeout(600)
 def test_the_commands_of_the_readme_work_in_an_empty_folder(
-    repository: Path, environment: Mapping[str, str]
+    repository: Path, wheel: Path, environment: Mapping[str, str]
 ) -> None:
     modules = "import infra, spark_jobs, sys, toolchain; print(*sys.path, infra, spark_jobs, toolchain)"
     imported = in_shell(f"python -c '{modules}'", repository, environment)
     assert f"'{repository}/.venv/" in imported.stdout
     assert f"{_ROOT}/infra" not in imported.stdout
     assert str(_ROOT) not in imported.stdout.split()
-    assert in_shell("headwater new .", repository, environment).returncode == 0
+    created = in_shell("headwater new .", repository, environment)
+    assert created.returncode == 0
+    assert f"headwater @ {wheel.as_uri()}\n" in (repository / "requirements.txt").read_text()
+    assert "Headwater is installed from a file" in created.stderr
 
     (port,) = free_ports(1)
     stack = repository / "Pulumi.local.yaml"

@@ -134,7 +134,15 @@ def _cluster(target: "Connection", observed: ObservedStack | None, purpose: Purp
         permissions = PermissionFacts(purpose=purpose, has_authorizer=False)
         if has_authorizer(cluster.facts):
             permissions = observe_permissions(
-                target, cluster.admin, documents, purpose, with_groups=with_groups
+                target,
+                cluster.admin,
+                documents,
+                purpose,
+                with_groups=with_groups,
+                existing=cluster.metadata.topics if cluster.metadata else (),
+                with_ownership=settings is not None
+                and settings.has_ownership_records
+                and purpose is not Purpose.RUN,
             )
         yield from permission_findings(permissions)
         yield from agent_findings(observe_agents(cluster, documents, with_groups=with_groups))

@@ -1,6 +1,6 @@
 """Observe what the user may do, with requests that the brokers validate but do not execute."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,6 +11,7 @@ from infra.change import admin_client, request_config_changes, request_new_parti
 from infra.cli.doctor.kafka_cluster import TIMEOUT_SECONDS
 from infra.doctor.permissions import REQUIRED, PermissionFacts, Purpose, Right
 from infra.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
+from infra.model.ownership import OWNERSHIP_TOPIC
 from infra.model.problems import ProblemsError
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, snapshot_request
@@ -37,20 +38,31 @@ class _Probe:
 
 @attrs.frozen(kw_only=True)
 class _Names:
-    """The names to check: `topics` exist or may exist, `probes` do not exist."""
+    """The names to check: `topics` may exist, `probes` do not exist."""
 
     topics: Sequence[str]
     probes: Sequence[_Probe]
     groups: Sequence[str]
+    new: Sequence[_Probe] = ()
+    """The topics to create: `probes`, and the topic of the ownership records if there is none."""
 
     @classmethod
-    def of(cls, documents: Sequence[TopologyDocument]) -> "_Names":
+    def of(
+        cls, documents: Sequence[TopologyDocument], existing: Collection[str], *, with_ownership: bool
+    ) -> "_Names":
         if not documents:
             return cls(topics=[_EXAMPLE], probes=[_Probe(_EXAMPLE)], groups=[_EXAMPLE])
         request = snapshot_request(documents, {})
-        probes = [_Probe(f"{prefix}{_EXAMPLE}") for prefix in request.prefixes]
-        topics = sorted({*request.names, *(probe.name for probe in probes)})
-        return cls(topics=topics, probes=probes, groups=request.groups)
+        managed = {sink.topic for document in documents for sink in document.sinks}
+        names = [f"{prefix}{_EXAMPLE}" for prefix in request.prefixes]
+        probes = [_Probe(name) for name in sorted({*names, *(managed - set(existing))})]
+        own = [OWNERSHIP_TOPIC] if with_ownership else []
+        return cls(
+            topics=sorted({*request.names, *(probe.name for probe in probes), *own}),
+            probes=probes,
+            new=[*probes, *(_Probe(name) for name in own if name not in existing)],
+            groups=(*request.groups, *own),
+        )
 
 
 def observe_permissions(
@@ -60,15 +72,27 @@ def observe_permissions(
     purpose: Purpose,
     *,
     with_groups: bool,
+    existing: Collection[str] = (),
+    with_ownership: bool = False,
 ) -> PermissionFacts:
-    """Return what the brokers permit; raises `ProblemsError` if they do not answer."""
-    names, required = _Names.of(documents), REQUIRED[purpose]
+    """Return what the brokers permit; raises `ProblemsError` if they do not answer.
+
+    Args:
+        connection: The connection of the user.
+        admin: A client with this connection.
+        documents: The documents of the applications; without any, an example name is checked.
+        purpose: What the user is for.
+        with_groups: Whether groups can be described.
+        existing: The topics of the cluster.
+        with_ownership: Whether the stack has ownership records.
+    """
+    names, required = _Names.of(documents, existing, with_ownership=with_ownership), REQUIRED[purpose]
     denied: dict[Right, Sequence[str]] = {}
     unknown: dict[Right, str] = {}
     answers = admin.answers(admin.request_topics(names.topics))
     denied[Right.DESCRIBE] = [name for name, answer in answers if _is_denied(answer)]
     if Right.CREATE in required:
-        for right, (refused, reason) in _probe_changes(connection, names.probes).items():
+        for right, (refused, reason) in _probe_changes(connection, names).items():
             denied[right] = refused
             unknown |= {right: reason} if reason else {}
     if with_groups:
@@ -76,7 +100,8 @@ def observe_permissions(
     else:
         unknown |= dict.fromkeys((Right.DESCRIBE_GROUPS, Right.READ_GROUPS), _NO_GROUPS)
     if Right.WRITE_TRANSACTIONS in required:
-        denied[Right.WRITE_TRANSACTIONS], reason = _transactions(connection, admin, names.groups)
+        ids = [document.application.id for document in documents] or [_EXAMPLE]
+        denied[Right.WRITE_TRANSACTIONS], reason = _transactions(connection, admin, ids)
         unknown |= {Right.WRITE_TRANSACTIONS: reason} if reason else {}
     return PermissionFacts(
         purpose=purpose,
@@ -93,7 +118,8 @@ _NO_GROUPS = "there has been no consumer group on this cluster yet"
 def _counts(names: _Names) -> Mapping[Right, int]:
     probes, groups = len(names.probes), len(names.groups)
     return {
-        **dict.fromkeys((Right.CREATE, Right.ALTER, Right.ALTER_CONFIGS), probes),
+        **dict.fromkeys((Right.ALTER, Right.ALTER_CONFIGS), probes),
+        Right.CREATE: len(names.new),
         **dict.fromkeys((Right.DESCRIBE_GROUPS, Right.READ_GROUPS, Right.WRITE_TRANSACTIONS), groups),
         Right.DESCRIBE: len(names.topics),
     }
@@ -107,17 +133,15 @@ def _is_denied(answer: object) -> bool:
     )
 
 
-def _probe_changes(
-    connection: Connection, probes: Sequence[_Probe]
-) -> Mapping[Right, tuple[Sequence[str], str]]:
+def _probe_changes(connection: Connection, names: _Names) -> Mapping[Right, tuple[Sequence[str], str]]:
     """Return right → names that were denied, and why it is not known; requests are only validated."""
     admin = admin_client(connection)
     results = {
         Right.CREATE: request_new_topics(
-            admin, [attrs.evolve(probe, partitions=1) for probe in probes], **_VALIDATED
+            admin, [attrs.evolve(probe, partitions=1) for probe in names.new or names.probes], **_VALIDATED
         ),
-        Right.ALTER: request_new_partitions(admin, probes, **_VALIDATED),
-        Right.ALTER_CONFIGS: request_config_changes(admin, probes, **_VALIDATED),
+        Right.ALTER: request_new_partitions(admin, names.probes, **_VALIDATED),
+        Right.ALTER_CONFIGS: request_config_changes(admin, names.probes, **_VALIDATED),
     }
     return {right: _refused(futures) for right, futures in results.items()}
 

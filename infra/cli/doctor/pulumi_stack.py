@@ -2,24 +2,24 @@
 
 import json
 import os
-import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import attrs
+import yaml
 
 from infra.apply.settings import StackSettings, stack_settings
+from infra.cli.doctor.backend_files import BackendFiles
 from infra.cli.stack import run_pulumi
-from infra.doctor.stack import Lock, StackFacts
+from infra.doctor.stack import StackFacts
 from toolchain import PulumiToolchain
 
 _SECONDS = 60
 _NAMESPACE = "headwater:"
-_FILES = "file://"
 
 
 @attrs.frozen
@@ -40,14 +40,14 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         url = str(json.loads(_run(pulumi, project, "whoami", "--verbose", "--json"))["url"])
     except (_FailedError, ValueError, KeyError) as error:
         return ObservedStack(StackFacts(name=stack, error=_first_lines(error)))
-    folder = _folder(url, project)
+    files = BackendFiles.of(url, project, _project_name(project), stack)
     facts = StackFacts(
         name=stack,
         backend=_without_credentials(url),
-        is_in_files=folder is not None,
-        writes_attributes=folder is not None and "metadata=skip" not in url,
-        empty_attributes=tuple(map(str, _empty_attributes(folder))) if folder else (),
-        locks=tuple(_locks(folder, stack)) if folder else (),
+        is_in_files=files is not None,
+        writes_attributes=files is not None and "metadata=skip" not in url,
+        empty_attributes=files.empty_attributes() if files else (),
+        locks=files.locks() if files else (),
     )
     try:
         exported = json.loads(_run(pulumi, project, "stack", "export", "--stack", stack))
@@ -102,44 +102,9 @@ def _without_credentials(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
-def _folder(url: str, project: Path) -> Path | None:
-    """Return the folder of a backend in files, None for other backends."""
-    if not url.startswith(_FILES):
-        return None
-    path = url.removeprefix(_FILES).partition("?")[0]
-    return (project / Path(path).expanduser()).absolute() / ".pulumi"
-
-
-def _empty_attributes(folder: Path) -> Sequence[Path]:
-    return sorted(file for file in folder.rglob("*.attrs") if file.stat().st_size == 0)
-
-
-def _locks(folder: Path, stack: str) -> Iterator[Lock]:
-    """Yield the locks of the stack. `stack` may be a name, or organization/project/stack."""
-    name = stack.rpartition("/")[2]
-    for file in sorted((folder / "locks").rglob("*.json")):
-        if file.parent.name == name:
-            yield _lock(file)
-
-
-def _lock(file: Path) -> Lock:
+def _project_name(project: Path) -> str:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        pid, host = int(content["pid"]), str(content["hostname"])
-        owner = f"{content['username']}@{host} (process {pid})"
-        since = str(content["timestamp"])[:19]
-    except (OSError, ValueError, KeyError, TypeError):
-        return Lock(file=str(file), owner="an unknown user", since="an unknown time", is_running=None)
-    return Lock(file=str(file), owner=owner, since=since, is_running=_is_running(pid, host))
-
-
-def _is_running(pid: int, host: str) -> bool | None:
-    if host != socket.gethostname():
-        return None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        content = yaml.safe_load((project / "Pulumi.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""
+    return str(content.get("name", "")) if isinstance(content, dict) else ""

@@ -2,16 +2,21 @@
 
 import re
 import shlex
-from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import distribution
 from pathlib import Path
 
 import click
 
 from infra.cli.console import ProblemsExit
 from infra.cli.new.folder import check_name, read_template, write_project
-from infra.cli.new.project import EXAMPLES, Forge, Project, project_files, released, wheel_at
+from infra.cli.new.project import EXAMPLES, Forge, Project, project_files, released, wheel_at, wheel_of
 from infra.model.problems import ProblemsError
+
+_DIRECT_URL = "direct_url.json"
+_LOCAL_WHEEL = (
+    "Headwater is installed from a file, which other machines do not have: {url}\n"
+    "  Put the wheel where they can download it, and replace this URL in requirements*.txt and the workflows."
+)
 
 
 @click.command()
@@ -29,7 +34,7 @@ from infra.model.problems import ProblemsError
 @click.option(
     "--wheel",
     metavar="URL",
-    help="Install Headwater from this wheel instead of a package index: a URL or a file.",
+    help="The wheel for the requirements, a URL or a file. Default: where Headwater was installed from.",
 )
 def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str | None) -> None:
     """Create a repository for topology documents.
@@ -44,10 +49,12 @@ def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str 
       headwater new . --ci gitlab
       headwater new kafka-topics --wheel https://example.com/headwater-0.1.0-py3-none-any.whl
     """
+    installed = distribution("headwater")
+    url = _wheel(wheel) if wheel else wheel_of(installed.read_text(_DIRECT_URL) or "")
     try:
         project = Project(
             name=folder.absolute().resolve().name if name is None else name,
-            requirement=released(version("headwater")) if wheel is None else _wheel(wheel),
+            requirement=wheel_at(url) if url else released(installed.version),
             forge=Forge(forge),
             example=EXAMPLES[example],
         )
@@ -59,16 +66,18 @@ def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str 
     click.echo(f"Created {len(contents)} files in {folder}:")
     for path in contents:
         click.echo(f"  {path}")
+    if url.startswith("file:"):
+        click.echo(f"{_LOCAL_WHEEL.format(url=url)}", err=True)
     click.echo(f"Continue with {shlex.quote(str(folder / 'README.md'))}.")
 
 
-def _wheel(text: str) -> Callable[[str], str]:
-    """Return the requirement of a wheel that is named by a URL or a path."""
+def _wheel(text: str) -> str:
+    """Return the URL of a wheel that is named by a URL or a path."""
     if re.fullmatch(r"(https?|file)://\S+\.whl(#\S*)?", text):
-        return wheel_at(text)
+        return text
     path = Path(text)
     if path.suffix != ".whl" or not path.is_file():
         raise click.BadParameter(
             f"{text} is neither the URL of a wheel nor an existing file *.whl.", param_hint="--wheel"
         )
-    return wheel_at(path.absolute().as_uri())
+    return path.absolute().as_uri()

@@ -1,5 +1,6 @@
 """The files of a new project: their paths and contents."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
@@ -50,6 +51,13 @@ def released(version: str) -> Callable[[str], str]:
 def wheel_at(url: str) -> Callable[[str], str]:
     """Return the requirement of a wheel at a URL."""
     return lambda extra: f"headwater{extra} @ {url}"
+
+
+def wheel_of(direct_url: str) -> str:
+    """Return the URL of the wheel in a `direct_url.json` (PEP 610), or "": it is from a package index."""
+    content = json.loads(direct_url) if direct_url else {}
+    url = str(content.get("url", ""))
+    return url if "archive_info" in content and url.endswith(".whl") else ""
 
 
 def project_files(project: Project, template: Callable[[str], str]) -> Mapping[str, str]:
