@@ -9,7 +9,7 @@ from infra.compiler.renumbering import origins
 from infra.model.problems import ProblemCode
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Lifecycle, Sink
-from infra.planner import ActionKind, Plan
+from infra.planner import ActionKind, Plan, TopicAction
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     MANUAL,
@@ -203,6 +203,35 @@ def test_a_topic_that_the_topology_no_longer_has_is_kept_and_can_be_used_again()
     assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.KEEP}
     assert not cluster.plan(application(config=MANUAL, stateful=False)).has_changes
     assert not cluster.plan(application(config=MANUAL)).problems
+
+
+def test_a_topic_that_the_topology_no_longer_has_is_kept_as_it_is() -> None:
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    cluster.change(CHANGELOG, partitions=9, replication_factor=2)
+    live = cluster.topics[CHANGELOG]
+    plan = cluster.plan(application(config=MANUAL, stateful=False))
+    kept = next(action for action in plan.actions if action.name == CHANGELOG)
+    note = "the topology no longer has it; it stays until you delete it"
+    assert kept == TopicAction(
+        kind=ActionKind.KEEP,
+        name=CHANGELOG,
+        live=live,
+        partitions=9,
+        config=live.config,
+        replication_factor=2,
+        note=note,
+    )
+    del cluster.topics[CHANGELOG]
+    plan = cluster.plan(application(config=MANUAL, stateful=False))
+    gone = next(action for action in plan.actions if action.name == CHANGELOG)
+    assert gone == TopicAction(
+        kind=ActionKind.RELEASE,
+        name=CHANGELOG,
+        partitions=4,
+        config={},
+        replication_factor=-1,
+        note="no longer on the cluster: removed from the record",
+    )
 
 
 def test_a_topic_that_the_topology_no_longer_has_keeps_its_kind_in_the_record() -> None:

@@ -13,6 +13,7 @@ from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import ActionKind, Plan, PlanPolicy, plan
 from infra.planner.claims import change_after, change_before, race, retraction
 from infra.planner.ownership import Ownership
+from infra.planner.rules.managed_elsewhere import refusal
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
@@ -364,6 +365,8 @@ def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Sta
     assert planned.ownership is not None
     change = change_before(planned, planned.ownership)
     assert not race(change, planned.ownership, planned.ownership)
+    [conflict] = planned.ownership.conflicts("orders", [])
+    assert refusal(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")
 
 
 def test_a_retracted_claim_restores_the_record_of_before(

@@ -54,6 +54,13 @@ def test_a_sink_moves_with_a_renamed_application(config: dict[str, str]) -> None
     check_moved(SimulatedCluster.set_up(orders), renamed)
 
 
+def test_a_sink_that_two_applications_declare_does_not_move() -> None:
+    cluster = SimulatedCluster.set_up(ORDERS)
+    plan = cluster.plan(application(), SALES_WITH_SINK, application(id_="returns", sink=SINK))
+    assert not plan.is_applicable
+    assert "moves" not in notes(plan, "orders")
+
+
 def test_a_lost_sink_that_moves_has_both_notes() -> None:
     cluster = SimulatedCluster.set_up(ORDERS, SALES)
     del cluster.topics[OUT]

@@ -53,6 +53,31 @@ def test_a_cycle_is_ignored_and_topics_upstream_of_it_come_last() -> None:
     assert numbers == waves(reversed(cycle), ["y", "x", "start"])
 
 
+def test_a_cycle_is_cut_after_the_topic_that_is_farthest_from_the_sources() -> None:
+    cycle = [
+        application(id_="first", stateful=False, sources={"a": 1, "start": 1}, steps=0, sink=Sink("z", 1)),
+        application(id_="second", stateful=False, sources={"z": 1}, steps=0, sink=Sink("a", 1)),
+    ]
+    assert waves(cycle, ["start", "a", "z"]) == {"a": 0, "z": 1, "start": 2}
+
+
+def test_a_topic_of_several_readers_comes_after_the_topics_of_all() -> None:
+    readers = [
+        application(id_="long", sources={"mid": 1}, steps=2),
+        application(id_="short", sources={"mid": 1}),
+    ]
+    for order in (readers, readers[::-1]):
+        growing = [topic.name for each in readers for topic in each.internal_topics]
+        numbers = waves(order, ["mid", *growing])
+        assert numbers["mid"] == 3
+        assert max(numbers[name] for name in growing) == 2
+
+
+def test_a_topic_that_no_application_knows_is_expanded_first() -> None:
+    numbers = waves([application()], ["unknown", "orders-counts-changelog", "orders-step1-repartition"])
+    assert numbers == {"unknown": 0, "orders-counts-changelog": 0, "orders-step1-repartition": 1}
+
+
 def test_a_very_long_topology_does_not_exceed_the_recursion_limit() -> None:
     compiled = application(steps=3_000)
     expanded = [topic.name for topic in compiled.internal_topics]
