@@ -93,7 +93,45 @@ def test_an_explicit_count_that_differs_from_an_external_topic_is_an_error() -> 
 def test_explicit_counts_that_differ_fail_the_build() -> None:
     application = compiled(join(EXPLICIT % ("a", 4, "a"), EXPLICIT % ("b", 3, "b")), {"a": 3, "b": 3})
     assert codes(problems_without_lints(application)) == [ProblemCode.CONFLICTING_PARTITIONS]
-    assert problems_without_lints(application)[0].found == "a-wide-repartition=4, b-wide-repartition=3"
+    [problem] = problems_without_lints(application)
+    assert (problem.topic, problem.found) == (
+        "app-a-wide-repartition",
+        "a-wide-repartition=4, b-wide-repartition=3",
+    )
+    assert problem.location is not None
+
+
+def test_explicit_counts_are_checked_in_each_group() -> None:
+    """Before the wrong group: one with a source topic, one with a derived count, one with equal counts."""
+
+    def joined(name: str, left: str, right: str) -> str:
+        sides = "".join(
+            f"  - stream: {{topic: {name}{side}}}\n"
+            f"  - repartition: {{name: {name}{side}, {count} as: {name}{side}}}\n"
+            for side, count in (("l", left), ("r", right))
+        )
+        window = f"window: {{difference: 1h}}, name: j{name}, storeName: s{name}"
+        return f"{sides}  - join: {{from: {name}l, with: {name}r, {window}}}\n"
+
+    four, three = "partitions: 4,", "partitions: 3,"
+    groups = (joined("c", "", three), joined("d", four, four), joined("e", four, three))
+    sources = {f"{name}{side}": 2 for name in "cde" for side in "lr"}
+    application = compiled("\n".join((join(REKEY % "a", ""), *groups)), sources | {"a": 3, "b": 5})
+    [problem] = problems_without_lints(application)
+    assert (problem.code, problem.found) == (
+        ProblemCode.CONFLICTING_PARTITIONS,
+        "el-repartition=4, er-repartition=3",
+    )
+
+
+def test_names_of_nodes_that_do_not_exist_are_dropped_from_a_group() -> None:
+    """Kafka Streams drops them silently."""
+    text = join(REKEY % "a", "")
+    nodes = build_nodes(document(text))
+    groups = tuple(frozenset({*group, "ghost"}) for group in nodes.copartition_groups)
+    ghosts = attrs.evolve(nodes, copartition_groups=(*groups, frozenset({"ghost"})))
+    application = compile_nodes(document(text), ghosts, {"a": 3, "b": 5})
+    assert counts(application)["j-left-repartition"] == 5
 
 
 def test_groups_that_do_not_depend_on_a_missing_source_are_enforced() -> None:

@@ -170,6 +170,18 @@ def test_the_assignor_decides_a_topic_once_in_the_pass_that_comes_to_it() -> Non
     assert count_in_dependency_order(graph)["r3"] == 5
 
 
+def test_the_assignor_keeps_the_count_from_the_first_writer_that_has_one() -> None:
+    groups = [
+        subtopology(0, "r3"),
+        subtopology(1, "r2", "r1"),
+        subtopology(2, "r1", "r3"),
+        subtopology(3, "a", "r2"),
+        subtopology(4, "c", "r3"),
+    ]
+    graph = TopicGraph.of(groups, {"a": 5, "c": 2})
+    assert count_by_assignor(graph, groups) == {"a": 5, "c": 2, "r1": 5, "r2": 5, "r3": 2}
+
+
 def test_the_assignor_uses_what_it_has_decided_earlier_in_the_same_pass() -> None:
     producer, reader, last = subtopology(0, "a", "r1"), subtopology(1, "c r1", "r2"), subtopology(2, "r2")
     graph = TopicGraph.of([producer, reader, last], {"a": 5, "c": 2})
