@@ -34,6 +34,14 @@ topology:
   - to: {topic: out, serdes: {key: string, value: long}}
 """
 
+REUSED = """
+application: {id: reused, config: {topology.optimization: reuse.ktable.source.topics}}
+topology:
+  - table: {topic: in, materialized: kept, serdes: {key: string, value: string}}
+  - toStream:
+  - to: {topic: out, serdes: {key: string, value: string}}
+"""
+
 
 @attrs.define
 class Broker:

@@ -9,7 +9,7 @@ from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import RecordInput
-from tests.runtime.worker.memory_broker import IN, Broker, batch_request, process, record
+from tests.runtime.worker.memory_broker import IN, REUSED, Broker, batch_request, process, record
 from tests.runtime.worker.test_task_input import columns
 
 CONTINUING = """
@@ -28,13 +28,6 @@ topology:
   - count: {materialized: counts}
   - toStream:
   - to: {topic: out, serdes: {key: bytes, value: long}}
-"""
-REUSED = """
-application: {id: reused, config: {topology.optimization: reuse.ktable.source.topics}}
-topology:
-  - table: {topic: in, materialized: kept, serdes: {key: string, value: string}}
-  - toStream:
-  - to: {topic: out, serdes: {key: string, value: string}}
 """
 CHANGELOG = "counted-counts-changelog"
 

@@ -1,6 +1,6 @@
 """Which state is restored, and which records of a changelog topic are read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -9,10 +9,14 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.observe import Connection
+from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients, restore
 from spark_jobs.runtime.worker.local_state import MemoryState
+from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, RecordChunk, restore_state
+from spark_jobs.runtime.worker.task_batch import OpenTask
+from tests.runtime.worker.memory_broker import REUSED, Broker, batch_request, process
 
 LINEAGE = "headwater.line"
 CONNECTION = Connection(bootstrap_servers=("unused:9092",))
@@ -23,6 +27,7 @@ class Session:
     """The part of a `TaskSession` that decides what is restored."""
 
     metadata: OffsetMetadata
+    offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -112,6 +117,105 @@ def test_without_a_committed_lineage_a_new_one_begins(restores: Restores, versio
     assert all(lineages)
 
 
+@attrs.define
+class Changelogs:
+    """Replaces `PartitionReader`: chunks of records by topic, and what was read and known between them."""
+
+    chunks: Mapping[str, Sequence[RecordChunk]]
+    state: MemoryState
+    opened: list[object] = attrs.field(factory=list)
+    ranges: list[tuple[str, int, OffsetRange]] = attrs.field(factory=list)
+    seen: list[tuple[int, Mapping[str, int], int | None]] = attrs.field(factory=list)
+    """(version, offsets, lineage) of the state after each chunk."""
+
+    def __call__(self, connection: Connection, client: str) -> "Changelogs":
+        self.opened += [connection, client]
+        return self
+
+    def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
+        self.ranges.append((topic, partition, range_))
+        for chunk in self.chunks[topic]:
+            yield chunk
+            offsets = dict(self.state.offsets())
+            self.seen.append((self.state.version, offsets, self.state.metadata.get(LINEAGE)))
+
+    def close(self) -> None:
+        self.opened.clear()
+
+
+CHANGELOG = "counted-counts-changelog"
+
+
+def written_counts(broker: Broker, request: BatchRequest) -> list[InputRecord]:
+    """Return the records of the changelog topic after a batch of three records."""
+    process(OpenTask(request, 0), request, 0, 1, 2)
+    return [
+        (CHANGELOG, 0, number, time, key, value, ())
+        for number, (topic, _, key, value, time, _) in enumerate(broker.records)
+        if topic == CHANGELOG
+    ]
+
+
+@pytest.mark.parametrize(("known", "lineage"), [(None, None), (30, 5)])
+def test_state_is_restored_chunk_by_chunk(
+    broker: Broker,
+    request_: BatchRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    known: int | None,
+    lineage: int | None,
+) -> None:
+    """A restore that is killed is continued after its last chunk, if the state still is of the lineage."""
+    with monkeypatch.context() as patched:
+        patched.setattr(restore, "_restore_from_changelogs", broker.read_changelogs)
+        records = written_counts(broker, request_)
+    monkeypatch.undo()
+    state = MemoryState()
+    if known is not None:
+        state.commit(1, {CHANGELOG: known})
+    chunks = [RecordChunk(tuple(records[:2]), 42), RecordChunk(tuple(records[2:]), 43), RecordChunk((), 44)]
+    changelogs = Changelogs({CHANGELOG: chunks}, state)
+    monkeypatch.setattr(restore, "PartitionReader", changelogs)
+    clocks = {} if lineage is None else {LINEAGE: lineage}
+    session: Any = Session(OffsetMetadata(9, clocks))
+    assert restore._restore_from_changelogs(request_, 0, state, session) == 3
+    assert changelogs.ranges == [(CHANGELOG, 0, OffsetRange(known or 0))]
+    version = 0 if known is None else 2
+    assert changelogs.seen == [(version, {CHANGELOG: offset}, lineage) for offset in (42, 43, 44)]
+    assert not changelogs.opened, "the reader is closed"
+    [(_, value)] = state.store("counts").range()
+    assert int.from_bytes(value[-8:], "big") == 3
+
+
+def test_a_source_topic_is_restored_up_to_the_committed_offset(
+    request_: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records after it are input that has not been processed."""
+    request = batch_request(REUSED, request_.state_folder)
+    for offsets, known, range_ in (
+        ({("in", 0): 7, ("in", 1): 9}, {"in": 3}, OffsetRange(3, 7)),
+        ({}, {}, OffsetRange(0, 0)),
+    ):
+        state = MemoryState()
+        state.commit(-1, known)
+        changelogs = Changelogs({"in": [RecordChunk((), 7)]}, state)
+        monkeypatch.setattr(restore, "PartitionReader", changelogs)
+        session: Any = Session(OffsetMetadata(), offsets)
+        assert restore._restore_from_changelogs(request, 0, state, session) == 0
+        assert changelogs.ranges == [("in", 0, range_)]
+
+
+def test_a_task_without_changelogs_reads_none(
+    request_: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changelogs = Changelogs({}, MemoryState())
+    monkeypatch.setattr(restore, "PartitionReader", changelogs)
+    plain = attrs.evolve(request_.program, changelogs={}, source_changelogs={})
+    request = attrs.evolve(request_, program=plain)
+    session: Any = Session(OffsetMetadata())
+    assert restore._restore_from_changelogs(request, 0, MemoryState(), session) == 0
+    assert not changelogs.opened
+
+
 @attrs.frozen
 class Message:
     """A consumed record, or with a code an event of the client library."""
@@ -176,7 +280,13 @@ def read(
     monkeypatch: pytest.MonkeyPatch, range_: OffsetRange, *answers: Sequence[Message]
 ) -> tuple[list[RecordChunk], FakeConsumer]:
     consumer = FakeConsumer(3, 10, iter(answers))
-    monkeypatch.setattr(clients, "consumer", lambda *_: consumer)
+
+    def open_consumer(connection: Connection, group: str, settings: dict[str, object]) -> FakeConsumer:
+        assert (connection, group) == (CONNECTION, "app-restore")
+        assert settings["enable.partition.eof"] is True, "the end of a partition is an event"
+        return consumer
+
+    monkeypatch.setattr(clients, "consumer", open_consumer)
     reader = PartitionReader(CONNECTION, "app-restore")
     chunks = list(reader.read("changelog", 2, range_))
     reader.close()
@@ -214,5 +324,6 @@ def test_an_empty_range_is_not_read(monkeypatch: pytest.MonkeyPatch, range_: Off
 
 
 def test_an_error_of_the_partition_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(KafkaException):
+    with pytest.raises(KafkaException) as raised:
         read(monkeypatch, OffsetRange(), [Message(3), Message(0, KafkaError.TOPIC_AUTHORIZATION_FAILED)])
+    assert raised.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED

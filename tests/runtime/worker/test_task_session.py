@@ -1,6 +1,7 @@
 """What a session of a task commits, and what the next one reads."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker import clients, transaction
 from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, decode, decode_positions
 from spark_jobs.runtime.worker.transaction import Commits, TaskSession, open_session
+from tests.runtime.worker.memory_broker import COUNTS, batch_request
 
 A, B = ("a", 2), ("b", 2)
 
@@ -79,6 +81,15 @@ class Request:
 
     def input_partitions(self, partition: int) -> list[TopicPartition]:
         return [("a", partition), ("b", partition), ("c", partition)]
+
+
+def test_the_input_of_a_task_has_a_partition_of_each_topic_but_global_ones(tmp_path: Path) -> None:
+    request = batch_request(COUNTS, tmp_path)
+    wide = attrs.evolve(request, partition_counts={"in": 2, "more": 3, "all": 3})
+    assert wide.input_partitions(1) == (("in", 1), ("more", 1), ("all", 1))
+    assert wide.input_partitions(2) == (("more", 2), ("all", 2))
+    program = attrs.evolve(request.program, sources={"all": "source"})
+    assert attrs.evolve(wide, global_programs=(program,)).input_partitions(2) == (("more", 2),)
 
 
 def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.MonkeyPatch) -> None:
