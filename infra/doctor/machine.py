@@ -30,7 +30,8 @@ class MachineFacts:
 
     `packages` is distribution → (required version, installed version or None), `spark_packages` the same
     for the extra `spark`. `connector` is the version of Spark's Kafka connector that Headwater uses.
-    `plugin_is_visible` says that the Pulumi CLI finds the plugin in a shell.
+    `pulumi_is_on_path` says that a shell finds this CLI, and `plugin_is_visible` that the CLI then finds the
+    plugin.
     """
 
     python: tuple[int, ...]
@@ -38,6 +39,7 @@ class MachineFacts:
     maven: Program | None
     go: Program | None
     pulumi: Program | None
+    pulumi_is_on_path: bool
     plugin: str | None
     plugin_is_visible: bool
     plugin_version: str
@@ -116,6 +118,12 @@ def _pulumi(facts: MachineFacts) -> Finding:
             why="An incompatible CLI fails in the middle of a run.",
             fix="Install Pulumi 3.250 or newer, below 4: https://www.pulumi.com/docs/install. Or remove it "
             "from PATH, and run `headwater toolchain`.",
+        )
+    if not facts.pulumi_is_on_path:
+        return check.warning(
+            f"Pulumi {version_text(pulumi.version or ())} is not on the PATH of this shell ({pulumi.path}).",
+            why="`headwater` finds it, but a shell does not find the command `pulumi`.",
+            fix='Run `eval "$(headwater toolchain env)"` in each shell.',
         )
     return check.ok(f"{version_text(pulumi.version or ())} ({pulumi.path})")
 

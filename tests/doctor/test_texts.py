@@ -31,6 +31,7 @@ MACHINE = MachineFacts(
     maven=Program(path="/usr/bin/mvn", version=(3, 9, 6), minimum=(3, 6)),
     go=None,
     pulumi=PULUMI,
+    pulumi_is_on_path=True,
     plugin="/home/al/.pulumi/plugins/resource-kafka-v3.13.3",
     plugin_is_visible=True,
     plugin_version="3.13.3",
@@ -99,6 +100,7 @@ def machine() -> Iterator[Iterable[Finding]]:
         attrs.evolve(
             MACHINE,
             java=attrs.evolve(JAVA, version=None),
+            pulumi_is_on_path=False,
             plugin_is_visible=False,
             spark_packages={"pyspark": ("4.2.1", "4.2.1"), "pandas": ("2.3.3", "2.3.2")},
         )

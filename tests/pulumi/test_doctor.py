@@ -125,4 +125,5 @@ def test_a_missing_stack_and_wrong_settings_are_reported(deployment: Deployment,
     code, checks = doctor()
     assert code == 1
     assert checks["backend"]["status"] == "error"
+    assert "settings of the stack" in checks["connection"]["text"]
     assert f"pulumi stack init {STACK}" in checks["backend"]["fix"]

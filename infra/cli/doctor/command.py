@@ -84,14 +84,21 @@ def doctor(
             secrets += target.secrets
             findings += _cluster(target, observed, Purpose(purpose))
         else:
-            findings.append(
-                _NO_CLUSTER.unknown("No cluster is named.", fix="Use --bootstrap-server, or --stack.")
-            )
+            findings.append(_no_cluster(observed))
     except ProblemsError as error:
         findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
     shown = [_redacted(finding, secrets) for finding in findings]
     _print(shown, form)
     context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
+
+
+def _no_cluster(observed: ObservedStack | None) -> Finding:
+    if observed is None:
+        return _NO_CLUSTER.unknown("No cluster is named.", fix="Use --bootstrap-server, or --stack.")
+    return _NO_CLUSTER.unknown(
+        "Not checked without the connection settings of the stack.",
+        fix="Fix the stack first, or use --bootstrap-server.",
+    )
 
 
 def _stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:

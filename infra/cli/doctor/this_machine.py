@@ -1,6 +1,7 @@
 """Observe the programs and packages of this machine."""
 
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -20,6 +21,7 @@ def observe_machine() -> MachineFacts:
         maven=_program(machine.MAVEN),
         go=_program(machine.GO),
         pulumi=_pulumi(found),
+        pulumi_is_on_path=found is not None and shutil.which("pulumi") == str(found.cli),
         plugin=str(plugin) if (plugin := kafka_plugin.find_plugin()) else None,
         plugin_is_visible=found is None or not found.is_users or kafka_plugin.is_visible(),
         plugin_version=kafka_plugin.PLUGIN_VERSION,
