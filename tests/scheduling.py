@@ -29,6 +29,7 @@ _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSI
 _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
     "tests/runtime/spark/test_faults_with_records_held_back.py",
+    "tests/runtime/spark/test_thread_faults.py",
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",
     "tests/runtime/spark/test_health.py",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.bench import admin_requests, agent, compilation, drift, engine, memory, previews, scale
-from tests.bench.runtime import comparison
+from tests.bench.runtime import comparison, threads
 from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
@@ -20,6 +20,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], None]] = {
     "agent": agent.run,
     "scale": scale.run,
     "runtime": comparison.run,
+    "threads": threads.run,
 }
 
 

@@ -197,8 +197,9 @@ class StreamThreads:
             try:
                 while not stopping.is_set():
                     if self._waiting[0] is ticket:
-                        is_exclusive = self._pool.are_exclusive(self._slots)
-                        self._pool, taken = self._pool.take(batch, tasks, self._slots)
+                        slots = self._slots
+                        is_exclusive = self._pool.are_exclusive(slots)
+                        self._pool, taken = self._pool.take(batch, tasks, slots)
                         if taken:
                             return taken, is_exclusive
                     self._changed.wait(_POLL_SECONDS)

@@ -31,7 +31,7 @@ from toolchain.broker import Broker
 _RECORDS = 8_000_000
 _LATENCY_RECORDS = 100
 _ROUNDS = 3
-_WIDTH = 150
+WIDTH = 150
 
 
 @attrs.frozen
@@ -81,12 +81,12 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
     """Print a table for each kind of measurement."""
     configure_log(level="error")
     records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
-    with _session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
+    with session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
         topics = Topics(broker.bootstrap_servers)
         plain = PlainPySpark(spark, broker.bootstrap_servers, folder / "plain", topics)
         headwater = Headwater(spark, broker.bootstrap_servers, folder / "headwater")
         rounds = int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))
-        shown, progress = Console(width=_WIDTH), Console(stderr=True, width=_WIDTH)
+        shown, progress = Console(width=WIDTH), Console(stderr=True, width=WIDTH)
         bench = _Bench((plain, streams, headwater), topics, rounds, shown, progress)
         bench.warm_up(records)
         bench.throughput("operators", OPERATORS, records)
@@ -96,7 +96,8 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
 
 
 @contextmanager
-def _session() -> Iterator[SparkSession]:
+def session() -> Iterator[SparkSession]:
+    """Start Spark as all programs use it."""
     conf = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
     spark = start_session(
         SessionSettings(

@@ -43,7 +43,7 @@ class Workload:
     `share` is the fraction of a full run's records. `of_plain` and `of_streams` are the targets of our rate
     as a multiple of the other program's; None = no target. Plain PySpark supports neither Kafka transactions
     nor one update per record, so it does not run such workloads. `max_latency` is the target of the median
-    latency in seconds.
+    latency in seconds. `threads` is `num.stream.threads`; None = not set.
     """
 
     name: str
@@ -59,12 +59,14 @@ class Workload:
     of_plain: float | None = None
     of_streams: float | None = None
     max_latency: float | None = None
+    threads: int | None = None
 
     @property
     def config(self) -> dict[str, str]:
         """Return the Kafka Streams settings of the workload."""
         once = {"processing.guarantee": "exactly_once_v2"} if self.exactly_once else {}
-        return once | ({"statestore.cache.max.bytes": "0"} if self.every_update else {})
+        threads = {} if self.threads is None else {"num.stream.threads": str(self.threads)}
+        return once | ({"statestore.cache.max.bytes": "0"} if self.every_update else {}) | threads
 
     def sizes(self, records: int) -> tuple[int, int]:
         """Return the number of records of the small and the large run, of all chains together."""

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,7 @@ application:
     processing.guarantee: GUARANTEE
     statestore.cache.max.bytes: 0
     repartition.purge.interval.ms: 200
+    CONFIG
 topology:
   - stream: {topic: in, as: read, serdes: {key: string, value: string}}
   - to: {topic: passed}
@@ -42,7 +43,7 @@ topology:
 class ProcessApplication:
     """Forwards each record and counts the records of each key. `folder` has the files of its processes.
 
-    `fed` is the number of records in its source topic.
+    `fed` is the number of records in its source topic, which has `partitions` partitions.
     """
 
     broker: Broker
@@ -51,17 +52,23 @@ class ProcessApplication:
     jars: tuple[str, ...]
     guarantee: str = "exactly_once_v2"
     fed: int = 0
+    config: str = ""
+    """One more line of the application's config."""
+    partitions: int = _PARTITIONS
 
     def set_up(self) -> None:
         """Write the document and create the topics."""
-        (self.folder / "document.yaml").write_text(_DOCUMENT.replace("GUARANTEE", self.guarantee))
-        self.topics.create({"in": _PARTITIONS, "passed": _PARTITIONS, "counted": _PARTITIONS})
+        document = _DOCUMENT.replace("GUARANTEE", self.guarantee).replace("CONFIG", self.config)
+        (self.folder / "document.yaml").write_text(document)
+        self.topics.create(dict.fromkeys(("in", "passed", "counted"), self.partitions))
 
     def feed(self, records: int) -> None:
         """Append records to the source topic: the keys of the counts take turns, and values ascend."""
         now = time.time_ns() // 1_000_000
-        for partition in range(_PARTITIONS):
-            own = [each for each in range(self.fed, self.fed + records) if each % _PARTITIONS == partition]
+        for partition in range(self.partitions):
+            own = [
+                each for each in range(self.fed, self.fed + records) if each % self.partitions == partition
+            ]
             self.topics.put(
                 "in", [(str(each).encode(), b"%d-%d" % (each % _KEYS, each), now) for each in own], partition
             )
@@ -69,7 +76,12 @@ class ProcessApplication:
 
     @contextmanager
     def run(
-        self, master: str = "local[2]", *, until_idle: bool = True, max_records: int = 400
+        self,
+        master: str = "local[2]",
+        *,
+        until_idle: bool = True,
+        max_records: int = 400,
+        options: Sequence[str] = (),
     ) -> Iterator["subprocess.Popen[bytes]"]:
         command = [sys.executable, "-m", "infra.cli", "run", str(self.folder / "document.yaml")]
         command += ["--bootstrap-server", self.broker.bootstrap_servers, "--master", master]
@@ -78,6 +90,7 @@ class ProcessApplication:
         command += ["--checkpoint", str(self.folder / "checkpoint")]
         command += ["--state-dir", str(self.folder / "state"), "--restarts", "30"]
         command += ["--until-idle"] if until_idle else []
+        command += options
         with (self.folder / "run.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -113,10 +126,10 @@ class ProcessApplication:
         """Check that every record was forwarded once and in order, and counted once, without a gap."""
         passed = self._passed()
         assert sorted(passed) == self._expected()
-        for partition in range(_PARTITIONS):
+        for partition in range(self.partitions):
             written = [record for record in self.topics.get("passed") if record[1] == partition]
-            for source in range(_PARTITIONS):
-                numbers = [number for number in map(_number, written) if number % _PARTITIONS == source]
+            for source in range(self.partitions):
+                numbers = [number for number in map(_number, written) if number % self.partitions == source]
                 assert numbers == sorted(numbers), (partition, source)
         found: dict[bytes | None, list[int]] = {}
         for _, _, _, _, key, value, _ in self.topics.get("counted"):

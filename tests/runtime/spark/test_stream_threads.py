@@ -244,6 +244,27 @@ def test_handler_of_a_user_adds_a_thread(cluster: Cluster, tmp_path: Path) -> No
         _heals(running, file)
 
 
+def test_killed_worker_is_a_failure_of_the_thread_that_it_ran(cluster: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "kill"
+    config = {"num.stream.threads": "2", "uncaught.exception.handler": f"{_HANDLERS}:AddsThread"}
+    with cluster.application(CONTROLLED, config, partitions=4) as running:
+        application = running.application
+        application.start()
+        _put_all(running, b"1", partitions=4)
+        application.wait_until_idle()
+        # Twice: the process that owns the task, and the one that forwards the record to it.
+        file.write_bytes(b"12")
+        running.feed(b"kill %s" % str(file).encode(), partition=2)
+        assert until(lambda: len(running.values()) == 5, TIMEOUT_SECONDS)
+        assert isinstance(application.handler, AddsThread)
+        failures = application.handler.failures
+        assert failures[0].thread.rpartition("-")[2] in ("1", "2")
+        assert failures[0].reason.startswith("A Python worker process ended without a Python error.")
+        assert failures[-1].thread not in _names(running)
+        assert application.stream_threads.pool.failed == len(failures)
+        assert application.stream_threads.alive == 2
+
+
 def test_handler_that_removes_a_thread_and_replaces_the_failed_one_does_not_hang(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -1,5 +1,7 @@
 """Classes of documents that control when a batch ends and when it fails, by files."""
 
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -11,12 +13,16 @@ from spark_jobs.stream_threads import (
     UncaughtExceptionResponse,
 )
 
-BLOCK, FAIL = "block ", "fail "
+BLOCK, FAIL, KILL = "block ", "fail ", "kill "
 _SECONDS = 120.0
 
 
 class Controlled(Processor):
-    """Forwards records. `block FILE` waits until FILE is gone, `fail FILE` fails as long as FILE exists."""
+    """Forwards records.
+
+    `block FILE` waits until FILE is gone, `fail FILE` fails as long as FILE exists, and `kill FILE` kills
+    its process once for each byte of FILE.
+    """
 
     def init(self, context: ProcessorContext) -> None:
         self._context = context
@@ -31,6 +37,9 @@ class Controlled(Processor):
                 time.sleep(0.02)
         if value.startswith(FAIL) and Path(value.removeprefix(FAIL)).exists():
             raise RuntimeError("the record fails while its file exists")
+        if value.startswith(KILL) and (left := (file := Path(value.removeprefix(KILL))).stat().st_size):
+            os.truncate(file, left - 1)
+            os.kill(os.getpid(), signal.SIGKILL)
         self._context.forward(record)
 
 

@@ -1,0 +1,122 @@
+"""Stream threads change under load while workers are killed: output is compared with the input."""
+
+import os
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from infra.cli.main import main
+from tests.control.conftest import HttpClient
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill
+from tests.runtime.spark.processes import executors, python_workers
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+if TYPE_CHECKING:
+    import subprocess
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
+
+_RECORDS = 300
+_LOCAL, _CLUSTER = "local[4]", "local-cluster[2,2,1024]"
+_URL = re.compile(r"endpoint started.*?(http://[0-9.:]+)")
+
+
+@pytest.fixture
+def application(
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
+) -> Iterator[ProcessApplication]:
+    with own_broker() as broker:
+        found = ProcessApplication(
+            broker,
+            Topics(broker.bootstrap_servers),
+            tmp_path,
+            spark_jars,
+            config="num.stream.threads: 1",
+            partitions=4,
+        )
+        found.set_up()
+        yield found
+
+
+def _targets(seed: int, number: int) -> Sequence[int]:
+    """Return the numbers of threads: 3, 0, 2, then random ones."""
+    draw = random.Random(seed)  # noqa: S311
+    return [3, 0, 2, *(draw.randrange(4) for _ in range(number - 3))]
+
+
+_SERIES = [
+    pytest.param(_LOCAL, 1, 3, id="3 changes"),
+    pytest.param(_LOCAL, 2, 30, id="30 changes", marks=pytest.mark.soak),
+    pytest.param(_CLUSTER, 3, 20, id="20 changes with executors", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("master", "seed", "number"), _SERIES)
+def test_results_are_exact_while_threads_change_and_workers_are_killed(
+    application: ProcessApplication, master: str, seed: int, number: int
+) -> None:
+    draw = random.Random(seed)  # noqa: S311
+    application.feed(_RECORDS)
+    options = ["--http", "127.0.0.1:0"]
+    with application.run(master, until_idle=False, max_records=100, options=options) as process:
+        application.await_counted(1, process)
+        endpoint = HttpClient(_endpoint(application))
+        assert len(_threads(endpoint)) == 1, "num.stream.threads"
+        for threads in _targets(seed, number):
+            before = application.counted()
+            application.feed(_RECORDS)
+            if _threads(endpoint):
+                application.await_counted(before + draw.randrange(1, _RECORDS // 2), process)
+                assert any(_kill(process, master, draw)), application.log()
+            _change_to(threads, endpoint)
+            assert process.poll() is None, application.log()
+        assert _state(endpoint) in ("RUNNING", "REBALANCING")
+        if not _threads(endpoint):
+            _change_to(1, endpoint)
+        assert until(lambda: _is_done(application), TIMEOUT_SECONDS), application.log()
+    application.check_results()
+    application.check_log()
+
+
+def _kill(process: "subprocess.Popen[bytes]", master: str, draw: random.Random) -> Iterator[bool]:
+    """Kill a worker, and on a cluster sometimes an executor; yield whether the process existed."""
+    if master == _CLUSTER and draw.random() < 0.3:
+        yield from map(kill, executors(process.pid)[:1])
+    yield from map(kill, python_workers(process.pid)[:1])
+
+
+def _endpoint(application: ProcessApplication) -> str:
+    log = re.sub(r"\x1b\[[0-9;]*m", "", (application.folder / "run.log").read_text(errors="replace"))
+    found = _URL.search(log)
+    assert found is not None, log
+    return found[1]
+
+
+def _is_done(application: ProcessApplication) -> bool:
+    return len(application.topics.get("counted")) >= application.fed
+
+
+def _threads(endpoint: HttpClient) -> list[Any]:
+    """Return the threads that are alive."""
+    threads = endpoint.get("/control/threads").json["threads"]
+    return [thread for thread in threads if thread["state"] != "PENDING_SHUTDOWN"]
+
+
+def _state(endpoint: HttpClient) -> str:
+    return str(endpoint.get("/control/threads").json["state"])
+
+
+def _change_to(number: int, endpoint: HttpClient) -> None:
+    """Add or remove threads with the command, until `number` are alive."""
+    while len(alive := _threads(endpoint)) != number:
+        command = "add" if len(alive) < number else "remove"
+        done = CliRunner().invoke(main, ["threads", command, endpoint.url], prog_name="headwater")
+        assert done.exit_code == os.EX_OK, done.output
+        assert "-StreamThread-" in done.stdout
