@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.scheduling import LongestFirst
-from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi
+from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi, spark_java_options
 from toolchain.broker import Broker, Settings, local
 from toolchain.broker.guard import Guard
 
@@ -96,7 +96,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 
 def pytest_configure(config: pytest.Config) -> None:
     # Every start of Spark reads this, also in subprocesses: short runs need no optimizing compiler.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *spark_java_options())
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     if _is_worker():
         return
     config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKER)

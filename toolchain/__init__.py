@@ -7,6 +7,7 @@ from toolchain.errors import ToolchainError
 from toolchain.kafka import KafkaDistribution, ensure_kafka
 from toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi, file_backend
 from toolchain.spark import ensure_spark_jars, fetched_spark_jars
+from toolchain.spark_classes import spark_java_options
 
 __all__ = [
     "KafkaDistribution",
@@ -17,4 +18,5 @@ __all__ = [
     "ensure_spark_jars",
     "fetched_spark_jars",
     "file_backend",
+    "spark_java_options",
 ]

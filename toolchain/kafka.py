@@ -1,11 +1,10 @@
 """The Kafka broker: its jars and the Java that runs them."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
-from toolchain import machine
+from toolchain import java_classes, machine
 from toolchain.cache import Cache, fingerprint
 from toolchain.maven_jars import MavenJars
 from toolchain.progress import Progress
@@ -13,7 +12,6 @@ from toolchain.progress import Progress
 KAFKA_VERSION = "4.1.1"
 _JARS = MavenJars("kafka", "Kafka", KAFKA_VERSION)
 CLASS_DATA_FILE = "broker.jsa"
-_WITHOUT_WARNINGS = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 @attrs.frozen
@@ -35,11 +33,10 @@ class KafkaDistribution:
 
     @property
     def java_options(self) -> tuple[str, ...]:
-        """Options for a quick start. Java ignores an archive that does not fit, here without a warning."""
+        """Options for a quick start."""
         if self.class_data is None:
             return ()
-        option = "ArchiveClassesAtExit" if self.is_recording else "SharedArchiveFile"
-        return (f"-XX:{option}={self.class_data}", *_WITHOUT_WARNINGS)
+        return (java_classes.recording if self.is_recording else java_classes.reading)(self.class_data)
 
 
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
@@ -62,7 +59,4 @@ def ensure_kafka(cache: Cache | None = None, progress: Progress | None = None) -
 
 def class_data_entry(java: Path) -> str:
     """Return the name of the cache entry with the class data; it is valid for one build of Java only."""
-    release = ""
-    with suppress(OSError):
-        release = (java.resolve().parents[1] / "release").read_text(encoding="utf-8")
-    return f"kafka-classes-{KAFKA_VERSION}-{fingerprint(_JARS.entry, str(java.resolve()), release)}"
+    return f"kafka-classes-{KAFKA_VERSION}-{fingerprint(_JARS.entry, *java_classes.build_of(java))}"

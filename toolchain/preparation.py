@@ -8,6 +8,7 @@ from toolchain import kafka, kafka_plugin, machine, pulumi_cli, spark
 from toolchain.broker.class_data import ensure_class_data
 from toolchain.cache import Cache
 from toolchain.progress import Progress
+from toolchain.spark_classes import ensure_spark_classes
 
 PARTS = ("kafka", "spark", "pulumi")
 
@@ -22,6 +23,7 @@ def prepare(parts: Iterable[str]) -> None:
         ensure_class_data(kafka.ensure_kafka(cache, progress), cache, progress)
     if "spark" in chosen:
         spark.ensure_spark_jars(cache, progress)
+        ensure_spark_classes(cache, progress)
     if "pulumi" in chosen:
         pulumi_cli.ensure_pulumi(cache, progress, is_built=machine.GO in needed)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_jobs.runtime.driver.command import run_application, runtime_options
-from toolchain import fetched_spark_jars
+from toolchain import fetched_spark_jars, spark_java_options
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.driver.metrics import Instruments
@@ -47,7 +47,7 @@ def run(
     if not given and settings.keys().isdisjoint(("spark.jars", "spark.jars.packages")):
         given = tuple(map(str, fetched_spark_jars()))
         settings |= {} if given else {"spark.jars.packages": _CONNECTOR}
-    more: dict[str, Any] = {"jars": given, "conf": settings}
+    more: dict[str, Any] = {"jars": given, "java_options": spark_java_options(), "conf": settings}
     if live:
         more |= {"watch": _live}
         if options["log_level"] == "info":

@@ -45,6 +45,8 @@ class SessionSettings:
     shuffle_partitions: int = 4
     local_checkpoints: bool = True
     """Checkpoints are on a disk of this machine: renaming a file there needs no Hadoop shell."""
+    java_options: tuple[str, ...] = ()
+    """Options of the driver's JVM. Without effect if `spark-submit` has started it."""
     conf: Mapping[str, str] = attrs.field(factory=dict)
 
     def spark(self) -> dict[str, str]:
@@ -80,10 +82,11 @@ class SessionSettings:
         if self.master is not None and self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
+        java_options = list(self.java_options)
         if self.master is not None and "SPARK_CONF_DIR" not in os.environ:
-            settings["spark.driver.extraJavaOptions"] = (
-                f'"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"'
-            )
+            java_options.append(f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}")
+        if java_options:
+            settings["spark.driver.extraJavaOptions"] = " ".join(f'"{option}"' for option in java_options)
         return settings | dict(self.conf)
 
 

@@ -56,12 +56,14 @@ class RunOptions(JobOptions):
     """The options of an application.
 
     `master` None: as `spark-submit` says. `checkpoint` and `state_dir` None: in the state folder of the user.
-    `watch` is a context in which the application starts and runs; it gets the metrics.
+    `java_options` are those of the driver's JVM. `watch` is a context in which the application starts and
+    runs; it gets the metrics.
     """
 
     file: Path
     master: str | None = None
     jars: tuple[str, ...] = ()
+    java_options: tuple[str, ...] = ()
     conf: Mapping[str, str] = attrs.field(factory=dict)
     checkpoint: str | None = None
     state_dir: Path | None = None
@@ -177,6 +179,7 @@ def _session(options: RunOptions, application: str) -> SessionSettings:
         master=options.master,
         jars=options.jars,
         local_checkpoints=not is_remote(_checkpoint(options)),
+        java_options=options.java_options,
         conf=options.conf,
     )
 

@@ -1,0 +1,86 @@
+"""Spark's archived classes: a driver reads them, and an archive belongs to one installation."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolchain.cache import Cache
+from toolchain.progress import Progress
+from toolchain.spark_classes import ensure_spark_classes, spark_java_options
+
+_START = """
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+builder.getOrCreate().stop()
+"""
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like an installation of Spark."""
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    return home
+
+
+def _recorded(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record an archive without Spark; return the names of the cache's entries."""
+    monkeypatch.setattr("toolchain.spark_classes._record", lambda archive: archive.write_text(""))
+    ensure_spark_classes(cache, Progress())
+    return sorted(folder.name for folder in cache.root.iterdir() if folder.is_dir())
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_driver_loads_the_archived_classes(tmp_path: Path) -> None:
+    ensure_spark_classes(Cache(), Progress())
+    log = tmp_path / "classes.log"
+    options = (*spark_java_options(), f"-Xlog:class+load:file={log}")
+    subprocess.run(
+        [sys.executable, "-c", _START],
+        env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(options)},
+        capture_output=True,
+        check=True,
+    )
+    lines = [line for line in log.read_text().splitlines() if " org.apache.spark." in line]
+    archived = [line for line in lines if "shared objects file (top)" in line]
+    assert len(archived) > len(lines) / 2  # classes of lambdas are generated at each start
+
+
+def test_nothing_is_read_before_it_is_recorded(
+    installation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    cache.root.mkdir()
+    assert spark_java_options(cache) == ()
+    _recorded(cache, monkeypatch)
+    assert any(option.startswith("-XX:SharedArchiveFile=") for option in spark_java_options(cache))
+    assert installation.exists()
+
+
+def test_an_upgrade_replaces_the_archive_and_removes_those_of_deleted_installations(
+    installation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    (first,) = _recorded(cache, monkeypatch)
+    os.utime(installation / "jars", ns=(1, 1))
+    assert spark_java_options(cache) == ()
+    (second,) = _recorded(cache, monkeypatch)
+    assert second != first
+    other = installation.rename(tmp_path / "other")
+    monkeypatch.setenv("SPARK_HOME", str(other))
+    (third,) = _recorded(cache, monkeypatch)
+    assert third != second
+
+
+def test_without_spark_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "none"))
+    cache = Cache(tmp_path / "cache")
+    ensure_spark_classes(cache, Progress())
+    assert spark_java_options(cache) == ()
+    assert not cache.root.exists()
