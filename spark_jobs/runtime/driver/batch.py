@@ -184,6 +184,7 @@ class BatchProcessor:
             if threads is None:
                 raise BatchStoppedError
             self.thread_names = threads.names
+            request = attrs.evolve(request, stream_threads=threads.alive)
             limit = min(threads.limit or tasks, tasks)
             if limit < tasks:
                 rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
@@ -207,7 +208,6 @@ class TaskFunction:
     def __init__(self) -> None:
         self._prepared_for: tuple[BatchRequest, bool] | None = None
         self._call: Column | None = None
-        self._threads: tuple[str, ...] | None = None
 
     def run(
         self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
@@ -226,9 +226,7 @@ class TaskFunction:
             self._call, self._prepared_for = function(*COLUMNS), (constant, shuffled)
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
-        if threads != self._threads:
-            context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-            self._threads = threads
+        context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
         results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
         return [_decode_result(row.result) for row in results.collect()]
 

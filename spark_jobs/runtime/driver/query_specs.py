@@ -248,7 +248,6 @@ class QuerySpecs:
             shared_topics=self._rounds.shared_topics,
             exactly_once=self._exactly_once,
             is_native=subtopology in layout.native,
-            stream_threads=max(1, self._threads.alive),
         )
 
     def backoff_ms(

@@ -33,10 +33,14 @@ def configured_client_id(application: Application) -> str:
 
 @attrs.frozen
 class TakenThreads:
-    """The threads of one batch. `limit` is the number of Spark tasks that may run at once; None: any."""
+    """The threads of one batch. `limit` is the number of Spark tasks that may run at once; None: any.
+
+    `alive` is the number of threads of the client.
+    """
 
     names: tuple[str, ...]
     limit: int | None
+    alive: int
 
 
 class StreamThreads:
@@ -100,9 +104,8 @@ class StreamThreads:
             yield None
             return
         try:
-            yield TakenThreads(
-                tuple(self._pool.name(thread) for thread in taken), len(taken) if is_exclusive else None
-            )
+            names = tuple(self._pool.name(thread) for thread in taken)
+            yield TakenThreads(names, len(taken) if is_exclusive else None, self.alive)
         finally:
             self._change(lambda pool: pool.give_back(batch))
 

@@ -22,7 +22,7 @@ class BatchRequest:
     waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
-    `stream_threads` is the number of stream threads of the client that are alive.
+    `stream_threads` is the number of stream threads of the client that are alive when the batch begins.
     """
 
     application: str

@@ -130,7 +130,12 @@ def test_number_of_threads_is_that_of_the_slots_if_it_is_not_configured(
         assert len(_names(running)) == running.application.slots == 4
         assert all(f"-StreamThread-{n + 1}" in name for n, name in enumerate(_names(running)))
         assert results.threads <= {"1", "2", "3", "4"}
-        assert len(running.values()) == 5
+        for query in running.application.queries.values():
+            query.pause()
+            query.resume()
+        _put_all(running, b"2", partitions=5)
+        assert until(lambda: len(running.values()) == 10, TIMEOUT_SECONDS)
+        assert results.threads <= {"1", "2", "3", "4"}, "a restarted query reports its threads, too"
 
 
 def test_removal_waits_for_the_batch_of_the_thread(cluster: Cluster, tmp_path: Path) -> None:

@@ -78,6 +78,9 @@ def test_results_are_exact_while_threads_change_and_workers_are_killed(
             _change_to(threads, endpoint)
             assert process.poll() is None, application.log()
         assert _state(endpoint) in ("RUNNING", "REBALANCING")
+        assert re.search(
+            rf"^alive_stream_threads{{.*}} {threads}[.]0$", endpoint.get("/metrics").text, re.MULTILINE
+        )
         if not _threads(endpoint):
             _change_to(1, endpoint)
         assert until(lambda: _is_done(application), TIMEOUT_SECONDS), application.log()
