@@ -98,7 +98,8 @@ def test_explicit_counts_that_differ_fail_the_build() -> None:
         "app-a-wide-repartition",
         "a-wide-repartition=4, b-wide-repartition=3",
     )
-    assert problem.location is not None
+    assert problem.location
+    assert problem.location.pointer == "/topology/1/repartition"
 
 
 def test_explicit_counts_are_checked_in_each_group() -> None:
@@ -194,7 +195,8 @@ def test_a_count_of_one_is_an_alternative_too() -> None:
     problems = problems_without_lints(compiled(MERGED.replace("APP", "app-a"), {"a": 5, "b": 1}))
     assert codes(problems) == [ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID]
     assert "gets 1 or 5 partitions" in problems[0].summary
-    assert problems[0].location is not None
+    assert problems[0].location
+    assert problems[0].location.pointer == "/topology/6/count"
 
 
 STREAM, COUNT = "- stream: {topic: b, as: b}", "- count: {materialized: counts}"

@@ -36,7 +36,9 @@ class Restores:
 
     begun: list[tuple[int, dict[str, int]]] = attrs.field(factory=list)
 
-    def __call__(self, _request: object, _partition: object, state: MemoryState, _session: object) -> int:
+    def __call__(self, _request: object, partition: int, state: MemoryState, session: object) -> int:
+        assert partition == 0
+        assert isinstance(session, Session)
         self.begun.append((state.version, dict(state.metadata)))
         return 7
 
@@ -123,13 +125,15 @@ class Changelogs:
 
     chunks: Mapping[str, Sequence[RecordChunk]]
     state: MemoryState
-    opened: list[object] = attrs.field(factory=list)
+    is_open: bool | None = None
+    """None: it was never opened."""
     ranges: list[tuple[str, int, OffsetRange]] = attrs.field(factory=list)
     seen: list[tuple[int, Mapping[str, int], int | None]] = attrs.field(factory=list)
     """(version, offsets, lineage) of the state after each chunk."""
 
     def __call__(self, connection: Connection, client: str) -> "Changelogs":
-        self.opened += [connection, client]
+        assert (connection, client) == (CONNECTION, "counted-restore")
+        self.is_open = True
         return self
 
     def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
@@ -140,7 +144,7 @@ class Changelogs:
             self.seen.append((self.state.version, offsets, self.state.metadata.get(LINEAGE)))
 
     def close(self) -> None:
-        self.opened.clear()
+        self.is_open = False
 
 
 CHANGELOG = "counted-counts-changelog"
@@ -181,7 +185,7 @@ def test_state_is_restored_chunk_by_chunk(
     assert changelogs.ranges == [(CHANGELOG, 0, OffsetRange(known or 0))]
     version = 0 if known is None else 2
     assert changelogs.seen == [(version, {CHANGELOG: offset}, lineage) for offset in (42, 43, 44)]
-    assert not changelogs.opened, "the reader is closed"
+    assert changelogs.is_open is False
     [(_, value)] = state.store("counts").range()
     assert int.from_bytes(value[-8:], "big") == 3
 
@@ -190,7 +194,7 @@ def test_a_source_topic_is_restored_up_to_the_committed_offset(
     request_: BatchRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records after it are input that has not been processed."""
-    request = batch_request(REUSED, request_.state_folder)
+    request = batch_request(REUSED, request_.state_folder, group="counted")
     for offsets, known, range_ in (
         ({("in", 0): 7, ("in", 1): 9}, {"in": 3}, OffsetRange(3, 7)),
         ({}, {}, OffsetRange(0, 0)),
@@ -213,7 +217,7 @@ def test_a_task_without_changelogs_reads_none(
     request = attrs.evolve(request_, program=plain)
     session: Any = Session(OffsetMetadata())
     assert restore._restore_from_changelogs(request, 0, MemoryState(), session) == 0
-    assert not changelogs.opened
+    assert changelogs.is_open is None
 
 
 @attrs.frozen
@@ -277,9 +281,9 @@ END_OF_PARTITION = KafkaError._PARTITION_EOF
 
 
 def read(
-    monkeypatch: pytest.MonkeyPatch, range_: OffsetRange, *answers: Sequence[Message]
+    monkeypatch: pytest.MonkeyPatch, range_: OffsetRange, *answers: Sequence[Message], low: int = 3
 ) -> tuple[list[RecordChunk], FakeConsumer]:
-    consumer = FakeConsumer(3, 10, iter(answers))
+    consumer = FakeConsumer(low, 10, iter(answers))
 
     def open_consumer(connection: Connection, group: str, settings: dict[str, object]) -> FakeConsumer:
         assert (connection, group) == (CONNECTION, "app-restore")
@@ -308,6 +312,12 @@ def test_a_range_is_read_from_its_first_record_that_still_exists(monkeypatch: py
     assert consumer.assigned == [3]
     assert offsets(chunks) == [([3, 5], 6), ([], 6), ([8], 10), ([], 10)]
     assert chunks[0].records[0] == ("changelog", 2, 3, 1_003, b"k", b"text", ())
+
+
+def test_the_first_record_has_offset_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunks, consumer = read(monkeypatch, OffsetRange(0, 2), [Message(0)], [Message(1)], low=0)
+    assert consumer.assigned == [0]
+    assert offsets(chunks) == [([0], 1), ([1], 2), ([], 2)]
 
 
 def test_a_range_ends_before_records_that_are_not_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
