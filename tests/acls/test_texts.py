@@ -35,6 +35,13 @@ def problems() -> Iterator[Problem]:
     yield from cluster.plan(declaring()).problems
 
 
+def test_a_plan_says_which_acls_may_be_missing() -> None:
+    compiled = compile_document(load_text(_OBSERVED, "app.yaml").documents[0], {})
+    assert compiled.application.acls is not None
+    [problem] = incomplete_needs(compiled, compiled.application.acls)
+    assert problem in SimulatedSecuredCluster().plan(compiled).problems
+
+
 def test_texts_of_acl_problems(golden: Callable[[Path, str], None]) -> None:
     golden(_GOLDEN / "problems.txt", problems_text(problems()) + "\n")
 
