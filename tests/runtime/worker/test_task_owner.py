@@ -49,10 +49,11 @@ class FakeTask:
         self.partition = partition
         self.is_closed = False
         self.is_slow = False
+        self.ticks: list[bool] = []
         FakeTask.opened.append(self)
 
     def process_batch(self, _request: Request, input_: TaskInput, *, tick: bool) -> BatchResult:
-        del tick
+        self.ticks.append(tick)
         assert not self.is_closed
         FakeTask.started.set()
         assert FakeTask.may_finish.wait(_SECONDS)
@@ -80,22 +81,27 @@ def process(tmp_path: Path) -> Iterator[Process]:
     """Process some records by an owner in a thread, as one of several Python workers does."""
     with ThreadPoolExecutor() as threads:
 
-        def submit(owner: TaskOwner, records: int = 1, layout_version: int = 1) -> Future[BatchResult]:
+        def submit(
+            owner: TaskOwner, records: int = 1, layout_version: int = 1, *, tick: bool = False
+        ) -> Future[BatchResult]:
             request = cast("BatchRequest", Request(tmp_path / "state", layout_version))
             input_ = RecordInput(
                 [cast("Any", ("in", 0, offset, 0, b"k", b"v", ())) for offset in range(records)]
             )
-            return threads.submit(owner.process_or_forward, request, 0, input_, tick=False)
+            return threads.submit(owner.process_or_forward, request, 0, input_, tick=tick)
 
         yield submit
         FakeTask.may_finish.set()
 
 
-def test_few_records_are_processed_by_the_owner(process: Process) -> None:
+@pytest.mark.parametrize("records", [3, 2_000])
+@pytest.mark.parametrize("tick", [False, True])
+def test_few_records_are_processed_by_the_owner(process: Process, records: int, *, tick: bool) -> None:
     owner, other = TaskOwner(), TaskOwner()
     process(owner).result(_SECONDS)
-    assert process(other, records=3).result(_SECONDS) == BatchResult(partition=0, read=3, written=1)
-    assert len(FakeTask.opened) == 1
+    result = process(other, records=records, tick=tick).result(_SECONDS)
+    assert result == BatchResult(partition=0, read=records, written=1)
+    assert [task.ticks for task in FakeTask.opened] == [[False, tick]]
 
 
 def test_the_ownership_moves_for_many_records(process: Process) -> None:
