@@ -185,34 +185,3 @@ def test_thread_of_a_failure_is_that_of_the_failed_task(text: str, thread: str) 
     assert failed_thread(RuntimeError(text), ("a", "b")) == thread
     assert failed_thread(RuntimeError(text), ()) == ""
     assert failed_thread(None, ("a", "b")) == ""
-
-
-def test_batches_get_threads_in_the_order_in_which_they_wait() -> None:
-    threads = StreamThreads("shop", 1, lambda: 4)
-    order: list[str] = []
-    stopping = threading.Event()
-
-    def run(batch: str) -> None:
-        with threads.taken(batch, 1, stopping) as taken:
-            if taken is not None:
-                order.append(batch)
-
-    waiting = []
-    with threads.taken("0", 1, stopping):
-        for number, batch in enumerate(("1", "2", "3")):
-            waiting.append(threading.Thread(target=run, args=(batch,)))
-            waiting[-1].start()
-            while threads.waiting <= number:
-                waiting[-1].join(0.01)
-    for each in waiting:
-        each.join(30)
-    assert order == ["1", "2", "3"]
-
-
-def test_batch_that_waits_ends_when_its_query_stops() -> None:
-    threads = StreamThreads("shop", 1, lambda: 4)
-    stopping = threading.Event()
-    stopping.set()
-    with threads.taken("0", 1, threading.Event()), threads.taken("1", 1, stopping) as taken:
-        assert taken is None
-    assert threads.metadata()[0].runs == ()
