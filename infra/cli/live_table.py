@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
 from infra.report.runtime_table import runtime_rich
@@ -27,10 +27,12 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
 
     with _captured() as captured:
         console = Console(file=captured.terminal, highlight=False, width=_width(captured.terminal))
-        ended = Event()
+        ended, writing = Event(), Lock()
         with Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as shown:
-            captured.forward_to(lambda line: _print_above(console, line))
-            thread = Thread(target=_refresh, args=(shown, read_status, ended), name="live", daemon=True)
+            captured.forward_to(lambda line: _print_above(console, line, writing))
+            thread = Thread(
+                target=_refresh, args=(shown, read_status, ended, writing), name="live", daemon=True
+            )
             thread.start()
             try:
                 yield
@@ -41,15 +43,25 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
                 shown.update(runtime_rich(read_status()), refresh=True)
 
 
-def _refresh(shown: "Live", read_status: Callable[[], Mapping[str, Any]], ended: Event) -> None:
+def _refresh(
+    shown: "Live", read_status: Callable[[], Mapping[str, Any]], ended: Event, writing: Lock
+) -> None:
     while not ended.wait(_REFRESH_SECONDS):
-        shown.update(runtime_rich(read_status()), refresh=shown.console.is_terminal)
+        table = runtime_rich(read_status())
+        with writing:
+            shown.update(table, refresh=shown.console.is_terminal)
 
 
-def _print_above(console: "Console", line: str) -> None:
+def _print_above(console: "Console", line: str, writing: Lock) -> None:
+    """Print a line above the table.
+
+    Rich decides how many lines of the old table to erase before it writes, without a lock over both. Two
+    threads that write at the same time could leave a part of a table behind.
+    """
     from rich.text import Text  # noqa: PLC0415 - same
 
-    console.print(Text.from_ansi(line), soft_wrap=True)
+    with writing:
+        console.print(Text.from_ansi(line), soft_wrap=True)
 
 
 def _width(terminal: IO[str]) -> int | None:
