@@ -40,7 +40,9 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
                 ended.set()
                 thread.join()
                 captured.drain()
-                shown.update(runtime_rich(read_status()), refresh=True)
+                table = runtime_rich(read_status())
+                with writing:
+                    shown.update(table, refresh=True)
 
 
 def _refresh(
