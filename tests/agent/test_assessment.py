@@ -80,6 +80,11 @@ def test_a_missing_internal_topic_is_a_warning_and_no_shortfall() -> None:
     assert isinstance(warning.location, Location)
 
 
+def test_no_task_runs_without_a_topic_even_if_it_needs_one_partition() -> None:
+    live = {"orders": 1, "returns": 1, REPARTITION: 1, "totals": 1}
+    assert assessed(ORDERS, live, {}).parallelism == (Parallelism(0, 1, 1), Parallelism(1, 0, 1))
+
+
 def test_a_topic_that_never_settled_counts_as_set_up_with_its_present_count() -> None:
     [problem] = assessed(ORDERS, LIVE | {CHANGELOG: 20}, {}).refusals
     assert problem.summary.endswith(
