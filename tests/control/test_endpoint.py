@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import Counter
 
-from infra.model.problems import ProblemsError
+from infra.model.problems import Problem, ProblemCode, ProblemsError
 from spark_jobs.control import (
     Access,
     ControlServer,
@@ -154,8 +154,17 @@ def test_port_in_use_is_reported(surface: Surface) -> None:
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(ProblemsError) as caught:
             ControlServer(surface, Access("127.0.0.1", port)).start()
-    [problem] = caught.value.problems
-    assert problem.found == f"127.0.0.1:{port}: Address already in use"
+    assert caught.value.problems == (
+        Problem(
+            code=ProblemCode.INVALID_CONFIG,
+            summary="The HTTP endpoint cannot listen on its address.",
+            expected="an address of this machine and a port that is free",
+            found=f"127.0.0.1:{port}: Address already in use",
+            why="Metrics, health and status would not be served.",
+            fix="Choose another address or port (0 is any free port), or stop the program that listens "
+            "there.",
+        ),
+    )
     ControlServer(surface, Access("127.0.0.1", port)).start().close()
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import pytest
 import structlog
@@ -31,6 +32,7 @@ def test_log_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None
     configure_log("json")
     structlog.get_logger().info("expanded", application="bestellungen-ä", topics=["a", "b"], count=3)
     [line] = _lines(capsys)
+    assert "bestellungen-ä" in line
     document = json.loads(line)
     assert document.pop("timestamp").endswith("Z")
     assert document == {
@@ -40,6 +42,36 @@ def test_log_line_is_one_json_object(capsys: pytest.CaptureFixture[str]) -> None
         "topics": ["a", "b"],
         "count": 3,
     }
+
+
+def test_secrets_are_redacted_in_all_values(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_log("json", secrets=[SECRET])
+    structlog.get_logger().info(
+        f"with {SECRET}",
+        file=PurePath(SECRET),
+        parts={"url": f"http://{SECRET}@host", "password": "of another", 1: ("one", SECRET)},
+        is_set=True,
+        nothing=None,
+    )
+    document = json.loads(_lines(capsys)[0])
+    del document["timestamp"], document["level"]
+    assert document == {
+        "event": "with ***",
+        "file": "PurePosixPath('***')",
+        "parts": {"url": "http://***@host", "password": "***", "1": ["one", "***"]},
+        "is_set": True,
+        "nothing": None,
+    }
+
+
+def test_a_log_whose_reader_has_gone_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    configure_log()
+    monkeypatch.setattr("sys.stderr", Closed())
+    structlog.get_logger().warning("gave up")
 
 
 def test_console_line_is_readable_without_colors(capsys: pytest.CaptureFixture[str]) -> None:
