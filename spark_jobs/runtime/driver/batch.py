@@ -16,6 +16,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
 from spark_jobs.runtime.driver.native import evaluate_program
+from spark_jobs.runtime.driver.states import THREAD_NOTE
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.task import PoisonRecordError
@@ -260,12 +261,16 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
         with paused_gc():
             tasks = split_by_task(batches, shuffled=shuffled)
             thread = _thread_of_task()
-            results = [
-                attrs.evolve(
-                    process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
-                )
-                for partition, rows in sorted(tasks.items())
-            ]
+            try:
+                results = [
+                    attrs.evolve(
+                        process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
+                    )
+                    for partition, rows in sorted(tasks.items())
+                ]
+            except Exception as error:
+                error.add_note(f"{THREAD_NOTE}{thread}")  # Spark passes on the traceback only
+                raise
             del tasks
         if results:
             lines = [json.dumps(attrs.asdict(result)) for result in results]

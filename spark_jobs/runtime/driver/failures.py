@@ -7,6 +7,7 @@ from itertools import dropwhile, takewhile
 import attrs
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
+from spark_jobs.runtime.driver.states import THREAD_NOTE
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.program.settings import CONTINUE_HANDLERS
 from spark_jobs.runtime.engine.task import PoisonRecordError
@@ -14,6 +15,7 @@ from spark_jobs.runtime.engine.task import PoisonRecordError
 _TRACEBACK = "Traceback (most recent call last):\n"
 _JAVA = ("\tat ", "Driver stacktrace:", "JVM stacktrace:", "SQLSTATE:", "This stopped SparkContext")
 _GATEWAY = re.compile(r"An error occurred while calling \S+\s*:?\s*")
+_NOTE = re.compile(rf"^{THREAD_NOTE}(.+)$", re.MULTILINE)
 _FAILED_TASK = re.compile(r"\bTask (\d+) in stage ")
 _MAX_LENGTH = 600
 _WORKER_DIED = "Python worker exited unexpectedly"
@@ -55,8 +57,11 @@ class RestartPolicy:
 def failed_thread(failure: BaseException | None, threads: Sequence[str]) -> str:
     """Return the stream thread of the Spark task that failed its job; empty if no task did.
 
-    Spark's task i ran on thread i of `threads`, modulo their number.
+    A task notes it on its exception. If its process was killed, only its number is known: Spark's task i ran
+    on thread i of `threads`, modulo their number.
     """
+    if noted := _NOTE.search(str(failure)):
+        return noted[1]
     found = _FAILED_TASK.search(str(failure))
     return threads[int(found[1]) % len(threads)] if found and threads else ""
 
@@ -69,7 +74,7 @@ def failure_reason(failure: BaseException) -> str:
     if _WORKER_DIED in text:
         return _WORKER_DIED_TEXT
     _, traceback, last = text.rpartition(_TRACEBACK)
-    lines = (last if traceback else text).splitlines()
+    lines = _NOTE.sub("", last if traceback else text).splitlines()
     message = dropwhile(lambda line: traceback and line.startswith(" "), lines)
     kept = "\n".join(takewhile(lambda line: not line.lstrip(" ").startswith(_JAVA), message)).strip()
     return (kept or type(failure).__name__)[:_MAX_LENGTH]

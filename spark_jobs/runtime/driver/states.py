@@ -48,6 +48,10 @@ class QueryState(StrEnum):
     STOPPED = "STOPPED"
 
 
+THREAD_NOTE = "on stream thread "
+"""Begins the note on an exception of a task: the rest is the name of its stream thread."""
+
+
 class ThreadState(StrEnum):
     """The state of a stream thread (`StreamThread.State`); dead threads are not kept.
 

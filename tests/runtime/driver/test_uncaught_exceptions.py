@@ -7,7 +7,7 @@ import pytest
 
 from infra.model.topology import Application
 from infra.spec import load_text
-from spark_jobs.runtime.driver.failures import RestartPolicy, failed_thread
+from spark_jobs.runtime.driver.failures import RestartPolicy, failed_thread, failure_reason
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.stream_threads import StreamThreads
 from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions
@@ -173,15 +173,20 @@ def test_removal_of_a_thread_that_fails_meanwhile_ends_without_a_replacement() -
     assert case.names() == ["shop-StreamThread-2"]
 
 
+def test_reason_of_a_failure_is_without_its_thread() -> None:
+    text = "Traceback (most recent call last):\n  File\nOSError: full\non stream thread b\n"
+    assert failure_reason(RuntimeError(text)) == "OSError: full"
+
+
 @pytest.mark.parametrize(
     ("text", "thread"),
     [
         ("Job aborted due to stage failure: Task 0 in stage 5.0 failed 2 times, most recent", "a"),
         ("Job aborted due to stage failure: Task 5 in stage 51.0 failed 1 times", "b"),
         ("Kafka does not answer", ""),
+        ("Traceback (most recent call last):\n  File\nOSError: full\non stream thread b\n", "b"),
     ],
 )
 def test_thread_of_a_failure_is_that_of_the_failed_task(text: str, thread: str) -> None:
     assert failed_thread(RuntimeError(text), ("a", "b")) == thread
-    assert failed_thread(RuntimeError(text), ()) == ""
     assert failed_thread(None, ("a", "b")) == ""

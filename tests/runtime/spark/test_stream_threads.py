@@ -1,5 +1,6 @@
 """Stream threads of a running application on a real broker (KIP-663), and the handlers of their failures."""
 
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import pytest
 from infra.model.problems import ProblemCode
 from spark_jobs.runtime.driver.progress import Progress
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.stream_threads import StreamThreads
 from spark_jobs.runtime.worker.messages import BatchResult
 from spark_jobs.stream_threads import RemovalTimeoutError
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
@@ -268,6 +270,33 @@ def test_killed_worker_is_a_failure_of_the_thread_that_it_ran(cluster: Cluster, 
         assert failures[-1].thread not in _names(running)
         assert application.stream_threads.pool.failed == len(failures)
         assert application.stream_threads.alive == 2
+
+
+def test_failure_in_a_worker_reports_the_thread_that_it_happened_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's message of an exception in Python does not say which task failed."""
+    reported: list[str] = []
+    failed_thread = StreamThreads.failed_thread
+
+    def spy(threads: StreamThreads, name: str) -> str:
+        reported.append(name)
+        return failed_thread(threads, name)
+
+    monkeypatch.setattr(StreamThreads, "failed_thread", spy)
+    topology = CONTROLLED.replace("Controlled", "FailsToStart")
+    with cluster.application(topology, {"num.stream.threads": "2", "client.id": "a"}) as running:
+        file = Path(tempfile.gettempdir(), running.id)
+        file.touch()
+        try:
+            running.application.start()
+            running.feed(b"1")
+            assert until(lambda: bool(reported), TIMEOUT_SECONDS)
+            assert reported[0] == "a-StreamThread-1"
+            assert [part["failure"] for part in _parts(running)] == ["OSError: the task cannot be opened"]
+        finally:
+            file.unlink()
+        assert until(lambda: len(running.values()) == 1, TIMEOUT_SECONDS)
 
 
 def test_handler_that_removes_a_thread_and_replaces_the_failed_one_does_not_hang(

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -41,6 +42,15 @@ class Controlled(Processor):
             os.truncate(file, left - 1)
             os.kill(os.getpid(), signal.SIGKILL)
         self._context.forward(record)
+
+
+class FailsToStart(Controlled):
+    """Its task cannot be opened while a file with the name of the application exists."""
+
+    def init(self, context: ProcessorContext) -> None:
+        if Path(tempfile.gettempdir(), context.application_id).exists():
+            raise OSError("the task cannot be opened")
+        super().init(context)
 
 
 class AddsThread(UncaughtExceptionHandler):
