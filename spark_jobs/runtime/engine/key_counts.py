@@ -6,15 +6,30 @@ Python objects; `worker.task_input` counts them as columns.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 
 import attrs
 
 from infra.model.behaviors import AggregationKind, RunProcessor, SourceSettings, StreamAggregate
 from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.records import InputRecord, Value
+from spark_jobs.runtime.engine.stores.record_cache import ENTRY_BYTES
+
+_TIMESTAMP_AND_COUNT = 16
+_BYTES_OF_INVALID_BYTE = 3
+"""Invalid UTF-8 in a key is read as U+FFFD."""
 
 AddCount = Callable[[Value, int, int, InputRecord], None]
 """(key, number of records, largest timestamp, last record): adds the records of one key to a count."""
+
+
+@attrs.frozen
+class CountPerKey:
+    """How a node adds counts per key; `reserve` is called first, with the bytes of all entries."""
+
+    add: AddCount
+    reserve: Callable[[int], None]
+
 
 NO_KEY_OR_VALUE = "null key or value"
 """The reason for which aggregations drop records."""
@@ -28,12 +43,22 @@ class KeyCounts:
     """The records of a batch, counted per key.
 
     `by_key` is in the order of the keys' last records. `dropped` is the number of records without a key or
-    value. `latest` is the largest timestamp, in milliseconds, dropped records included.
+    value. `latest` is the largest timestamp, in milliseconds, dropped records included. `header_bytes` is at
+    least the size of the headers of all records.
     """
 
     by_key: Sequence[KeyCount]
     dropped: int
     latest: int
+    header_bytes: int = 0
+
+    @property
+    def cache_bytes(self) -> int:
+        """Return at least the bytes of the counts in a record cache."""
+        keys = sum(map(len, map(itemgetter(0), self.by_key)))
+        topic = len(self.by_key[0][3][0]) if self.by_key else 0
+        each = ENTRY_BYTES + _TIMESTAMP_AND_COUNT + topic
+        return len(self.by_key) * each + keys * _BYTES_OF_INVALID_BYTE + self.header_bytes
 
 
 @attrs.frozen
@@ -42,7 +67,7 @@ class KeyCounter:
 
     node: str
     deserialize_key: Callable[[bytes], Value]
-    add_count: AddCount
+    count: CountPerKey
 
 
 @attrs.frozen(kw_only=True)

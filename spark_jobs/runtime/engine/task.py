@@ -94,12 +94,13 @@ class Task:
         return self._end_batch(wall_clock_ms), group
 
     def process_key_counts(self, counts: KeyCounts, wall_clock_ms: int) -> list[OutputRecord]:
-        """Process a batch given as counts per key; only for a task with a `key_counter`."""
-        if self.key_counter is None:
-            raise ValueError(f"{self.context.task_id} does more than count records")
+        """Process a batch given as counts per key; only for a task that `can_process_key_counts`."""
+        if self.key_counter is None or not self.can_process_key_counts(counts):
+            raise ValueError(f"{self.context.task_id} does not only count these records")
         node, deserialize_key = self.key_counter.node, self.key_counter.deserialize_key
-        add_count, stream_time = self.key_counter.add_count, self.context.stream_time
+        add_count, stream_time = self.key_counter.count.add, self.context.stream_time
         self._begin_batch(wall_clock_ms)
+        self.key_counter.count.reserve(counts.cache_bytes)
         stream_time.now = max(stream_time.now, counts.latest)
         if counts.dropped:
             self.context.dropped[node, NO_KEY_OR_VALUE] += counts.dropped
@@ -107,9 +108,17 @@ class Task:
             add_count(deserialize_key(key), number, latest, record)
         return self._end_batch(wall_clock_ms)
 
+    def can_process_key_counts(self, counts: KeyCounts) -> bool:
+        """Return whether `process_key_counts` gives the result of `process`: no update leaves the cache."""
+        return self.key_counter is not None and counts.cache_bytes <= self.context.record_cache.bound
+
+    def resize_cache(self, bound: int) -> None:
+        """Set the bound of the record cache, in bytes, for the next batches."""
+        self.context.record_cache.bound = bound
+
     @property
     def key_counter(self) -> KeyCounter | None:
-        """Set if `process_key_counts` gives the same result as `process`."""
+        """Set if `process_key_counts` gives the same result as `process`, as long as the cache has room."""
         return self._graph.key_counter
 
     def restore(self, topic: str, records: Iterable[InputRecord]) -> None:

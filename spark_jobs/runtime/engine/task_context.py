@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 from spark_jobs.processors import PunctuationType
 from spark_jobs.runtime.engine.clocks import Clock, Clocks
-from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
-from spark_jobs.runtime.engine.key_counts import AddCount
+from spark_jobs.runtime.engine.error_handlers import ErrorHandlers, PoisonRecordError
+from spark_jobs.runtime.engine.key_counts import CountPerKey
 from spark_jobs.runtime.engine.program_interface import Program
 from spark_jobs.runtime.engine.punctuation import Punctuations, Schedule
 from spark_jobs.runtime.engine.records import CurrentRecord, InputRecord, OutputRecord, Value
 from spark_jobs.runtime.engine.refused_output import CheckedOutput, Refusal, no_refusal
 from spark_jobs.runtime.engine.stores.overlay import Overlay
+from spark_jobs.runtime.engine.stores.record_cache import RecordCache
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.engine.task_stores import TaskStores
 
@@ -54,12 +56,13 @@ class TaskContext:
         self.dropped: Counter[tuple[str, str]] = Counter()
         """(node, reason) → number of records dropped since the task was created."""
         self.wall_clock_ms = 0
+        self.record_cache = RecordCache(program.settings.cache_max_bytes)
         self.clocks = Clocks(state.metadata)
         self.stream_time = self.clocks.clock("task")
         self.punctuations = Punctuations(self.clocks)
         self.stores = TaskStores(self, global_stores)
         self._state = state
-        self.add_counts: dict[str, AddCount] = {}
+        self.add_counts: dict[str, CountPerKey] = {}
         """Node → how it adds counts per key."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
@@ -87,6 +90,12 @@ class TaskContext:
     def _refused(self, record: InputRecord, topic: str, cause: Exception) -> None:
         self.error_handlers.production_failed(record, topic, cause)
 
+    def flush_failed(self, error: Exception) -> NoReturn:
+        """Raise the error that ends the batch: the current record's update left a cache, and failed."""
+        if not isinstance(error, PoisonRecordError):
+            self.error_handlers.flush_failed(self.current.record, error)
+        raise error
+
     def drop(self, node: str, reason: str) -> None:
         self.dropped[node, reason] += 1
 
@@ -97,8 +106,8 @@ class TaskContext:
 
     # callbacks of nodes
 
-    def on_key_counts(self, node: str, add_count: AddCount) -> None:
-        self.add_counts[node] = add_count
+    def on_key_counts(self, node: str, count: CountPerKey) -> None:
+        self.add_counts[node] = count
 
     def on_open(self, node: str, open_: Callable[[], None]) -> None:
         self._on_open.setdefault(node, []).append(open_)

@@ -57,10 +57,13 @@ class TaskStores:
 
     def flush(self) -> None:
         """Flush caches in the order of the program's stores, as one may fill a later one, then expire."""
-        for name in self._declared:
-            opened = self._open.get(name)
-            if opened is not None and opened.cached is not None:
-                opened.cached.flush()
+        found = (self._open.get(name) for name in self._declared)
+        caches = [opened.cached for opened in found if opened is not None and opened.cached is not None]
+        for cached in caches:
+            cached.flush()
+        for cached in caches:
+            cached.clear()
+        self._services.record_cache.clear()
         for opened in self._open.values():
             for finish in opened.at_end:
                 finish()

@@ -103,13 +103,13 @@ def _skipping_errors(process: Process, task: TaskContext) -> Process:
 
 def _key_counter(task: TaskContext) -> KeyCounter | None:
     counted = counted_source(task.program.nodes)
-    add_count = task.add_counts.get(counted.node.name) if counted is not None else None
-    if counted is None or add_count is None:
+    count = task.add_counts.get(counted.node.name) if counted is not None else None
+    if counted is None or count is None:
         return None
     key, value = serdes_of(counted.source.reads, task.program)
     if not (reads_anything(key) and reads_anything(value)):
         return None
-    return KeyCounter(counted.node.name, key.deserialize, add_count)
+    return KeyCounter(counted.node.name, key.deserialize, count)
 
 
 def _forward_to(children: tuple[Process, ...]) -> Process:

@@ -23,6 +23,7 @@ import structlog
 from spark_jobs.runtime.engine.error_handlers import printable
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
+from spark_jobs.runtime.engine.stores.record_cache import bytes_per_thread
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.global_state import read_global_stores
 from spark_jobs.runtime.worker.held_back import (
@@ -92,6 +93,8 @@ class OpenTask:
             fresh = RecordInput(without_read(fresh.records(), self._session.positions))
         if not fresh and not tick:
             return BatchResult(partition=self._partition, skipped=len(input_))
+        if isinstance(self._task, Task):
+            self._task.resize_cache(cache_bytes(request))
         awaited = frozenset(each for each in request.awaited if each[1] == self._partition)
         if awaited:
             return self._process_group(request, fresh, awaited, len(input_) - len(fresh), tick=tick)
@@ -162,7 +165,7 @@ class OpenTask:
             and fresh.has_columns
         ):
             counts = count_keys(fresh, shared_topics)
-            if counts is not None:
+            if counts is not None and task.can_process_key_counts(counts):
                 return task.process_key_counts(counts, now)
         return task.process(interleaved(fresh.records(), shared_topics), now)
 
@@ -203,6 +206,15 @@ class OpenTask:
         if not isinstance(self._state, LocalState):
             return 0
         return sum(file.stat().st_blocks for file in self._folder.iterdir()) * _BLOCK_BYTES
+
+
+def cache_bytes(request: BatchRequest) -> int:
+    """Return the bound of a task's record cache: its stream thread processes one task at a time."""
+    return bytes_per_thread(
+        request.program.settings.cache_max_bytes,
+        request.stream_threads,
+        has_global_thread=bool(request.global_programs),
+    )
 
 
 def _logger(node: str) -> Callable[..., None]:

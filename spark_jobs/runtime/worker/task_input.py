@@ -157,7 +157,18 @@ def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts
         last = map(without_task_header, last)
     counts = (groups.column(name).to_pylist() for name in ("key", f"{_ROW}_count", "time_max"))
     by_key: list[KeyCount] = list(zip(*counts, last, strict=True))
-    return KeyCounts(by_key=by_key, dropped=table.num_rows - whole.num_rows, latest=times["max"])
+    return KeyCounts(
+        by_key=by_key,
+        dropped=table.num_rows - whole.num_rows,
+        latest=times["max"],
+        header_bytes=sum(_header_bytes(batch.column("headers")) for batch in columns.batches),
+    )
+
+
+def _header_bytes(column: pa.Array) -> int:
+    """Return at least the size of all names and values in a column of headers."""
+    headers = column.flatten()
+    return headers.nbytes if len(headers) else 0
 
 
 def _split_in_order(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:

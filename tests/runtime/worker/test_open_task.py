@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
-from spark_jobs.runtime.worker.task_batch import OpenTask
+from spark_jobs.runtime.worker.task_batch import OpenTask, cache_bytes
 from spark_jobs.runtime.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import IN, REUSED, Broker, batch_request, process, record
 from tests.runtime.worker.test_task_input import columns
@@ -178,3 +178,32 @@ def test_records_are_counted_one_by_one_too(broker: Broker, request_: BatchReque
     request = batch_request(COUNTED_BY_KEY, request_.state_folder)
     OpenTask(request, 0).process_batch(request, RecordInput([record(0), record(1)]), tick=False)
     assert broker.counts() == [2]
+
+
+@pytest.mark.parametrize("as_columns", [True, False])
+def test_the_cache_of_a_task_is_the_share_of_its_stream_thread(
+    broker: Broker, request_: BatchRequest, *, as_columns: bool
+) -> None:
+    """Two entries fit into 200 bytes, one into 100: with a second thread, an update leaves early."""
+    document = COUNTED_BY_KEY.replace(
+        "{id: cached}", "{id: cached, config: {statestore.cache.max.bytes: 200}}"
+    )
+    request = batch_request(document, request_.state_folder)
+    task = OpenTask(request, 0)
+    written: list[list[bytes | None]] = []
+    for threads in (1, 2, 1):
+        first = 3 * len(written)
+        records = [(*IN, first + at, 1_000, key, b"v", ()) for at, key in enumerate([b"a", b"b", b"a"])]
+        asked = attrs.evolve(request, stream_threads=threads)
+        input_ = columns(records) if as_columns else RecordInput(records)
+        task.process_batch(asked, input_, tick=False)
+        written.append(
+            [each[2] for each in broker.records if each[0] == "out"][sum(len(batch) for batch in written) :]
+        )
+    assert written == [[b"b", b"a"], [b"a", b"b", b"a"], [b"b", b"a"]]
+
+
+def test_a_global_thread_has_a_share_of_the_cache(request_: BatchRequest) -> None:
+    request = attrs.evolve(batch_request(COUNTED_BY_KEY, request_.state_folder), stream_threads=3)
+    assert cache_bytes(request) == 10 * 1024 * 1024 // 3
+    assert cache_bytes(attrs.evolve(request, global_programs=(request.program,))) == 10 * 1024 * 1024 // 4

@@ -14,7 +14,7 @@ from infra.model.behaviors import Format
 from infra.model.nodes import ProcessorNode
 from spark_jobs.processors import Cancellable, PunctuationType
 from spark_jobs.runtime.engine.clocks import Clock
-from spark_jobs.runtime.engine.key_counts import AddCount
+from spark_jobs.runtime.engine.key_counts import CountPerKey
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Program, Serde
 from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
 from spark_jobs.runtime.engine.stores.layers import Append
@@ -79,8 +79,8 @@ class TaskServices(Protocol):
 
     def on_close(self, close: Callable[[], None]) -> None: ...
 
-    def on_key_counts(self, node: str, add_count: AddCount) -> None:
-        """Call `add_count` once per key of a batch, if possible, not the node per record (`key_counts`)."""
+    def on_key_counts(self, node: str, count: CountPerKey) -> None:
+        """Call `count` once per key of a batch, if possible, not the node per record (`key_counts`)."""
         ...
 
     def drop(self, node: str, reason: str) -> None:

@@ -56,7 +56,8 @@ class Forwarding:
         below: The bytes of the store.
         decode_key: Key in the store → key to forward.
         decode: Bytes of a value → value.
-        timestamped: Values start with their timestamp.
+        timestamped: Values start with their timestamp. Otherwise keys are sessions: a change has the time of
+            its session's end (`SessionCacheFlushListener`).
     """
 
     __slots__ = (
@@ -98,10 +99,13 @@ class Forwarding:
 
     def _flushed(self, key: bytes, new: bytes | None, old: bytes | None, context: Context) -> None:
         time, headers, self._current.record = context
-        if new is not None and self._timestamped:
+        decoded = self._decode_key(key)
+        if not self._timestamped:
+            time = decoded.end
+        elif new is not None:
             time = read_timestamp(new)
         change = (self._value(new), self._value(old) if self._sends_old else None, True)
-        self._forward(self._decode_key(key), change, time, headers)
+        self._forward(decoded, change, time, headers)
 
     def _value(self, stored: bytes | None) -> Value:
         if stored is None:
@@ -112,7 +116,7 @@ class Forwarding:
 class _TimestampedTable:
     def __init__(self, typed: TimestampedKeyValueBytes, context: OperatorContext, *, sends_old: bool) -> None:
         key, value = typed.key_serde, typed.value_serde
-        self._read = typed.below.overlay.get
+        self._read = typed.below.get
         self._deserialize = value.deserialize
         self._serialize_key = key.serialize
         self._serialize = value.serialize

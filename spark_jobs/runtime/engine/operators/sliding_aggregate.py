@@ -74,7 +74,7 @@ class _Arrival:
         left_exists = right_exists = False
         previous = None
         first = max(0, time - 2 * difference)
-        for start, total in list(self._results.store.backward_fetch_range(self._key, first, time + 1)):
+        for start, total in self._results.store.backward_fetch_range(self._key, first, time + 1):
             known.add(start)
             end, latest = start + difference, total[1]
             if start == time + 1:
@@ -106,7 +106,7 @@ class _Arrival:
         combined = right = None
         right_exists = False
         previous = None
-        for start, total in list(self._results.store.fetch_range(self._key, 0, time + 1)):
+        for start, total in self._results.store.fetch_range(self._key, 0, time + 1):
             known.add(start)
             if start == 0:
                 combined = total

@@ -42,6 +42,7 @@ CONTINUE_HANDLERS: Mapping[str, str] = {
 """Config key → the class that skips failed records."""
 
 _WHY_HANDLER = "It determines how failed records are handled, so there is no default for an unknown value."
+_WHY_UPDATES = "It determines which updates are written, so there is no default for an unknown value."
 _WHY_IDLE = "It determines in which order the records of several topics are processed."
 
 
@@ -76,7 +77,7 @@ def setting_problems(application: Application) -> Iterator[Problem]:
     config = application.config
     for key in (*_CACHE, _EMIT, _OUTER):
         if key in config and _whole(config[key]) is None:
-            yield _refused(application, key, "a whole number of at least 0")
+            yield _refused(application, key, "a whole number of at least 0", _WHY_UPDATES)
     if _idle_time(config.get(_MAX_IDLE, "0")) is None:
         yield _refused(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
     for key, answers in _HANDLERS.items():

@@ -25,7 +25,7 @@ class KeyValueBytes:
         self._serialize = value.serialize
         self._deserialize = value.deserialize
         self._context = context
-        self._get = below.overlay.get
+        self._get = below.get
 
     def get(self, key: Value) -> Value:
         stored = self._get(self._serialize_key(key))
@@ -51,10 +51,10 @@ class KeyValueBytes:
         return previous
 
     def range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.overlay.range(*self._bounds(first, last)))
+        return self._typed(self.below.range(*self._bounds(first, last)))
 
     def reverse_range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.overlay.reverse_range(*self._bounds(first, last)))
+        return self._typed(self.below.reverse_range(*self._bounds(first, last)))
 
     def all(self) -> Iterator[tuple[Value, Value]]:
         return self.range()
@@ -63,7 +63,7 @@ class KeyValueBytes:
         return self.reverse_range()
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.overlay.range(prefix, next_prefix(prefix)))
+        return self._typed(self.below.range(prefix, next_prefix(prefix)))
 
     def approximate_num_entries(self) -> int:
         return sum(1 for _ in self.below.overlay.range())

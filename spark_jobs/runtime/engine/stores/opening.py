@@ -1,7 +1,7 @@
 """Open the stores of a task: typed stores over the overlays of a batch, with changelog and cache."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import attrs
 
@@ -15,6 +15,7 @@ from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, Timestampe
 from spark_jobs.runtime.engine.stores.layers import NO_TIMESTAMP, Append, Cached, Logged, with_timestamp
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.overlay import Overlay
+from spark_jobs.runtime.engine.stores.record_cache import RecordCache
 from spark_jobs.runtime.engine.stores.segments import SEGMENT
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
 from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
@@ -33,10 +34,12 @@ class StoreServices(Protocol):
     current: CurrentRecord
     partition: int
     append: Append
+    record_cache: RecordCache
 
     def overlay(self, name: str) -> Overlay: ...
     def clock(self, name: str) -> Clock: ...
     def wall_clock(self) -> int: ...
+    def flush_failed(self, error: Exception) -> NoReturn: ...
 
 
 @attrs.frozen
@@ -112,7 +115,11 @@ class _Opening:
             timestamped=timestamped,
             without_timestamps=self.without_timestamps,
         )
-        return logged, Cached(logged, self.services.current) if self.cache else logged
+        if not self.cache:
+            return logged, logged
+        services = self.services
+        fail, keeps_reads = services.flush_failed, prefix == 0  # not in `CachingWindowStore`
+        return logged, Cached(logged, services.current, services.record_cache, fail, keeps_reads=keeps_reads)
 
     def opened(
         self,

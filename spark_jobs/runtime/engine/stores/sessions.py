@@ -53,10 +53,14 @@ class SessionBytes(SegmentedStore):
 
         They are ordered by end, then start.
         """
-        deserialize, get = self.value_serde.deserialize, self.below.overlay.get
+        deserialize, get, touch = self.value_serde.deserialize, self.below.get, self.below.touch
         for entry_key in self._entry_keys(key, earliest_end, _LAST_SUFFIX):
             start = int.from_bytes(entry_key[-TIME:], "big")
-            value = get(entry_key) if start <= latest_start else None
+            if start > latest_start:
+                if touch is not None:  # the iterator of `CachingSessionStore` reads it, too
+                    touch(entry_key)
+                continue
+            value = get(entry_key)
             if value is not None:
                 end = int.from_bytes(entry_key[-_SUFFIX:-TIME], "big")
                 yield Windowed(key, start, end), deserialize(value)
@@ -64,7 +68,7 @@ class SessionBytes(SegmentedStore):
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
         if end < self.observed.now - self._visible_ms:
             return None
-        stored = self.below.overlay.get(self.entry_key(self.key_serde.serialize(key), start, end))
+        stored = self.below.get(self.entry_key(self.key_serde.serialize(key), start, end))
         return None if stored is None else self.value_serde.deserialize(stored)
 
     def fetch(self, key: Value) -> Iterator[tuple[Windowed, Value]]:
@@ -87,7 +91,7 @@ class SessionBytes(SegmentedStore):
             return list(self._by_time.between(first, last))
         last = min(last, LAST_TIME)
         low, high = (time.to_bytes(TIME, "big") for time in (first, last))
-        entries = self.below.overlay.range(*self.segments.bounds(first, last))
+        entries = self.below.range(*self.segments.bounds(first, last))
         found = [entry for entry in entries if low <= entry[0][-_SUFFIX:-TIME] <= high]
         return sorted(found, key=lambda entry: (entry[0][-_SUFFIX:], entry[0][SEGMENT:-_SUFFIX]))
 

@@ -3,7 +3,7 @@
 The suffix of an entry key is `start(8) ‖ sequence(4)`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
@@ -98,7 +98,7 @@ class WindowBytes(SegmentedStore):
     def fetch_bytes(self, key: bytes, start: int) -> bytes | None:
         if start < self.observed.now - self._visible_ms:
             return None
-        return self.below.overlay.get(self.entry_key(key, start))
+        return self.below.get(self.entry_key(key, start))
 
     def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
@@ -154,21 +154,35 @@ class WindowBytes(SegmentedStore):
     def _of_key(
         self, key: Value, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[int, bytes]]:
-        get = self.below.overlay.get
+        get = self.below.get
         high = min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE
         entry_keys = self._entry_keys(key, first, high)
         for entry_key in entry_keys if forward else reversed(entry_keys):
             value = get(entry_key)
             if value is not None:
                 yield int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big"), value
+        if self.below.touch is not None:
+            for entry_key in self._read_by_iterator(key, first, last, forward=forward):
+                self.below.touch(entry_key)
+
+    def _read_by_iterator(self, key: Value, first: int, last: int, *, forward: bool) -> Iterable[bytes]:
+        """Return other entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
+        interval = self.segments.interval
+        if forward:
+            after = min(last, LAST_TIME - 1) + 1
+            end = min((last // interval + 1) * interval - 1, LAST_TIME)
+            return self._entry_keys(key, after, end.to_bytes(TIME, "big") + _LAST_SEQUENCE)
+        if first % interval == 0:
+            return ()
+        high = (first - 1).to_bytes(TIME, "big") + _LAST_SEQUENCE
+        return reversed(self._entry_keys(key, first // interval * interval, high))
 
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
         """Yield (key bytes, entry) of windows that start from `first` to `last`, visible or not."""
         last = min(last, LAST_TIME)
-        overlay = self.below.overlay
-        read = overlay.range if forward else overlay.reverse_range
+        read = self.below.range if forward else self.below.reverse_range
         deserialize = self.key_serde.deserialize
         bounds = self.segments.bounds(first, last)
         for entry_key, value in read(*bounds):

@@ -4,7 +4,11 @@ import pytest
 
 from infra.model.problems import Location, ProblemCode
 from infra.model.topology import Application
-from spark_jobs.runtime.engine.program.settings import max_task_idle_ms, setting_problems
+from spark_jobs.runtime.engine.program.settings import (
+    engine_settings,
+    max_task_idle_ms,
+    setting_problems,
+)
 
 
 def _application(config: dict[str, str]) -> Application:
@@ -17,6 +21,29 @@ def _application(config: dict[str, str]) -> Application:
 )
 def test_max_task_idle_is_that_of_kafka_streams(config: dict[str, str], expected: int) -> None:
     assert max_task_idle_ms(config) == expected
+    assert not list(setting_problems(_application(config)))
+
+
+@pytest.mark.parametrize("key", ["statestore.cache.max.bytes", "cache.max.bytes.buffering"])
+@pytest.mark.parametrize("value", ["-1", "10MB", "", "1.5", "1e6"])
+def test_other_cache_sizes_are_a_problem(key: str, value: str) -> None:
+    (problem,) = setting_problems(_application({key: value}))
+    assert problem.code is ProblemCode.INVALID_CONFIG
+    assert (problem.expected, problem.found) == ("a whole number of at least 0", f'"{value}"')
+    assert problem.why.startswith("It determines which updates are written")
+    assert key in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, 10 * 1024 * 1024),
+        ({"statestore.cache.max.bytes": "0", "cache.max.bytes.buffering": "7"}, 0),
+        ({"cache.max.bytes.buffering": "7"}, 7),
+    ],
+)
+def test_cache_size_is_that_of_kafka_streams(config: dict[str, str], expected: int) -> None:
+    assert engine_settings(config).cache_max_bytes == expected
     assert not list(setting_problems(_application(config)))
 
 

@@ -1,19 +1,26 @@
 """The content of a record cache while it is flushed, and afterwards."""
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import serde_of
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import Cached, Logged
+from spark_jobs.runtime.engine.stores.record_cache import RecordCache
 from spark_jobs.runtime.worker.local_state import MemoryState
+
+
+def fail(error: Exception) -> NoReturn:
+    raise error
+
 
 STRING = serde_of(Format("string"), {})
 
 
 def cached(listener: Callable[[KeyValueBytes, str], None]) -> tuple[Cached, KeyValueBytes]:
-    cache = Cached(Logged(MemoryState().store("s"), None), CurrentRecord())
+    cache = Cached(Logged(MemoryState().store("s"), None), CurrentRecord(), RecordCache(1_000_000), fail)
     store = KeyValueBytes(cache, STRING, STRING, CurrentRecord().write_context)
     cache.listen(lambda key, _new, _old, _context: listener(store, key.decode()))
     return cache, store

@@ -1,6 +1,6 @@
 """Typed stores compared with simple models based on dictionaries."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +25,7 @@ from spark_jobs.runtime.engine.stores.interfaces import (
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import Cached, Logged
 from spark_jobs.runtime.engine.stores.lists import ListBytes
+from spark_jobs.runtime.engine.stores.record_cache import RecordCache
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
 from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
 from spark_jobs.runtime.engine.stores.windows import WindowBytes
@@ -61,12 +62,21 @@ class Opened:
         self.log: list[OutputRecord] = []
         overlay = self.state.store("s")
         self.logged = Logged(overlay, ("changes", 3, self.log.append), prefix=prefix, timestamped=timestamped)
-        self.below = Cached(self.logged, CurrentRecord()) if cache else self.logged
+        self.below = self._cached() if cache else self.logged
         self.context = CurrentRecord().write_context
+
+    def _cached(self) -> Cached:
+        return Cached(self.logged, CurrentRecord(), RecordCache(100), self._fail)
+
+    @staticmethod
+    def _fail(error: Exception) -> NoReturn:
+        raise error
 
     def commit(self) -> None:
         if isinstance(self.below, Cached):
             self.below.flush()
+            self.below.clear()
+            self.below.cache.clear()
         self.state.commit(self.state.version)
 
 

@@ -56,11 +56,15 @@ def task(topology: str, settings: EngineSettings = CACHED) -> Task:
 
 
 @pytest.mark.parametrize("topology", COUNTING.values(), ids=COUNTING)
-@given(batches=_BATCHES)
+@given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000]))
 def test_counts_per_key_lead_to_the_same_records(
-    topology: str, batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]]
+    topology: str,
+    batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]],
+    cache_bytes: int,
 ) -> None:
     one_by_one, by_key_counts = task(topology), task(topology)
+    one_by_one.resize_cache(cache_bytes)
+    by_key_counts.resize_cache(cache_bytes)
     assert by_key_counts.key_counter is not None
     offset = 0
     for drawn in batches:
@@ -68,8 +72,11 @@ def test_counts_per_key_lead_to_the_same_records(
         offset += len(records)
         found = count_keys(columns(records), frozenset())
         expected = one_by_one.process(records, 5)
+        fits = found is not None and by_key_counts.can_process_key_counts(found)
         assert (
-            by_key_counts.process(records, 5) if found is None else by_key_counts.process_key_counts(found, 5)
+            by_key_counts.process_key_counts(found, 5)
+            if fits and found
+            else by_key_counts.process(records, 5)
         ) == expected
         assert by_key_counts.context.dropped == one_by_one.context.dropped
         assert by_key_counts.state.metadata == one_by_one.state.metadata
@@ -82,5 +89,5 @@ def test_only_cached_counts_of_a_plain_source_take_counts_per_key() -> None:
     for text in ("key: long, value: string", "key: string, value: json"):
         assert task(COUNTING["count"].replace("key: string, value: string", text)).key_counter is None
     nothing = KeyCounts(by_key=(), dropped=0, latest=-1)
-    with pytest.raises(ValueError, match="0_0 does more than count records"):
+    with pytest.raises(ValueError, match="0_0 does not only count these records"):
         task(TOPOLOGIES["reduce"]).process_key_counts(nothing, 0)

@@ -4,6 +4,7 @@ import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.streams.DriverInsides;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
@@ -56,6 +57,41 @@ final class DataRun {
                     .pipeInput(new TestRecord<>(
                         bytes(record.text("key")), bytes(record.text("value")), headers(record), record.number("timestamp")));
                 collect(driver, after, outputs);
+            }
+            return outputs;
+        } catch (final StreamsException error) {
+            throw new Died(error);
+        } finally {
+            delete(folder);
+        }
+    }
+
+    /**
+     * Records in, as those of {@link #records}, by batch; a batch is committed at once. The record caches have {@code cacheBytes} bytes, and are empty
+     * when a batch begins. Records out: `after` is the number of the batch.
+     */
+    static List<Object> batches(final Map<String, Object> document, final List<Object> batches, final long cacheBytes) throws IOException {
+        final Path folder = Files.createTempDirectory("headwater-oracle");
+        final Properties properties = properties(document, folder);
+        properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cacheBytes);
+        final Map<String, Object> application = new HashMap<>(Call.mapping(document.get("application")));
+        final Map<String, Object> config = new HashMap<>(Call.configs(Call.mapping(application.get("config"))));
+        config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cacheBytes);
+        application.put("config", config);
+        final Map<String, Object> cached = new HashMap<>(document);
+        cached.put("application", application);
+        try (TopologyTestDriver driver = new TopologyTestDriver(Oracle.build(cached, APPLICATION), properties, Instant.EPOCH)) {
+            final DriverInsides insides = new DriverInsides(driver);
+            final List<Object> outputs = new ArrayList<>();
+            for (int batch = 0; batch < batches.size(); batch++) {
+                for (final Object each : (List<?>) batches.get(batch)) {
+                    final Call record = new Call("record", Call.mapping(each));
+                    insides.enqueue(
+                        record.text("topic"), record.number("timestamp"), bytes(record.text("key")), bytes(record.text("value")), headers(record));
+                }
+                insides.process();
+                insides.clearCaches();
+                collect(driver, batch, outputs);
             }
             return outputs;
         } catch (final StreamsException error) {

@@ -27,7 +27,7 @@ import java.util.concurrent.Callable;
  * {@code {"document": …, "topics": {topic: count}, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
  * is {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; patterns match {@code topics}. An exception of Kafka Streams is
  * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
- * {@link DataRun}. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}.
+ * {@link DataRun}; so is that to {@code {"document": …, "batches": [[…]], "cacheBytes": …}}. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -51,6 +51,14 @@ public final class Oracle {
         final Map<String, Object> document = Call.mapping(request.get("document"));
         final String applicationId = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Map<String, Object> answer = new HashMap<>();
+        if (request.containsKey("batches")) {
+            guarded(answer, "data", () -> {
+                final Call cached = new Call("batches", request);
+                answer.put("records", DataRun.batches(document, cached.list("batches"), cached.number("cacheBytes")));
+                return null;
+            });
+            return answer;
+        }
         if (request.containsKey("data")) {
             guarded(answer, "data", () -> {
                 answer.put("records", DataRun.records(document, new Call("data", request).list("data")));

@@ -1,0 +1,147 @@
+"""The bound of a task's record caches: which entries are cached, and when they leave.
+
+Follows `ThreadCache` and `NamedCache`. A write or a read makes an entry the latest of its store. While the
+entries of all stores need more bytes than the bound, the store that was just written or read loses its oldest
+entry. If that has an update that was not flushed yet, all such updates of the store are flushed, the oldest
+entry's first.
+
+The values of the entries are in `layers.Cached`. Entries are forgotten when a batch ends.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from spark_jobs.runtime.engine.records import Context, Headers
+
+ENTRY_BYTES = 45
+"""What an entry needs besides its key, value, topic and headers: `LRUNode` 24, timestamp and offset 16,
+partition 4, the mark of an update 1."""
+
+Update = tuple[bytes, Context]
+"""A key whose latest value is to be flushed, and the context of that value."""
+
+Flush = Callable[[Sequence[Update]], Iterable[bytes]]
+"""Writes and forwards updates; returns the keys that were deleted."""
+
+
+def bytes_per_thread(total: int, threads: int, *, has_global_thread: bool) -> int:
+    """Return the bound of a stream thread's cache, in bytes (`KafkaStreams#cacheSizePerThread`).
+
+    Args:
+        total: `statestore.cache.max.bytes`.
+        threads: The number of stream threads that are alive.
+        has_global_thread: Whether a global thread has a share, too.
+    """
+    return total // (threads + has_global_thread) if threads else total
+
+
+def header_bytes(headers: Headers) -> int:
+    """Return what headers add to an entry (`ProcessorRecordContext#residentMemorySizeEstimate`)."""
+    return sum(len(name) + len(value or b"") for name, value in headers)
+
+
+class RecordCache:
+    """The entries of all cached stores of a task (`ThreadCache`). `size` and `bound` are bytes."""
+
+    __slots__ = ("_settle", "bound", "size", "stores")
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self.size = 0
+        self.stores: list[StoreEntries] = []
+        self._settle: list[Callable[[], None]] = []
+
+    def store(self, flush: Flush) -> "StoreEntries":
+        """Add a store; `flush` is called with its updates."""
+        entries = StoreEntries(self, flush)
+        self.stores.append(entries)
+        return entries
+
+    def settle_with(self, settle: Callable[[], None]) -> None:
+        """Call `settle` before entries leave: it replaces an estimate in `size`."""
+        self._settle.append(settle)
+
+    def make_room(self, store: "StoreEntries") -> None:
+        """Let the oldest entries of `store` leave until all entries are within the bound, or it is empty."""
+        for settle in self._settle:
+            settle()
+        while self.size > self.bound and store.sizes:
+            store.evict()
+
+    def clear(self) -> None:
+        """Forget the entries."""
+        self.size = 0
+        for store in self.stores:
+            store.clear()
+
+
+class StoreEntries:
+    """The entries of one store (`NamedCache`). Both dicts are public: the hot path writes them.
+
+    `sizes` has the bytes of each entry, the one that was read or written first in front. `updates` has the
+    contexts of the updates that were not flushed yet, in the order of the writes.
+    """
+
+    __slots__ = ("_cache", "_flush", "sizes", "updates")
+
+    def __init__(self, cache: RecordCache, flush: Flush) -> None:
+        self._cache = cache
+        self._flush = flush
+        self.sizes: dict[bytes, int] = {}
+        self.updates: dict[bytes, Context] = {}
+
+    def put(self, key: bytes, size: int, context: Context) -> None:
+        """Add or replace an entry with an update."""
+        self.updates.pop(key, None)
+        self.updates[key] = context
+        self.enter(key, size)
+
+    def load(self, key: bytes, size: int, context: Context) -> None:
+        """Add the latest entry, with an update, and make no room for it."""
+        self.updates[key] = context
+        self.sizes[key] = size
+        self._cache.size += size
+
+    def enter(self, key: bytes, size: int) -> None:
+        """Make an entry the latest one, with `size` bytes; make room if necessary."""
+        cache, sizes = self._cache, self.sizes
+        cache.size += size - sizes.pop(key, 0)
+        sizes[key] = size
+        if cache.size > cache.bound:
+            cache.make_room(self)
+
+    def touch(self, key: bytes) -> bool:
+        """Make an entry the latest one; return whether there is one."""
+        size = self.sizes.pop(key, None)
+        if size is None:
+            return False
+        self.sizes[key] = size
+        return True
+
+    def evict(self) -> None:
+        """Remove the oldest entry. Its bytes are free only after its update has been flushed."""
+        key = next(iter(self.sizes))
+        size = self.sizes.pop(key)
+        context = self.updates.pop(key, None)
+        if context is not None:
+            self._flush_updates([(key, context)])
+        self._cache.size -= size
+
+    def flush(self) -> None:
+        """Flush all updates; a flush may cause more of them."""
+        while self.updates:
+            self._flush_updates([])
+
+    def clear(self) -> None:
+        self.sizes.clear()
+        self.updates.clear()
+
+    def _flush_updates(self, evicted: list[Update]) -> None:
+        """Flush `evicted` and all other updates. Entries of deleted keys are removed."""
+        others = list(self.updates.items())
+        self.updates.clear()
+        deleted = self._flush([*evicted, *others])
+        gone = {key for key, _ in evicted}
+        for key in deleted:
+            if key not in gone:
+                self._cache.size -= self.sizes.pop(key, 0)
+                self.updates.pop(key, None)

@@ -1,0 +1,79 @@
+package org.apache.kafka.streams;
+
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
+import org.apache.kafka.streams.processor.internals.StreamTask;
+import org.apache.kafka.streams.state.internals.ThreadCache;
+
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** Lets a test driver process several records before it commits, as a real stream thread does. */
+public final class DriverInsides {
+    private final TopologyTestDriver driver;
+    private final StreamTask task;
+
+    public DriverInsides(final TopologyTestDriver driver) {
+        this.driver = driver;
+        this.task = (StreamTask) field(TopologyTestDriver.class, driver, "task");
+    }
+
+    /** Give a record to the task, which does not process it yet. */
+    public void enqueue(final String topic, final long timestamp, final byte[] key, final byte[] value, final Headers headers) {
+        final TopicPartition partition = (TopicPartition) call(
+            TopologyTestDriver.class, driver, "getInputTopicOrPatternPartition", new Class<?>[] {String.class}, topic);
+        call(TopologyTestDriver.class, driver, "enqueueTaskRecord",
+            new Class<?>[] {String.class, TopicPartition.class, long.class, byte[].class, byte[].class, Headers.class},
+            topic, partition, timestamp, key, value, headers);
+    }
+
+    /** Process the records, those of internal topics included, and commit once. */
+    public void process() {
+        task.resumePollingForPartitionsWithAvailableSpace();
+        task.updateLags();
+        while (task.hasRecordsQueued() && task.isProcessable(0)) {
+            task.process(0);
+            task.maybePunctuateStreamTime();
+            call(TopologyTestDriver.class, driver, "captureOutputsAndReEnqueueInternalResults", new Class<?>[] {});
+        }
+        final Map<TopicPartition, OffsetAndMetadata> offsets = task.prepareCommit(true);
+        call(TopologyTestDriver.class, driver, "commit", new Class<?>[] {Map.class}, offsets);
+        task.postCommit(true);
+        call(TopologyTestDriver.class, driver, "captureOutputsAndReEnqueueInternalResults", new Class<?>[] {});
+    }
+
+    /** Remove the entries that the caches keep after a commit. */
+    public void clearCaches() {
+        final InternalProcessorContext<?, ?> context = (InternalProcessorContext<?, ?>) field(StreamTask.class, task, "processorContext");
+        final ThreadCache cache = context.cache();
+        for (final Object name : List.copyOf(((Map<?, ?>) field(ThreadCache.class, cache, "caches")).keySet())) {
+            call(ThreadCache.class, cache, "clear", new Class<?>[] {String.class}, name);
+        }
+        ((AtomicLong) field(ThreadCache.class, cache, "sizeInBytes")).set(0);
+    }
+
+    private static Object field(final Class<?> type, final Object object, final String name) {
+        try {
+            final Field field = type.getDeclaredField(name);
+            field.setAccessible(true);
+            return field.get(object);
+        } catch (final ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static Object call(final Class<?> type, final Object object, final String name, final Class<?>[] parameters, final Object... arguments) {
+        try {
+            final Method method = type.getDeclaredMethod(name, parameters);
+            method.setAccessible(true);
+            return method.invoke(object, arguments);
+        } catch (final ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+"""Batches of random data with record caches of any size: the engine writes what Kafka Streams 4.1.1 writes.
+
+Records that leave a full cache early are among them, in the same order.
+"""
+
+import json
+import os
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+
+from infra.spec import load_text
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program_interface import EngineSettings
+from spark_jobs.runtime.engine.stores.record_cache import StoreEntries
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
+from tests.oracle.kafka_streams import KafkaStreams, Refusal
+from tests.runtime.engine.fuzzing.functions import PARTIAL, TOTAL
+from tests.runtime.engine.fuzzing.test_data import Outputs, TextProgram, _first_difference, _shown, theirs
+from tests.runtime.replay import runnable_programs
+
+_SEEDS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "200"))
+_SIZES = (0, 1, 60, 90, 130, 200, 350, 700, 1_500, 5_000, 1_000_000)
+_DELETED_WINDOW = '"windowBeingProcessed.value" is null'
+"""Kafka Streams fails when a sliding window was deleted while its record searches windows."""
+_LARGE = (0, 1_000_000)
+_KEYS = ("a", "b", "c", "dd", "eee", "ffff", "a", "b", "c", "g is longer", "ä", None)
+_HEADERS: tuple[tuple[str, ...], ...] = ((), (), (), ("one",), ("one", "a longer name"))
+_JOIN = f'value: "{PARTIAL.join}"'
+_ADD = f'add: "{PARTIAL.add}"'
+_MERGE = f'merge: "{TOTAL.merge}"'
+_INIT = f'init: "{TOTAL.init}"'
+_GROUPED = "- stream: {topic: in-a}\n- groupByKey: null\n"
+_OUT = "- toStream: null\n- to: {topic: out}\n"
+_COUNTED = f"- groupByKey: null\n- count: null\n{_OUT}"
+_TABLES = (
+    "- table: {topic: in-a, materialized: left, as: l}\n- table: {topic: in-b, materialized: right, as: r}\n"
+)
+TOPOLOGIES = {
+    "count": f"{_GROUPED}- count: null\n{_OUT}",
+    "count of two topics": f"- stream: {{topics: [in-a, in-longer]}}\n{_COUNTED}",
+    "reduce": f"{_GROUPED}- reduce: {{{_ADD}}}\n{_OUT}",
+    "aggregate": f"{_GROUPED}- aggregate: {{{_INIT}, {_ADD}}}\n{_OUT}",
+    "aggregate with old values": (
+        f'{_GROUPED}- aggregate: {{{_INIT}, {_ADD}, as: t}}\n- filter: {{where: "{TOTAL.where}"}}\n{_OUT}'
+    ),
+    "two aggregations": (
+        "- stream: {topic: in-a, as: s}\n- groupByKey: {from: s}\n- count: {materialized: counts}\n"
+        "- toStream: null\n- to: {topic: out-counts}\n"
+        f"- groupByKey: {{from: s}}\n- reduce: {{{_ADD}}}\n{_OUT}"
+    ),
+    "table": f"- table: {{topic: in-a, materialized: rows}}\n{_OUT}",
+    "table, then count": (f"- table: {{topic: in-a, materialized: rows}}\n- toStream: null\n{_COUNTED}"),
+    "stream to table": f"- stream: {{topic: in-a}}\n- toTable: {{materialized: rows}}\n{_OUT}",
+    "tables with stores": (
+        f'- table: {{topic: in-a, materialized: rows}}\n- filter: {{where: "{TOTAL.where}", '
+        f'materialized: filtered}}\n- mapValues: {{value: "{PARTIAL.value}", materialized: mapped}}\n{_OUT}'
+    ),
+    "join of tables": (f"{_TABLES}- join: {{from: l, with: r, {_JOIN}}}\n{_OUT}"),
+    "join of tables with a store": (
+        f"{_TABLES}- outerJoin: {{from: l, with: r, {_JOIN}, materialized: joined}}\n{_OUT}"
+    ),
+    "join of a stream and a table": (
+        "- stream: {topic: in-a, as: s}\n- table: {topic: in-b, materialized: rows, as: t}\n"
+        f"- leftJoin: {{from: s, with: t, {_JOIN}}}\n- to: {{topic: out}}\n"
+    ),
+    "cogroup": (
+        "- stream: {topic: in-a}\n- groupByKey: {as: a}\n- stream: {topic: in-b}\n- groupByKey: {as: b}\n"
+        f"- cogroup: {{from: a, {_ADD}}}\n- cogroup: {{with: b, {_ADD}}}\n- aggregate: {{{_INIT}}}\n{_OUT}"
+    ),
+    "tumbling windows": (
+        f"{_GROUPED}- windowedBy: {{tumbling: {{size: 10s, grace: 20s}}}}\n- count: null\n{_OUT}"
+    ),
+    "hopping windows": (
+        f"{_GROUPED}- windowedBy: {{hopping: {{size: 9s, advance: 3s, grace: 60s}}}}\n"
+        f"- reduce: {{{_ADD}}}\n{_OUT}"
+    ),
+    "sliding windows": (
+        f"{_GROUPED}- windowedBy: {{sliding: {{difference: 5s, grace: 60s}}}}\n"
+        f"- aggregate: {{{_INIT}, {_ADD}}}\n{_OUT}"
+    ),
+    "session windows": (
+        f"{_GROUPED}- windowedBy: {{session: {{gap: 3s, grace: 60s}}}}\n"
+        f"- aggregate: {{{_INIT}, {_ADD}, {_MERGE}}}\n{_OUT}"
+    ),
+    "cached store of a processor": (
+        "- addStateStore: {name: memory, kind: keyValue, caching: true}\n- stream: {topic: in-a}\n"
+        '- process: {class: "tests.runtime.engine.fuzzing.processors:Remember", stores: [memory]}\n'
+        "- to: {topic: out}\n"
+    ),
+}
+Batches = list[list[dict[str, Any]]]
+
+
+def document(topology: str) -> dict[str, Any]:
+    return {"application": {"id": "app"}, "topology": yaml.safe_load(topology)}
+
+
+def batches_of(chance: random.Random, topics: Sequence[str]) -> Batches:
+    """Return records with different timestamps: no order is defined for records with the same one."""
+    times = iter(chance.sample(range(100_000, 160_000, 500), 120))
+    return [
+        [
+            {
+                "topic": chance.choice(topics),
+                "key": chance.choice(_KEYS),
+                "value": None
+                if chance.randrange(8) == 0
+                else f"{chance.choice('abcd')}:{'x' * chance.randrange(9)}{n}",
+                "timestamp": next(times) + n // 40,
+                "headers": list(chance.choice(_HEADERS)),
+            }
+            for n in range(chance.choice([1, 5, 15, 30]))
+        ]
+        for _ in range(3)
+    ]
+
+
+def ours(topology: dict[str, Any], batches: Batches, cache_bytes: int) -> Outputs:
+    """Process the batches with one task."""
+    (program,) = programs_of(topology, cache_bytes)
+    state = MemoryState()
+    task = Task(program, 0, state)
+    outputs: Outputs = defaultdict(list)
+    offsets: defaultdict[str, int] = defaultdict(int)
+    for after, batch in enumerate(batches):
+        records = []
+        for record in batch:
+            key, value = (
+                None if record[part] is None else record[part].encode() for part in ("key", "value")
+            )
+            headers = tuple((name, name.encode()) for name in record["headers"])
+            topic = record["topic"]
+            records.append((topic, 0, offsets[topic], record["timestamp"], key, value, headers))
+            offsets[topic] += 1
+        for topic, _, key, value, timestamp, written in task.process(records, 0):
+            names = tuple(name for name, _ in written)
+            outputs[topic].append((after, _shown(key), _shown(value), timestamp, names))
+        state.commit(state.version)
+    return dict(outputs)
+
+
+def programs_of(topology: dict[str, Any], cache_bytes: int) -> list[SubtopologyProgram]:
+    loaded = load_text(json.dumps(topology), "caches.json")
+    assert not loaded.problems, loaded.problems
+    settings = EngineSettings(cache_max_bytes=cache_bytes, emit_interval_ms=0, outer_join_interval_ms=0)
+    made = runnable_programs(loaded.documents[0], (), settings)
+    fields = [field.name for field in attrs.fields(SubtopologyProgram)]
+    return [TextProgram(**{name: getattr(each, name) for name in fields}) for each in made]
+
+
+def topics_of(topology: str) -> list[str]:
+    return [topic for topic in ("in-a", "in-b", "in-longer") if topic in topology]
+
+
+def difference(kafka_streams: KafkaStreams, name: str, seed: int, cache_bytes: int) -> str | None:
+    topology = document(TOPOLOGIES[name])
+    batches = batches_of(random.Random(f"{name} {seed}"), topics_of(TOPOLOGIES[name]))  # noqa: S311 - the same in each run
+    answer = kafka_streams.run_batches(topology, batches, cache_bytes)
+    if isinstance(answer, Refusal):
+        assert _DELETED_WINDOW in answer.message, answer
+        return None
+    found, wanted = ours(topology, batches, cache_bytes), theirs(list(answer))
+    for topic in sorted(found.keys() | wanted.keys()):
+        one, other = found.get(topic, []), wanted.get(topic, [])
+        if one != other:
+            at = _first_difference(one, other)
+            shown = f"{one[at : at + 3]} instead of {other[at : at + 3]}"
+            return f"seed {seed}, {cache_bytes} bytes, {topic} at {at}: {shown}"
+    return None
+
+
+def sizes(name: str) -> Sequence[int]:
+    """Return the sizes of the cache. Kafka Streams misses sliding windows that leave a small one."""
+    return _LARGE if name == "sliding windows" else _SIZES
+
+
+def evict_as_kafka_streams(store: StoreEntries) -> None:
+    """Evict with the sizes of `ThreadCache#maybeEvict`.
+
+    It counts twice what a flush adds to the cache that is being flushed: a join reads the other table, which
+    may have to flush its cache for this, and the join of that update reads this table.
+    """
+    before = sum(store.sizes.values())
+    key = next(iter(store.sizes))
+    del store.sizes[key]
+    context = store.updates.pop(key, None)
+    if context is not None:
+        others = list(store.updates.items())
+        store.updates.clear()
+        for deleted in store._flush([(key, context), *others]):
+            if deleted != key:
+                store.sizes.pop(deleted, None)
+                store.updates.pop(deleted, None)
+    store._cache.size += sum(store.sizes.values()) - before
+
+
+@pytest.fixture
+def sizes_of_kafka_streams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "join of tables" in request.node.name:
+        monkeypatch.setattr(StoreEntries, "evict", evict_as_kafka_streams)
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+@pytest.mark.usefixtures("sizes_of_kafka_streams")
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_same_records_for_every_size_of_the_cache(kafka_streams: KafkaStreams, name: str) -> None:
+    found = [difference(kafka_streams, name, seed, size) for size in sizes(name) for seed in range(3)]
+    assert not [each for each in found if each is not None]
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+@pytest.mark.soak
+@pytest.mark.usefixtures("sizes_of_kafka_streams")
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_same_records_for_long(kafka_streams: KafkaStreams, name: str) -> None:
+    for seed in range(3, 3 + _SEEDS):
+        found = difference(kafka_streams, name, seed, random.Random(seed).choice(sizes(name)))  # noqa: S311 - as above
+        assert found is None, found
