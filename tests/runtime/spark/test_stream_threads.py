@@ -26,6 +26,13 @@ CONTROLLED = """
   - process: {class: "tests.runtime.spark.thread_classes:Controlled"}
   - to: {topic: OUT, serdes: {key: string, value: string}}
 """
+COUNT_BY_KEY = """
+  - stream: {topic: IN, serdes: {key: string, value: string}}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: OUT, serdes: {key: string, value: long}}
+"""
 _HANDLERS = "tests.runtime.spark.thread_classes"
 
 
@@ -138,6 +145,33 @@ def test_number_of_threads_is_that_of_the_slots_if_it_is_not_configured(
         _put_all(running, b"2", partitions=5)
         assert until(lambda: len(running.values()) == 10, TIMEOUT_SECONDS)
         assert results.threads <= {"1", "2", "3", "4"}, "a restarted query reports its threads, too"
+
+
+def test_record_cache_is_divided_again_after_each_change(cluster: Cluster) -> None:
+    """Ten keys are in the cache of one thread, so each is written once; they are not in the half of it."""
+    config = {"num.stream.threads": "1", "statestore.cache.max.bytes": "1500"}
+    with cluster.application(COUNT_BY_KEY, config) as running:
+        running.application.start()
+        assert [_updates(running, threads) for threads in (1, 2, 1)] == [10, 20, 10]
+
+
+def _updates(running: RunningApplication, threads: int) -> int:
+    """Return the number of updates of one batch with ten keys, twice each."""
+    application, topics = running.application, running.cluster.topics
+    assert until(lambda: application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
+    while application.remove_stream_thread() is not None:
+        pass
+    before = len(running.values())
+    # The first record is a batch that waits for a thread. The others are all in the next one.
+    topics.put(running.source, [(b"first", b"", 1_700_000_000_000)])
+    assert until(
+        lambda: any("stream thread" in part["waitsFor"] for part in _parts(running)), TIMEOUT_SECONDS
+    )
+    topics.put(running.source, [(b"%d" % (each % 10), b"", 1_700_000_000_000) for each in range(20)])
+    for _ in range(threads):
+        assert application.add_stream_thread() is not None
+    application.wait_until_idle()
+    return len(running.values()) - before - 1
 
 
 def test_removal_waits_for_the_batch_of_the_thread(cluster: Cluster, tmp_path: Path) -> None:
