@@ -126,6 +126,7 @@ def _on_cluster(command: str) -> list[list[str]]:
         "compile": ["compile", "documents"],
         "acls": ["acls", "documents", "--self"],
         "import": ["import", "--describe", "app.txt", "--application-id", "imported"],
+        "doctor": ["doctor"],
     }[command]
     return [[*base, "--format", str(form)] for form in formats] or [base]
 

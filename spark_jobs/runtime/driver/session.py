@@ -24,7 +24,6 @@ _LOCAL_CHECKPOINTS = (
 )
 _PACKAGES = ("infra", "spark_jobs")
 _ARCHIVE = "headwater.zip"
-_LINUX_TASKS = Path("/proc/self/task")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _END_SECONDS = 2.0
 ROWS_AT_ONCE = 2_000
@@ -114,13 +113,14 @@ def kill_children_on_interrupt() -> Iterator[None]:
     PySpark waits for a file from its JVM. When interrupted, it deletes the file's folder. The JVM cannot
     write the file any more, and then never starts to check whether Python is still running.
     """
-    before = _child_processes()
+    before = set(_descendants())
     try:
         yield
     except KeyboardInterrupt:
-        for process in _child_processes() - before:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)  # a process that hangs ignores SIGTERM
+        for process in _descendants():
+            if process not in before:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)  # a process that hangs ignores SIGTERM
         raise
 
 
@@ -203,12 +203,13 @@ def _jvm() -> "subprocess.Popen[bytes] | None":
     return getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark sets it for its callers
 
 
-def _child_processes() -> set[int]:
-    found: set[int] = set()
-    for file in _LINUX_TASKS.glob("*/children"):
+def _descendants(process: str = "self") -> list[int]:
+    """Return the child processes of a process, and theirs: `spark-submit` is a script that starts Java."""
+    children: set[int] = set()
+    for file in Path("/proc", process, "task").glob("*/children"):
         with suppress(OSError):
-            found.update(map(int, file.read_text(encoding="ascii").split()))
-    return found
+            children.update(map(int, file.read_text(encoding="ascii").split()))
+    return [each for child in sorted(children) for each in (child, *_descendants(str(child)))]
 
 
 def _package_files() -> Iterator[tuple[Path, str]]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.runtime.driver.session import SessionSettings, kill_children_on_interrupt
+from tests.runtime.spark.processes import is_running
+from toolchain.broker.readiness import until
 
 _WAITING = (sys.executable, "-c", "import sys; sys.stdin.read()")
 
@@ -27,6 +29,27 @@ def test_interrupted_start_terminates_its_own_children_only() -> None:
         with started[0]:
             assert started[0].wait(60) != 0
         assert older.poll() is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux lists child processes")
+def test_interrupted_start_terminates_children_of_children_that_hang() -> None:
+    """`spark-submit` is a script: when it is killed, the Java that it has started would remain."""
+    command = ("bash", "-c", "sleep 600 & kill -STOP $!; echo $!; wait")
+    started: list[subprocess.Popen[bytes]] = []
+    pids: list[int] = []
+
+    def start() -> None:
+        with kill_children_on_interrupt():
+            started.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+            assert started[0].stdout is not None
+            pids.append(int(started[0].stdout.readline()))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    with started[0]:
+        assert started[0].wait(60) != 0
+    assert until(lambda: not is_running(pids[0]), 60)
 
 
 def _start_and_be_interrupted(started: "list[subprocess.Popen[bytes]]") -> None:
