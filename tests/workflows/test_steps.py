@@ -14,7 +14,7 @@ from tests.pulumi.driver import STACK
 from tests.workflows.forge import TOKEN, Forge, running_forge
 from tests.workflows.scripts import Done, Pipeline, clean_environment
 from toolchain import PulumiToolchain
-from toolchain.broker.local import LocalBroker
+from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"
@@ -75,16 +75,23 @@ class Repository:
         return compared.outputs["found"]
 
 
+@pytest.fixture(scope="module")
+def broker(own_broker: Callable[[], Broker]) -> Iterator[Broker]:
+    """A broker without the topics of other tests: a drift report names those that look renamed."""
+    with own_broker() as broker:
+        yield broker
+
+
 @pytest.fixture
 def repository(
     tmp_path: Path,
     pulumi_toolchain: PulumiToolchain,
-    kafka: LocalBroker,
+    broker: Broker,
     unique: Callable[[str], str],
     forge: Forge,
 ) -> Repository:
     deployment = make_deployment(
-        tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique
+        tmp_path / "stack", pulumi_toolchain, Cluster(broker.bootstrap_servers), unique
     )
     deployment.declare()
     origin = tmp_path / "forge" / "acme" / "shop"
