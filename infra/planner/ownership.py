@@ -25,11 +25,13 @@ class Conflict:
 class Ownership:
     """Valid records: `own` by application id, and `foreign` ones of other stacks.
 
-    `expired` are records of retired applications without topics. `outdated` are keys to delete: expired ones,
-    and own ones of a run that was killed before it wrote the state, so the state does not have their id.
+    `applications` are the ids that the stack declares or has recorded. `expired` are records of retired
+    applications without topics. `outdated` are keys to delete: expired ones, and own ones of a run that was
+    killed before it wrote the state, so the state does not have their id.
     """
 
     stack: StackIdentity
+    applications: frozenset[str]
     own: Mapping[str, OwnershipRecord]
     foreign: tuple[OwnershipRecord, ...]
     outdated: tuple[tuple[str, str], ...] = ()
@@ -37,15 +39,20 @@ class Ownership:
 
     @classmethod
     def of(
-        cls, records: Sequence[OwnershipRecord], snapshot: ClusterSnapshot, stack: StackIdentity
+        cls,
+        records: Sequence[OwnershipRecord],
+        snapshot: ClusterSnapshot,
+        stack: StackIdentity,
+        applications: frozenset[str],
     ) -> "Ownership":
-        own = [record for record in records if _is_own(record, stack)]
+        own = [record for record in records if _is_own(record, stack, applications)]
         # A record with the id of the stack comes last, so it wins.
         own.sort(key=lambda record: record.stack.id == stack.id)
-        foreign = [record for record in records if not _is_own(record, stack)]
+        foreign = [record for record in records if not _is_own(record, stack, applications)]
         expired = tuple(record for record in foreign if not _is_valid(record, snapshot))
         return cls(
             stack=stack,
+            applications=applications,
             own={record.application_id: record for record in own},
             foreign=tuple(record for record in foreign if record not in expired),
             outdated=(
@@ -57,7 +64,7 @@ class Ownership:
 
     def reread(self, records: Sequence[OwnershipRecord]) -> "Ownership":
         """Return the same with the foreign records of `records`."""
-        foreign = (record for record in records if not _is_own(record, self.stack))
+        foreign = (record for record in records if not _is_own(record, self.stack, self.applications))
         return attrs.evolve(self, foreign=tuple(record for record in foreign if record not in self.expired))
 
     def conflicts(self, application_id: str, topics: Sequence[str]) -> Iterator[Conflict]:
@@ -68,15 +75,20 @@ class Ownership:
                 yield Conflict(application_id, record, common)
 
 
-def _is_own(record: OwnershipRecord, stack: StackIdentity) -> bool:
+def _is_own(record: OwnershipRecord, stack: StackIdentity, applications: frozenset[str]) -> bool:
     if record.stack.id == stack.id:
         return bool(stack.id)
-    return not record.is_finished and record.stack.has_same_name(stack)
+    # Another stack with the same name may run at this moment, with applications of its own.
+    is_left_by_a_killed_run = not record.is_finished and record.stack.has_same_name(stack)
+    return is_left_by_a_killed_run and record.application_id in applications
 
 
 def _is_valid(record: OwnershipRecord, snapshot: ClusterSnapshot) -> bool:
-    """Whether a record holds: that of a retired application ends with the last of its topics."""
+    """Whether a record holds: that of a retired application ends with the last of its topics.
+
+    The ids of topics that this stack does not use are not read. Such a topic is taken as the recorded one.
+    """
     live = snapshot.topics
     return not record.is_retired or any(
-        name in live and live[name].topic_id == id_ for name, id_ in record.topics.items()
+        name in live and live[name].topic_id in ("", id_) for name, id_ in record.topics.items()
     )

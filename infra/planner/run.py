@@ -45,7 +45,10 @@ class Run:
         """The ownership records as this stack sees them; None = not read, or no stack plans."""
         if self.snapshot.ownership is None or self.policy.stack is None:
             return None
-        return Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack)
+        applications = frozenset(
+            {compiled.application.id for compiled in self.compiled} | self.records.keys()
+        )
+        return Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
 
     @cached_property
     def released(self) -> tuple[SetupRecord, ...]:

@@ -262,6 +262,21 @@ def test_topics_that_are_about_to_be_deleted_cannot_be_adopted(
     assert not second.up(ORDERS).problems
 
 
+def test_a_record_holds_as_long_as_the_ids_of_its_topics_are_not_read(first: Stack, cluster: Cluster) -> None:
+    first.up(ORDERS)
+    first.up(RETIRED)
+    (record,) = cluster.ownership.values()
+    other = StackIdentity("other id", first.identity.name)
+    snapshot, sales = cluster.simulated.snapshot, frozenset({"sales"})
+
+    def ownership(topic_id: str) -> Ownership:
+        topics = {name: attrs.evolve(topic, topic_id=topic_id) for name, topic in snapshot.topics.items()}
+        return Ownership.of([record], attrs.evolve(snapshot, topics=topics), other, sales)
+
+    assert (ownership("").foreign, ownership("").outdated) == ((record,), ())
+    assert (ownership("another id").foreign, ownership("another id").outdated) == ((), (record.key,))
+
+
 def test_what_is_left_of_a_retired_application_is_removed_later(first: Stack, cluster: Cluster) -> None:
     first.up(ORDERS)
     first.up(RETIRED)
@@ -288,6 +303,20 @@ def test_a_killed_first_run_can_be_repeated_without_its_state(cluster: Cluster) 
     assert owners(cluster) == {"orders": {"new id"}}
 
 
+def test_a_run_keeps_the_records_of_a_simultaneous_run_of_a_stack_with_the_same_name(
+    cluster: Cluster,
+) -> None:
+    one, other = Stack.on(cluster, "first", "one"), Stack.on(cluster, "first", "other")
+    one.begin(ORDERS)
+    planned = other.up(application(id_="sales"))
+    assert owners(cluster) == {"orders": {"one"}, "sales": {"other"}}
+    one.up(ORDERS)
+    assert planned.ownership is not None
+    cluster.write(change_after(planned, planned.ownership, other.records))
+    assert owners(cluster) == {"orders": {"one"}, "sales": {"other"}}
+    assert conflicts(other.plan(application(id_="sales"), ORDERS))
+
+
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
     stack = StackIdentity("its id", "organization/headwater/first")
@@ -298,7 +327,7 @@ def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
     ]
     if is_reversed:
         records.reverse()
-    found = Ownership.of(records, SimulatedCluster().snapshot, stack)
+    found = Ownership.of(records, SimulatedCluster().snapshot, stack, frozenset({"orders"}))
     assert [record.stack for record in found.own.values()] == [stack]
     assert found.outdated == (("lost id", "orders"),)
 
@@ -306,7 +335,7 @@ def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
 def test_an_expired_record_is_no_conflict_when_the_records_are_read_again(second: Stack) -> None:
     other = StackIdentity("first", "organization/headwater/first")
     expired = OwnershipRecord(application_id="orders", stack=other, topics={"gone": "id"}, is_retired=True)
-    found = Ownership.of([expired], SimulatedCluster().snapshot, second.identity)
+    found = Ownership.of([expired], SimulatedCluster().snapshot, second.identity, frozenset({"orders"}))
     assert (found.foreign, found.expired) == ((), (expired,))
     assert found.reread([expired]).foreign == ()
     valid = attrs.evolve(expired, is_retired=False)
