@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -187,6 +188,20 @@ def end(process: "subprocess.Popen[str]", *, seconds: float) -> Outcome:
             return Outcome(process.returncode, output)
     output = kill(process)
     return Outcome(process.returncode, output)
+
+
+def wait_for_lines(process: "subprocess.Popen[str]", text: str, *, count: int, seconds: float) -> None:
+    """Wait until the CLI has printed `count` lines with the text. Kill it after `seconds`."""
+    assert process.stdout is not None
+    timeout = threading.Timer(seconds, kill_session, [process.pid])
+    timeout.start()
+    try:
+        lines: list[str] = []
+        while sum(text in line for line in lines) < count:
+            lines.append(process.stdout.readline())
+            assert lines[-1], f"ended before {count} lines with {text!r}:\n{''.join(lines)}"
+    finally:
+        timeout.cancel()
 
 
 def kill(process: "subprocess.Popen[str]") -> str:
