@@ -7,8 +7,10 @@ from typing import TypeVar
 
 import attrs
 
+from infra.compiler.version_differences import EXPLICIT_NAMING, NO_UPGRADE_FROM_2_3, PROCESS_FIX
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import Application, Protocol
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
 T = TypeVar("T")
 
@@ -22,11 +24,9 @@ MERGE_REPARTITIONS = "merge.repartition.topics"
 SINGLE_STORE_SELF_JOIN = "single.store.self.join"
 OPTIMIZATIONS = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN})
 
-_UPGRADES = frozenset(
-    {
-        "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6",
-        "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0",
-    }
+_UPGRADES = (
+    "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6",
+    "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2",
 )  # fmt: skip
 
 
@@ -51,9 +51,11 @@ class Guarantee(StrEnum):
 class StreamsConfig:
     """The config of an application. Durations are milliseconds.
 
-    Defaults are those of Kafka Streams 4.1, KIP-698 and KIP-878. An invalid value is a problem, and its key
-    has the default.
+    Defaults are those of Kafka Streams, KIP-698 and KIP-878. An invalid value is a problem, and its key has
+    the default. A key that the application's version does not know has the default, too.
     """
+
+    version: KafkaStreamsVersion = DEFAULT_VERSION
 
     optimizations: frozenset[str] = frozenset()
     """The enabled ones of `OPTIMIZATIONS` (`topology.optimization`)."""
@@ -91,8 +93,10 @@ class StreamsConfig:
     def of(cls, application: Application) -> "StreamsConfig":
         """Return the config of `application`; never raises, see `problems` for invalid values."""
         values = _Values(application.config, application.id, application.at)
+        version = application.kafka_streams
         values.check_protocol(application.protocol)
         return cls(
+            version=version,
             optimizations=values.read("topology.optimization", _optimizations, frozenset()),
             replication_factor=values.read("replication.factor", _replication_factor, -1),
             topic_overrides={
@@ -103,7 +107,8 @@ class StreamsConfig:
             additional_retention_ms=values.read(
                 "windowstore.changelog.additional.retention.ms", _whole(-_LONG_MAX, _LONG_MAX), DAY_MS
             ),
-            explicit_naming=values.read("ensure.explicit.internal.resource.naming", _boolean, default=False),
+            explicit_naming=EXPLICIT_NAMING.is_in(version)
+            and values.read("ensure.explicit.internal.resource.naming", _boolean, default=False),
             setup_mode=values.read("internal.topics.setup", _one_of(SetupMode), SetupMode.AUTOMATIC),
             autoscaling=values.read("partition.autoscaling.enabled", _boolean, default=False),
             autoscaling_timeout_ms=values.read(
@@ -119,8 +124,9 @@ class StreamsConfig:
             uncaught_exception_handler=values.read("uncaught.exception.handler", _text, None),
             guarantee=values.read("processing.guarantee", _one_of(Guarantee), Guarantee.AT_LEAST_ONCE),
             topic_prefix=values.read("__internal.override.topic.prefix__", _text, None),
-            process_changes_key=values.read("__enable.process.processValue.fix__", _boolean, default=False),
-            upgrade_from=values.read("upgrade.from", _upgrade_from, None),
+            process_changes_key=PROCESS_FIX.is_in(version)
+            and values.read("__enable.process.processValue.fix__", _boolean, default=False),
+            upgrade_from=values.read("upgrade.from", _upgrade_from(version), None),
             problems=tuple(values.problems),
         )
 
@@ -233,10 +239,22 @@ def _one_of(words: type[Word]) -> Callable[[str], Word]:
     return parse
 
 
-def _upgrade_from(value: str) -> str:
-    if value not in _UPGRADES:
-        raise _BadValueError("a release from 0.10.0 to 4.0, such as 3.9")
-    return value
+def _upgrade_from(version: KafkaStreamsVersion) -> Callable[[str], str | None]:
+    """Return the parser of `upgrade.from`: a release before `version`."""
+    allowed = [release for release in _UPGRADES if _numbers(release) < (version.major, version.minor)]
+    if NO_UPGRADE_FROM_2_3.is_in(version):
+        allowed = allowed[allowed.index("2.4") :]
+
+    def parse(value: str) -> str:
+        if value not in allowed:
+            raise _BadValueError(f"a release from {allowed[0]} to {allowed[-1]}, such as {allowed[-2]}")
+        return value
+
+    return parse
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
 
 
 def _optimizations(value: str) -> frozenset[str]:

@@ -29,6 +29,8 @@ class ProblemCode(StrEnum):
     APPLICATION_ID_OVERLAP = "ApplicationIdOverlap"
     UNREADABLE_DESCRIBE = "UnreadableDescribe"
     MISSING_DETAIL = "MissingDetail"
+    UNSUPPORTED_VERSION = "UnsupportedVersion"
+    NOT_IN_VERSION = "NotInVersion"
     PROJECT_NOT_CREATED = "ProjectNotCreated"
 
     # Kafka Streams rejects the topology (the text names the exception class)

@@ -10,6 +10,7 @@ from infra.model.nodes import NodeTopology
 from infra.model.observed import ObservedTopology
 from infra.model.operators import Step
 from infra.model.problems import Location
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
 
 class Protocol(StrEnum):
@@ -95,6 +96,8 @@ class Application:
     renamed_from: str | None = None
     acls: AclDeclaration | None = None
     """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
+    kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
+    """The version of Kafka Streams that the application runs."""
 
 
 @attrs.frozen

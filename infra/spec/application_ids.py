@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from infra.model.problems import Location, Problem, ProblemCode, Severity
+from infra.model.versions import DEFAULT_VERSION
 from infra.spec.locations import RawDocument
+from infra.spec.phrases import shorten
 
 _LONGEST_ID = 249
 
@@ -44,11 +46,17 @@ def _duplicate(name: str, first: RawDocument, second: RawDocument) -> Problem:
         summary=f"Two documents declare the application `{name}`.",
         application=name,
         expected="one document per application",
-        found=f"{_location(first)} and {_location(second)}",
+        found=f"{_location(first)}{_version(first, second)} and {_location(second)}{_version(second, first)}",
         why="Both would manage the same internal topics, with different partition counts and settings.",
         fix="Remove one of the documents, or give one of the applications another id.",
         location=_at(second),
     )
+
+
+def _version(raw: RawDocument, other: RawDocument) -> str:
+    """Return the version of Kafka Streams that the document names, if the other one names another."""
+    named, others = (each.data["application"].get("kafkaStreams") for each in (raw, other))
+    return "" if named == others else f" (Kafka Streams {shorten(str(named or DEFAULT_VERSION.release))})"
 
 
 def _overlap(shorter: str, short: RawDocument, longer: str, long: RawDocument) -> Problem:

@@ -13,12 +13,14 @@ from infra.model.topology import (
     Sink,
     TopologyDocument,
 )
+from infra.model.versions import DEFAULT_VERSION
 from infra.spec.build_operators import BUILDERS, complete
 from infra.spec.build_stores import Options, config
 from infra.spec.described import described_topology
 from infra.spec.durations import milliseconds
 from infra.spec.locations import PathPart, Position, RawDocument, pointer
 from infra.spec.observed import observed_topology
+from infra.spec.versions import declared_version
 
 
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
@@ -43,6 +45,7 @@ def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None
         id=options["id"],
         at=raw.location(("application", "id")) or Location(raw.file),
         protocol=_protocol(options),
+        kafka_streams=declared_version(options) or DEFAULT_VERSION,
         config=config(options.get("config")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),

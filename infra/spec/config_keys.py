@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import islice
 
+from infra.compiler.version_differences import NEW_CONFIGS
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.locations import RawDocument
@@ -93,7 +94,14 @@ def _keys() -> frozenset[str]:
         files("infra.spec").joinpath("kafka_config_names.json").read_text(encoding="utf-8")
     )
     shared = names["every client"]
-    known = {*names["streams"], *shared, *names["consumer"], *names["producer"], *names["admin"]}
+    known = {
+        *names["streams"],
+        *NEW_CONFIGS,
+        *shared,
+        *names["consumer"],
+        *names["producer"],
+        *names["admin"],
+    }
     known.update(prefix + name for prefix, client in _CLIENTS.items() for name in (*shared, *names[client]))
     known.update("topic." + name for name in topic_configs())
     known.update(document_schema()["$defs"]["config"]["properties"])

@@ -17,6 +17,7 @@ from infra.spec.handles import handle_problems
 from infra.spec.locations import NO_POSITION, RawDocument
 from infra.spec.schema_problems import schema_problems
 from infra.spec.topic_config_problems import topic_config_problems
+from infra.spec.versions import version_problems
 from infra.spec.yaml_reader import read_yaml
 
 
@@ -28,7 +29,7 @@ class Documents:
     problems: tuple[Problem, ...] = ()
 
 
-_CHECKS = (schema_problems, handle_problems, config_problems, topic_config_problems)
+_CHECKS = (schema_problems, handle_problems, config_problems, topic_config_problems, version_problems)
 
 
 def load_documents(paths: Sequence[Path]) -> Documents:

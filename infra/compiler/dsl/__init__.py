@@ -13,6 +13,7 @@ from infra.compiler.dsl import processor_api
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.document import Document
 from infra.compiler.dsl.lints import LINTS, generated_names
+from infra.compiler.dsl.older_versions import missing_options
 from infra.compiler.dsl.optimize import optimize
 from infra.compiler.dsl.write import write
 from infra.compiler.streams_config import StreamsConfig
@@ -35,7 +36,8 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
         if processor_api.is_processor_api(step.operator):
             processor_api.add(topology, step)
     lints = (problem for rule in LINTS for problem in rule(builder, topology))
-    problems = dict.fromkeys((*builder.problems, *topology.problems, *lints))
+    missing = missing_options(document.steps, config.version)
+    problems = dict.fromkeys((*builder.problems, *topology.problems, *missing, *lints))
     return NodeTopology(
         nodes=topology.nodes(),
         stores=topology.stores(),

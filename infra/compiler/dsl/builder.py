@@ -18,6 +18,7 @@ from infra.compiler.dsl.naming import (
 )
 from infra.compiler.dsl.problems import topology_error
 from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
 from infra.model.behaviors import RecordFormat
 from infra.model.nodes import RepartitionTopic
 from infra.model.problems import Location, Problem, ProblemCode
@@ -50,7 +51,12 @@ class Builder:
 
     config: StreamsConfig
     names: Names = attrs.field(factory=Names)
-    graph: Graph = attrs.field(factory=Graph)
+    graph: Graph = attrs.field(
+        default=attrs.Factory(
+            lambda self: Graph(searches_all_parents=FIRST_KEY_CHANGE_FOUND.is_in(self.config.version)),
+            takes_self=True,
+        )
+    )
     problems: list[Problem] = attrs.field(factory=list)
     at: Location | None = None
     """The location of the current call."""

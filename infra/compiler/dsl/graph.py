@@ -69,8 +69,9 @@ class GraphNode:
 class Graph:
     """The root, and the counter of build priorities (`GraphNode#buildPriority`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, searches_all_parents: bool = False) -> None:
         self.root = GraphNode("root")
+        self._search_up = _search_all_parents if searches_all_parents else _search_to_last_parent
         self._next = 0
 
     def attach(self, node: GraphNode, *parents: GraphNode) -> GraphNode:
@@ -81,15 +82,26 @@ class Graph:
             self._next += 1
         if node.first_priority < 0:
             node.first_priority = node.priority
-        node.key_changer = _search_up(node, _changes_key, attrgetter("key_changer"))
-        node.changer = _search_up(node, _changes_key_or_value, attrgetter("changer"))
+        node.key_changer = self._search_up(node, _changes_key, attrgetter("key_changer"))
+        node.changer = self._search_up(node, _changes_key_or_value, attrgetter("changer"))
         node.window_grace_ms = _grace_of(node)
         inherits = all(parent.is_versioned for parent in node.parents)
         node.is_versioned = inherits if node.versioned is None else node.versioned
         return node
 
 
-def _search_up(
+def _search_all_parents(
+    start: GraphNode,
+    matches: Callable[[GraphNode], bool],
+    answer_of: Callable[[GraphNode], GraphNode | None],
+) -> GraphNode | None:
+    """Return the first match above `start`, parent by parent (`FIRST_KEY_CHANGE_FOUND`)."""
+    if matches(start):
+        return start
+    return next((answer for parent in start.parents if (answer := answer_of(parent)) is not None), None)
+
+
+def _search_to_last_parent(
     start: GraphNode,
     matches: Callable[[GraphNode], bool],
     answer_of: Callable[[GraphNode], GraphNode | None],

@@ -7,10 +7,12 @@ import attrs
 
 from infra.compiler.dsl.formats import size_of, with_serdes
 from infra.compiler.dsl.problems import ARGUMENT, topology_error
+from infra.compiler.version_differences import JOIN_STORES_WITH_HEADERS
 from infra.model.behaviors import RecordFormat, StoreSettings
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
 from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
+from infra.model.versions import KafkaStreamsVersion
 from infra.model.windows import (
     JoinWindow,
     SessionWindow,
@@ -156,12 +158,15 @@ def shared_join_store(name: str, logging: Logging | None, left: RecordFormat, ri
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
 
 
-def supplied_join_store(supplier: StoreSupplier, window: JoinWindow, record: RecordFormat) -> Store:
+def supplied_join_store(
+    supplier: StoreSupplier, window: JoinWindow, record: RecordFormat, version: KafkaStreamsVersion
+) -> Store:
     """Return a join's store from a supplier: always logged, without overrides."""
     in_memory = supplier.type is StoreType.IN_MEMORY
+    is_compacted = JOIN_STORES_WITH_HEADERS.is_in(version)
     return Store(
         supplier.name,
-        ChangelogKind.WINDOWED_DUPLICATES,
+        ChangelogKind.WINDOWED if is_compacted else ChangelogKind.WINDOWED_DUPLICATES,
         base_ms=supplier.retention_ms,
         keeps=_join_settings(window, record, in_memory=in_memory),
     )

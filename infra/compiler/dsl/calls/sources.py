@@ -13,6 +13,7 @@ from infra.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Tab
 from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, LazyStore, built_store, is_versioned, key_value_store
+from infra.compiler.version_differences import UNNAMED_GLOBAL_STORE_FAILS
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, SourceSettings
 
@@ -86,11 +87,11 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
 
 
 def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
-    """Return the store's name; Kafka Streams fails for a `Materialized` without a name."""
+    """Return the store's name; since 4.0, Kafka Streams fails for a `Materialized` without a name."""
     given = call.materialized.store_name if call.materialized is not None else None
     if given is not None:
         return given
-    if call.materialized is not None:
+    if call.materialized is not None and UNNAMED_GLOBAL_STORE_FAILS.is_in(builder.config.version):
         builder.reject(
             topology_error(
                 f"Global table {call.topic} has a `materialized` without a store name.",

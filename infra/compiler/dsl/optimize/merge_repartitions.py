@@ -1,13 +1,16 @@
 """`merge.repartition.topics`: one repartition below a key change for all its consumers (facts 2.5.1)."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.declarations import RepartitionDeclaration
 from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.problems import STREAMS, topology_error
+from infra.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
 from infra.model.problems import Problem, ProblemCode
+
+UpwardPath = Callable[[GraphNode, GraphNode], Iterator[GraphNode]]
 
 
 def merge_repartitions(builder: Builder) -> None:
@@ -19,12 +22,13 @@ def merge_repartitions(builder: Builder) -> None:
     for group in builder.copartition_groups:
         for source in group:
             groups[source].append(group)
-    for changer, repartitions in _by_changer(builder).items():
+    path = _all_above if FIRST_KEY_CHANGE_FOUND.is_in(builder.config.version) else _last_parents
+    for changer, repartitions in _by_changer(builder, path).items():
         if not repartitions:
             continue
         hoisted = _repartition_below(builder, changer, repartitions)
         for repartition in repartitions:
-            child = _child_above(repartition, changer)
+            child = _child_above(repartition, changer, path)
             if child is None:
                 if hoisted.children:
                     changer.add_child(hoisted)
@@ -39,7 +43,7 @@ def merge_repartitions(builder: Builder) -> None:
         changer.add_child(hoisted)
 
 
-def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
+def _by_changer(builder: Builder, path: UpwardPath) -> dict[GraphNode, dict[GraphNode, None]]:
     """Return node → repartitions that move below it: a key-changing node, or a merge downstream of it."""
     by_changer = dict(builder.mergeable)
     if not builder.merges:
@@ -48,30 +52,48 @@ def _by_changer(builder: Builder) -> dict[GraphNode, dict[GraphNode, None]]:
     for changer, repartitions in builder.mergeable.items():
         if not repartitions:
             continue
-        for merge in _merges_between(changer, repartitions):
+        for merge in _merges_between(changer, repartitions, path):
             merged[merge].update(repartitions)
             by_changer.pop(changer, None)
     return by_changer | merged
 
 
-def _merges_between(changer: GraphNode, repartitions: dict[GraphNode, None]) -> set[GraphNode]:
+def _merges_between(
+    changer: GraphNode, repartitions: dict[GraphNode, None], path: UpwardPath
+) -> set[GraphNode]:
     """Return the merges between the key changer and all of the repartitions."""
-    above = [{node for node in _seen_from(each, changer) if node.is_merge} for each in repartitions]
-    return {merge for merge in set.intersection(*above) if changer in _seen_from(merge, changer)}
+    above = [{node for node in _seen_from(each, changer, path) if node.is_merge} for each in repartitions]
+    return {merge for merge in set.intersection(*above) if changer in _seen_from(merge, changer, path)}
 
 
-def _seen_from(start: GraphNode, changer: GraphNode) -> set[GraphNode]:
+def _seen_from(start: GraphNode, changer: GraphNode, path: UpwardPath) -> set[GraphNode]:
     """Return the nodes of which the search from `start` finds a child, as far back as `changer`."""
-    return {node for child in _upward_path(start, changer) for node in child.parents}
+    return {node for child in path(start, changer) for node in child.parents}
 
 
-def _child_above(start: GraphNode, changer: GraphNode) -> GraphNode | None:
+def _child_above(start: GraphNode, changer: GraphNode, path: UpwardPath) -> GraphNode | None:
     """Return the first child of `changer` that the search from `start` finds."""
-    return next((node for node in _upward_path(start, changer) if changer in node.parents), None)
+    return next((node for node in path(start, changer) if changer in node.parents), None)
 
 
-def _upward_path(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
-    """Return the nodes that the upward search tests: all parents, then those of the last one (4.1, 4.2).
+def _all_above(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
+    """Return the nodes that the upward search tests: each parent and what is above it, in order (since 4.3).
+
+    Nodes that were added before `oldest` cannot be below it, so the search ends there.
+    """
+    seen: set[GraphNode] = set()
+    pending = [start]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            if node.first_priority > oldest.first_priority:
+                pending.extend(reversed(node.parents))
+
+
+def _last_parents(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
+    """Return the nodes that the upward search tests: all parents, then those of the last one (before 4.3).
 
     Nodes that were added before `oldest` cannot be below it, so the search ends there.
     """

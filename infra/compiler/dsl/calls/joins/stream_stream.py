@@ -24,6 +24,7 @@ from infra.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
 from infra.model.operators import JoinType
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.stores import StoreSupplier
+from infra.model.versions import KafkaStreamsVersion
 from infra.model.windows import JoinWindow
 
 THIS = "KSTREAM-JOINTHIS-"
@@ -54,7 +55,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     builder.problems.extend(join_window_problems(call, window, builder.at))
     this, that = _copartitioned(builder, on, call, other)
     names = _take_names(builder, call)
-    stores = _Stores(call, window, object())
+    stores = _Stores(call, window, object(), builder.config.version)
     this_store = stores.make(call.this_supplier, names.this_store, this.record)
     other_store = stores.make(call.other_supplier, names.other_store, that.record)
     shared = None
@@ -161,10 +162,11 @@ class _Stores:
     call: op.Join
     window: JoinWindow
     same_as: object
+    version: KafkaStreamsVersion
 
     def make(self, supplier: StoreSupplier | None, name: str, record: RecordFormat) -> Store:
         if supplier is not None:
-            return supplied_join_store(supplier, self.window, record)
+            return supplied_join_store(supplier, self.window, record, self.version)
         return join_store(f"{name}-store", self.window, self.call.logging, self.same_as, record)
 
 

@@ -1,0 +1,124 @@
+"""The differences between versions of Kafka Streams that the compiler knows: the only table of them.
+
+`docs/versions.md` explains each with the smallest topology that shows it.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from infra.model.versions import KafkaStreamsVersion
+
+
+@attrs.frozen
+class Difference:
+    """A change of Kafka Streams.
+
+    `since` are the first versions with the change, one for each release that received it as a patch, in
+    ascending order. `source` is the Kafka issue or the KIP. `what` is one sentence: what later versions do.
+    """
+
+    name: str
+    since: tuple[KafkaStreamsVersion, ...]
+    source: str
+    what: str
+
+    def is_in(self, version: KafkaStreamsVersion) -> bool:
+        """Return whether `version` has the change."""
+        patched = next((first for first in self.since if first.release == version.release), None)
+        return version >= (patched or self.since[-1])
+
+    @property
+    def since_text(self) -> str:
+        """Return the first versions as text: `4.0.1 and 4.1.1`."""
+        return " and ".join(map(str, self.since))
+
+
+def _since(*versions: str) -> tuple[KafkaStreamsVersion, ...]:
+    return tuple(KafkaStreamsVersion(*map(int, version.split("."))) for version in versions)
+
+
+OFFSET_RESETS = Difference(
+    "offset-resets",
+    _since("4.0.0"),
+    "KIP-1106",
+    "A source may start at a duration before now, or without an offset reset (`none`).",
+)
+UNNAMED_GLOBAL_STORE_FAILS = Difference(
+    "unnamed-global-store-fails",
+    _since("4.0.0"),
+    "KAFKA-18026",
+    "A global table whose `Materialized` has no store name cannot be built.",
+)
+PROCESS_FIX = Difference(
+    "process-fix",
+    _since("4.0.1", "4.1.1"),
+    "KAFKA-19668",
+    "With `__enable.process.processValue.fix__`, `process` and `processValues` count as operators that "
+    "change the key or the value, which decides where repartition topics are merged.",
+)
+STREAMS_PROTOCOL = Difference(
+    "streams-protocol", _since("4.1.0"), "KIP-1071", "The group protocol `streams` exists."
+)
+EXPLICIT_NAMING = Difference(
+    "explicit-naming",
+    _since("4.1.0"),
+    "KIP-1111",
+    "`ensure.explicit.internal.resource.naming` refuses generated names.",
+)
+FIRST_KEY_CHANGE_FOUND = Difference(
+    "first-key-change-found",
+    _since("4.3.0"),
+    "KAFKA-20264",
+    "`merge.repartition.topics` finds a key change above any input of a `merge`, before only above the last "
+    "one.",
+)
+JOIN_STORES_WITH_HEADERS = Difference(
+    "join-stores-with-headers",
+    _since("4.3.0"),
+    "KAFKA-20221",
+    "The changelog of a join's store that is passed as a supplier has the cleanup policy `compact,delete`, "
+    "before `delete`.",
+)
+NO_UPGRADE_FROM_2_3 = Difference(
+    "no-upgrade-from-2.3",
+    _since("4.2.0"),
+    "class UpgradeFromValues",
+    "`upgrade.from` does not accept releases before 2.4.",
+)
+
+DIFFERENCES = (
+    OFFSET_RESETS,
+    UNNAMED_GLOBAL_STORE_FAILS,
+    PROCESS_FIX,
+    STREAMS_PROTOCOL,
+    EXPLICIT_NAMING,
+    NO_UPGRADE_FROM_2_3,
+    FIRST_KEY_CHANGE_FOUND,
+    JOIN_STORES_WITH_HEADERS,
+)
+"""All of them, from the oldest to the newest."""
+
+NEW_CONFIGS: Mapping[str, tuple[KafkaStreamsVersion, ...]] = {
+    "task.assignor.class": _since("3.8.0"),
+    "log.summary.interval.ms": _since("3.9.0"),
+    "processing.exception.handler": _since("3.9.0"),
+    "deserialization.exception.handler": _since("4.0.0"),
+    "production.exception.handler": _since("4.0.0"),
+    "processor.wrapper.class": _since("4.0.0"),
+    "__enable.process.processValue.fix__": PROCESS_FIX.since,
+    "ensure.explicit.internal.resource.naming": EXPLICIT_NAMING.since,
+    "group.protocol": STREAMS_PROTOCOL.since,
+    "allow.os.group.write.access": _since("4.2.0"),
+    "errors.dead.letter.queue.topic.name": _since("4.2.0"),
+    "dsl.store.format": _since("4.3.0"),
+    "processing.exception.handler.global.enabled": _since("4.3.0"),
+    "state.cleanup.dir.max.age.ms": _since("4.3.0"),
+}
+"""Configs of `StreamsConfig` that came after the oldest supported release → the first versions with them."""
+
+
+def has_config(key: str, version: KafkaStreamsVersion) -> bool:
+    """Return whether `version` has the config `key`, which may be in every version."""
+    since = NEW_CONFIGS.get(key)
+    return since is None or Difference(key, since, "", "").is_in(version)

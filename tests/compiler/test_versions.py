@@ -1,0 +1,198 @@
+"""What the compiler makes of a document depends on the version of Kafka Streams that it names."""
+
+import attrs
+import pytest
+
+from infra.compiler import compile_document
+from infra.compiler.version_differences import DIFFERENCES, NEW_CONFIGS, PROCESS_FIX, has_config
+from infra.model.compiled import CompiledApplication
+from infra.model.problems import ProblemCode, errors
+from infra.model.versions import SUPPORTED, KafkaStreamsVersion, is_older_than_supported, read_version
+from tests.compiler.applications import codes, document, topic
+
+
+def _compiled(text: str, version: str, **partitions: int) -> CompiledApplication:
+    made = document(text)
+    read = read_version(version)
+    assert read is not None
+    application = attrs.evolve(made.application, kafka_streams=read)
+    return compile_document(attrs.evolve(made, application=application), partitions)
+
+
+SUPPLIED_JOIN_STORE = """
+topology:
+  - stream: {topic: right, as: right}
+  - stream: left
+  - join:
+      with: right
+      window: {before: 5s, after: 5s}
+      thisStore: {name: mine, windowSize: 10s, retention: 10s}
+      otherStore: {name: others, windowSize: 10s, retention: 10s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "policy"), [("3.7", "delete"), ("4.2", "delete"), ("4.3", "compact,delete")]
+)
+def test_the_changelog_of_a_supplied_join_store_is_compacted_since_4_3(version: str, policy: str) -> None:
+    compiled = _compiled(SUPPLIED_JOIN_STORE, version, left=2, right=2)
+
+    assert topic(compiled, "mine-changelog").config["cleanup.policy"] == policy
+    assert topic(compiled, "others-changelog").config["cleanup.policy"] == policy
+
+
+KEY_CHANGE_IN_THE_FIRST_INPUT = """
+application:
+  id: app
+  config: {topology.optimization: merge.repartition.topics}
+topology:
+  - stream: {topic: plain, as: plain}
+  - stream: keyed
+  - selectKey: {key: value.id}
+  - filter: {where: value.ok, as: keyed}
+  - merge: {from: keyed, with: plain, as: merged}
+  - groupByKey: {from: merged}
+  - count: {materialized: counts}
+  - groupByKey: {from: merged}
+  - reduce: {add: value, materialized: latest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [("4.2", ["counts-repartition", "latest-repartition"]), ("4.3", ["counts-repartition"])],
+)
+def test_repartitions_below_a_merge_are_one_since_4_3_if_the_first_input_changes_the_key(
+    version: str, names: list[str]
+) -> None:
+    compiled = _compiled(KEY_CHANGE_IN_THE_FIRST_INPUT, version, plain=2, keyed=2)
+
+    assert [t.name.removeprefix("app-") for t in compiled.internal_topics if "repartition" in t.name] == names
+
+
+UNNAMED_GLOBAL_STORE = "topology: [{globalTable: {topic: rates, materialized: {}}}]"
+
+
+def test_a_global_table_with_an_unnamed_store_cannot_be_built_since_4_0() -> None:
+    assert not errors(_compiled(UNNAMED_GLOBAL_STORE, "3.9", rates=1).problems)
+    assert codes(errors(_compiled(UNNAMED_GLOBAL_STORE, "4.0", rates=1).problems)) == [
+        ProblemCode.INVALID_TOPOLOGY
+    ]
+
+
+PROCESS_VALUES = """
+application:
+  id: app
+  config: {topology.optimization: merge.repartition.topics, __enable.process.processValue.fix__: true}
+topology:
+  - stream: orders
+  - selectKey: {key: value.id}
+  - processValues: {}
+  - groupByKey: {}
+  - count: {materialized: counts}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "is_moved"),
+    [("3.9", True), ("4.0.0", True), ("4.0", False), ("4.1.0", True), ("4.1", False), ("4.3", False)],
+)
+def test_the_fix_for_process_values_exists_since_4_0_1_and_4_1_1(version: str, *, is_moved: bool) -> None:
+    compiled = _compiled(PROCESS_VALUES, version, orders=2)
+
+    reading = next(part for part in compiled.subtopologies if part.repartition_topics)
+    assert ("KSTREAM-PROCESSVALUES-0000000002" in reading.nodes) is is_moved
+
+
+@pytest.mark.parametrize("reset", ["none", "by_duration:PT1H"])
+def test_offset_resets_that_the_version_does_not_have_are_a_problem_with_a_line(reset: str) -> None:
+    text = f"topology:\n  - table: {{topic: orders, offsetReset: '{reset}'}}\n"
+
+    (problem,) = errors(_compiled(text, "3.9", orders=1).problems)
+
+    assert problem.code is ProblemCode.NOT_IN_VERSION
+    assert problem.summary == f"`offsetReset: {reset}` exists since Kafka Streams 4.0.0."
+    assert problem.location is not None
+    assert problem.location.line == 3
+    assert not errors(_compiled(text, "4.0", orders=1).problems)
+
+
+def test_an_offset_reset_in_a_branch_is_found() -> None:
+    text = """
+topology:
+  - stream: orders
+  - split:
+      branches: [{where: value.ok, then: [{stream: {topic: other, offsetReset: none}}]}]
+"""
+    assert codes(errors(_compiled(text, "3.9", orders=1, other=1).problems)) == [ProblemCode.NOT_IN_VERSION]
+
+
+@pytest.mark.parametrize(
+    ("version", "value", "is_allowed"),
+    [
+        ("3.7", "3.6", True),
+        ("3.7", "3.7", False),
+        ("4.1", "0.10.0", True),
+        ("4.2", "2.3", False),
+        ("4.2", "2.4", True),
+        ("4.3", "4.2", True),
+        ("4.3", "4.3", False),
+    ],
+)
+def test_upgrade_from_names_an_earlier_release(version: str, value: str, *, is_allowed: bool) -> None:
+    text = f"application: {{id: app, config: {{upgrade.from: '{value}'}}}}\ntopology: [{{stream: orders}}]"
+
+    found = codes(errors(_compiled(text, version, orders=1).problems))
+
+    assert found == ([] if is_allowed else [ProblemCode.INVALID_CONFIG])
+
+
+def test_explicit_naming_has_no_effect_before_4_1() -> None:
+    text = """
+application: {id: app, config: {ensure.explicit.internal.resource.naming: true}}
+topology: [{stream: orders}, {groupByKey: {}}, {count: {}}]
+"""
+    assert not errors(_compiled(text, "4.0", orders=1).problems)
+    assert codes(errors(_compiled(text, "4.1", orders=1).problems)) == [ProblemCode.UNNAMED_RESOURCES]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("4.1", "4.1.1"),
+        ("4.1.0", "4.1.0"),
+        ("3.07", "3.7.2"),
+        ("4.1.2", None),
+        ("3.6", None),
+        ("4.1\n", None),
+    ],
+)
+def test_a_release_is_its_latest_patch(text: str, version: str | None) -> None:
+    found = read_version(text)
+
+    assert (str(found) if found else None) == version
+
+
+def test_versions_before_the_oldest_are_recognized() -> None:
+    assert is_older_than_supported("3.6.9")
+    assert is_older_than_supported("2.8")
+    assert not is_older_than_supported("3.7")
+    assert not is_older_than_supported("5.0")
+
+
+def test_a_difference_of_patches_is_in_each_later_release() -> None:
+    having = [str(version) for version in SUPPORTED if PROCESS_FIX.is_in(version)]
+
+    assert having == ["4.0.1", "4.1.1", "4.2.0", "4.3.1"]
+    assert not PROCESS_FIX.is_in(KafkaStreamsVersion(4, 1, 0))
+    assert not PROCESS_FIX.is_in(KafkaStreamsVersion(4, 0, 0))
+
+
+def test_a_config_is_in_the_versions_since_its_first() -> None:
+    assert has_config("any.other.config", SUPPORTED[0])
+    assert [has_config("dsl.store.format", version) for version in SUPPORTED] == [False] * 6 + [True]
+
+
+def test_the_table_is_in_the_order_of_versions() -> None:
+    assert sorted(DIFFERENCES, key=lambda each: each.since[0]) == list(DIFFERENCES)
+    assert all(sorted(since) == list(since) for since in NEW_CONFIGS.values())
