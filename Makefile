@@ -56,8 +56,12 @@ check-behavior: $(STAMP)
 	    --numprocesses auto --hypothesis-profile=quick
 
 .PHONY: bench
-bench: toolchain ## compare speed and memory with plain programs
-	$(BIN)/python -m tests.bench
+bench: toolchain ## compare speed and memory with plain programs, write the results into the docs (an hour)
+	$(BIN)/python -m tests.bench --save
+
+.PHONY: bench-check
+bench-check: toolchain ## compare the speed of two commits: make bench-check OLD=COMMIT [NEW=COMMIT]
+	$(BIN)/python -m tests.bench.check $(OLD) $(NEW)
 
 .PHONY: fuzz
 fuzz: toolchain ## run the soak tests (hours)

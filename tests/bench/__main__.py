@@ -1,16 +1,33 @@
 """`make bench`: compare Headwater with plain programs on one machine. Arguments choose benchmarks."""
 
-import sys
+import os
+import platform
+import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import admin_requests, agent, compilation, drift, engine, memory, previews, scale
+import click
+
+from tests.bench import (
+    admin_requests,
+    agent,
+    compilation,
+    drift,
+    engine,
+    memory,
+    previews,
+    report,
+    scale,
+    start,
+)
+from tests.bench.figures import Figure, Measured, Results, shown
 from tests.bench.runtime import comparison, threads
 from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
-_BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], None]] = {
+_BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Figure]]] = {
     "compile": compilation.run,
     "requests": admin_requests.run,
     "previews": previews.run,
@@ -19,19 +36,55 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], None]] = {
     "memory": memory.run,
     "agent": agent.run,
     "scale": scale.run,
+    "start": start.run,
     "runtime": comparison.run,
     "threads": threads.run,
 }
+_SETTINGS = "HEADWATER_BENCH_"
 
 
-def main() -> None:
-    wanted = sys.argv[1:] or list(_BENCHMARKS)
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(_BENCHMARKS)))
+@click.option("--save", is_flag=True, help="Write the results into README.md and docs/benchmarks.md.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write the results to this JSON file.")
+def main(names: tuple[str, ...], output: Path | None, *, save: bool) -> None:
+    """Run benchmarks, by default all of them."""
     toolchain = ensure_pulumi()
+    results = Results()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         settings = Settings(heap_mb=512, sustained_load=True)
         with Broker(ensure_kafka(), Path(folder, "kafka"), settings) as broker:
-            for name in wanted:
-                _BENCHMARKS[name](Path(folder), toolchain, broker)
+            for name in names or _BENCHMARKS:
+                figures = []
+                for figure in _BENCHMARKS[name](Path(folder), toolchain, broker):
+                    click.echo(shown([figure]))
+                    figures.append(figure)
+                results = results.having(name, _measured(tuple(figures)))
+                if output is not None:
+                    results.write(output)
+                if save:
+                    report.write(report.saved().having(name, results.benchmarks[name]))
+
+
+def _measured(figures: tuple[Figure, ...]) -> Measured:
+    commit = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    settings = (
+        f"`{name}={value}`" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)
+    )
+    return Measured(
+        figures=figures,
+        commit=subprocess.run(commit, capture_output=True, text=True, check=True).stdout.strip(),
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        machine=_machine(),
+        settings=", ".join(settings),
+    )
+
+
+def _machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return f"{os.cpu_count()} cores {model or platform.machine()}, {memory_gib:.0f} GiB, {platform.system()}"
 
 
 if __name__ == "__main__":

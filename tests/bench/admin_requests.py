@@ -1,15 +1,17 @@
 """Count the admin requests of one snapshot: at most one more per 1,000 topics."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.spec import load_documents
+from tests.bench.figures import Figure
 from tests.bench.topologies import internal_topics, make_topics, write_documents
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 
 
-def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     for topics in (100, 1_000):
         documents = folder / f"requests-{topics}"
         write_documents(documents, topics, "requests")
@@ -17,4 +19,4 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
         reader = KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)))
         snapshot = reader.read(snapshot_request(load_documents([documents]).documents, {}))
         described = len(snapshot.described)
-        print(f"snapshot of {described:,} topics: {reader.requests} admin requests")  # noqa: T201
+        yield Figure(what=f"snapshot of {described:,} topics", unit="requests", ours=reader.requests)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from uuid import uuid4
@@ -27,6 +28,7 @@ from spark_jobs.agent.documents import DocumentFiles
 from spark_jobs.agent.events import AgentEvent, Expanded
 from spark_jobs.agent.run import Agent, AgentSettings
 from spark_jobs.agent.state import AgentState
+from tests.bench.figures import Figure
 from tests.bench.topologies import SOURCE, document, make_topics
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
@@ -34,16 +36,17 @@ from toolchain.broker.readiness import until
 
 INTERVAL_SECONDS = 5.0
 _TOPICS = (10, 100, 1_000)
+_GOAL = 1.2
 _PER_APPLICATION = 100
 _AT_A_TIME = 500
 _TIMEOUT_SECONDS = 300
 _IDLE_SECONDS = 30
 
 
-def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     for topics in _TOPICS:
-        _expansion(folder / f"agent-{topics}", topics, broker.bootstrap_servers)
-    _idle(folder / f"agent-{_TOPICS[-1]}", broker.bootstrap_servers)
+        yield _expansion(folder / f"agent-{topics}", topics, broker.bootstrap_servers)
+    yield from _idle(folder / f"agent-{_TOPICS[-1]}", broker.bootstrap_servers)
 
 
 @attrs.define
@@ -52,7 +55,6 @@ class _Watch:
 
     state: AgentState = attrs.field(factory=AgentState)
     expanded_at: list[float] = attrs.field(factory=list)
-    requests: int = 0
 
     def record_state(self, state: AgentState) -> None:
         self.state = state
@@ -62,11 +64,10 @@ class _Watch:
             self.expanded_at.append(time.monotonic())
 
     def record_request(self, operation: str, seconds: float, *, succeeded: bool) -> None:
-        del seconds, succeeded
-        self.requests += operation == "metadata"
+        """Requests are not counted."""
 
 
-def _expansion(folder: Path, topics: int, servers: str) -> None:
+def _expansion(folder: Path, topics: int, servers: str) -> Figure:
     source = _documents(folder, topics)
     documents = load_documents([folder]).documents
     admin = AdminClient({"bootstrap.servers": servers})
@@ -94,20 +95,21 @@ def _expansion(folder: Path, topics: int, servers: str) -> None:
         assert until(lambda: watch.state.is_recovered, _TIMEOUT_SECONDS)
         reads = watch.state.reads
         assert until(lambda: watch.state.reads > reads, _TIMEOUT_SECONDS)
-        asked = watch.requests
         admin.create_partitions([NewPartitions(source, 2)])[source].result()
         grown_at = time.monotonic()
         assert until(lambda: len(watch.expanded_at) == len(documents), _TIMEOUT_SECONDS)
         took = watch.expanded_at[-1] - grown_at
-        requests = watch.requests - asked
     finally:
         agent.stop()
         thread.join()
     assert until(lambda: _grown(admin) >= {topic.name for topic in internal}, _TIMEOUT_SECONDS)
-    least = INTERVAL_SECONDS + minimum
-    print(  # noqa: T201
-        f"agent, {topics:,} internal topics (reach: at most 1.2): {took:.2f} s, interval and one call "
-        f"{INTERVAL_SECONDS:g} + {minimum:.2f} s, ratio {took / least:.2f}; {requests} metadata request(s)"
+    return Figure(
+        what=f"expansion of {topics:,} internal topics",
+        unit="s",
+        ours=took,
+        peer="check interval and one request",
+        theirs=INTERVAL_SECONDS + minimum,
+        goal=_GOAL,
     )
 
 
@@ -148,7 +150,7 @@ def _minimum(admin: AdminClient, topics: int) -> float:
     return time.monotonic() - asked_at
 
 
-def _idle(folder: Path, servers: str) -> None:
+def _idle(folder: Path, servers: str) -> Iterator[Figure]:
     """Measure CPU time and memory of the idle command with all topics."""
     command = [sys.executable, "-m", "infra.cli", "agent", "run", str(folder), "--bootstrap-server", servers]
     command += ["--group", uuid4().hex, "--metadata-max-age-ms", str(int(INTERVAL_SECONDS * 1000))]
@@ -158,10 +160,9 @@ def _idle(folder: Path, servers: str) -> None:
         before = _processor_seconds(process.pid)
         time.sleep(_IDLE_SECONDS)
         used = (_processor_seconds(process.pid) - before) / _IDLE_SECONDS
-        print(  # noqa: T201
-            f"agent, idle, {_TOPICS[-1]:,} internal topics, a look every {INTERVAL_SECONDS:g} s: "
-            f"{used:.2%} of a core (reach: 1 %), {_resident_mb(process.pid):.0f} MB (reach: 120 MB)"
-        )
+        what = f"idle, {_TOPICS[-1]:,} internal topics, a check every {INTERVAL_SECONDS:g} s"
+        yield Figure(what=f"{what}: CPU", unit="% of a core", ours=used * 100, goal=1)
+        yield Figure(what=f"{what}: memory", unit="MB", ours=_resident_mb(process.pid), goal=120)
     finally:
         process.terminate()
         process.wait()

@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import attrs
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
+from tests.bench.figures import Figure
 from tests.bench.timing import compared, succeeds, take_turns
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
 from tests.pulumi.driver import STACK, Stack
@@ -22,6 +24,7 @@ from toolchain.broker.readiness import until
 
 ROUNDS = {1_000: 7, 10_000: 5}
 IN_STACK = 500
+_GOAL = 1.3
 _STACK_ROUNDS = 3
 _AT_A_TIME = 500
 """Topics per createTopics request: a controller refuses batches of more than 10,000 records."""
@@ -40,7 +43,7 @@ for start in range(0, len(names), 1000):
 """
 
 
-def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
+def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     servers = broker.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     if SOURCE not in admin.list_topics(timeout=30).topics:
@@ -52,9 +55,10 @@ def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
         assert until(partial(succeeds, command), 180)
         programs = {"ours": partial(_succeed, command), "minimum": partial(_succeed, minimum)}
         taken = take_turns(programs, rounds)
-        title = f"drift, {topics:,} topics (reach: at most 1.3)"
-        print(compared(title, taken["ours"], taken["minimum"], "list and describe-configs"))  # noqa: T201
-    _compare_with_refresh(folder / "drift-stack", toolchain, servers)
+        yield from compared(
+            f"drift, {topics:,} topics", taken["ours"], taken["minimum"], "list and describe-configs", _GOAL
+        )
+    yield from _compare_with_refresh(folder / "drift-stack", toolchain, servers)
 
 
 def _commands(documents: Path, topics: int, servers: str) -> tuple[list[str], list[str]]:
@@ -69,7 +73,7 @@ def _commands(documents: Path, topics: int, servers: str) -> tuple[list[str], li
     return ours, [sys.executable, "-c", _MINIMUM, servers, str(names)]
 
 
-def _compare_with_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> None:
+def _compare_with_refresh(folder: Path, toolchain: PulumiToolchain, servers: str) -> tuple[Figure, ...]:
     """Compare with the setup record of a real stack: `pulumi refresh` requests one topic after the other."""
     stack = Stack.create(folder, toolchain, {"bootstrapServers": servers})
     documents = stack.folder / "documents"
@@ -81,8 +85,8 @@ def _compare_with_refresh(folder: Path, toolchain: PulumiToolchain, servers: str
     ours = partial(_succeed, command, {**os.environ, **stack._environment()})
     refresh = partial(_refresh, stack)
     taken = take_turns({"ours": ours, "refresh": refresh}, _STACK_ROUNDS)
-    title = f"drift --stack, {IN_STACK:,} topics"
-    print(compared(title, taken["ours"], taken["refresh"], "pulumi refresh --preview-only"))  # noqa: T201
+    what = f"drift --stack, {IN_STACK:,} topics"
+    return compared(what, taken["ours"], taken["refresh"], "pulumi refresh --preview-only")
 
 
 def _refresh(stack: Stack) -> None:

@@ -2,23 +2,22 @@
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from spark_jobs.processors import Processor, ProcessorContext, Record
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import LocalState
+from tests.bench.figures import Figure, shown
 from tests.runtime.topology_runner import NO_CACHE, programs
 
 _BATCH = 50_000
 _BATCHES = 4
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
 _TABLE = "- table: {topic: in, serdes: {key: string, value: string}, materialized: rows}\n"
+_KEYS: Mapping[str, Callable[[int], int]] = {"5,000 keys": lambda i: i % 5000, "unique keys": lambda i: i}
 _OUT = "- toStream: null\n- to: {topic: out}\n"
 _GROUPED = f"{_STREAM}- groupByKey: null\n"
 
@@ -64,14 +63,13 @@ _KINDS = {
 }
 
 
-def run(*_: object) -> None:
-    """Print a row per operator, for 5,000 keys that repeat and for unique keys."""
-    table = Table("engine, one core", "5,000 keys", "unique keys", title="records per second of CPU time")
+def run(*_: object) -> Iterator[Figure]:
+    """Yield a figure per operator, for 5,000 keys that repeat and for unique keys."""
     for kind, topology in _KINDS.items():
         settings = EngineSettings() if kind.endswith("per batch") else NO_CACHE
-        rates = [_rate(topology, settings, keys) for keys in (lambda i: i % 5000, lambda i: i)]
-        table.add_row(kind, *(f"{rate:,.0f}" for rate in rates))
-    Console().print(table)
+        for keys, key in _KEYS.items():
+            rate = _rate(topology, settings, key)
+            yield Figure(what=f"{kind}; {keys}", unit="records per CPU second", ours=rate, is_rate=True)
 
 
 def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int]) -> float:
@@ -100,4 +98,5 @@ def _records(batch: int, key: Callable[[int], int]) -> list[InputRecord]:
 
 
 if __name__ == "__main__":
-    run()
+    for figure in run():
+        print(shown([figure]))  # noqa: T201

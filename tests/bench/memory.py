@@ -4,6 +4,7 @@
 mapped and shared with the page cache; the system evicts its pages when memory is short.
 """
 
+import json
 import os
 import resource
 import subprocess
@@ -14,12 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-from rich.console import Console
-from rich.table import Table
 
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import LocalState
+from tests.bench.figures import Figure
 from tests.runtime.topology_runner import NO_CACHE, programs
 
 _COUNT = """
@@ -33,15 +33,21 @@ _KEYS = 10_000_000
 _STRIDE = 7_368_787
 """Coprime to the number of keys, so that the keys are spread over the whole state."""
 _BATCH = 100_000
-_SHOWN = 5
+_SHOWN = 2
 _LIMIT = 1 << 30
 _MIB = 1 << 20
 _SAMPLE_SECONDS = 0.02
 
 
-def run(*_: object) -> None:
+def run(*_: object) -> Iterator[Figure]:
     """Measure in a new process. Raises `CalledProcessError` if it reaches the limit."""
-    subprocess.run([sys.executable, "-m", __spec__.name], check=True)
+    command = [sys.executable, "-m", __name__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            yield Figure(**json.loads(line))
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 @attrs.define
@@ -59,28 +65,26 @@ class _Peak:
         self._ended.set()
 
 
-def _measure(keys: int) -> Table:
+def _measure(keys: int) -> Iterator[Figure]:
+    """Yield the memory beyond that of the empty process."""
     resource.setrlimit(resource.RLIMIT_DATA, (_LIMIT, _LIMIT))
     before = _resident("RssAnon")
-    table = Table(
-        *("keys of state", "heap", "heap at most", "mapped file", "disk"),
-        title=f"count, batches of {_BATCH:,}: MiB beyond the {before // _MIB} before; limit {_LIMIT // _MIB}",
-    )
     peak = _Peak()
     watch = threading.Thread(target=peak.watch, daemon=True)
     watch.start()
     with tempfile.TemporaryDirectory(prefix="headwater-memory-") as folder:
         for done in _filled(Path(folder), keys):
-            figures = (
-                _resident("RssAnon") - before,
-                peak.bytes_ - before,
-                _resident("RssFile"),
-                sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*")),
-            )
-            table.add_row(f"{done:,}", *(f"{each // _MIB:,}" for each in figures))
+            on_disk = sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*"))
+            yield _figure(f"{done:,} keys, heap after a batch", _resident("RssAnon") - before)
+            yield _figure(f"{done:,} keys, heap at most", peak.bytes_ - before, _LIMIT)
+            yield _figure(f"{done:,} keys, mapped part of the state file", _resident("RssFile"))
+            yield _figure(f"{done:,} keys, state file on disk", on_disk)
     peak.end()
     watch.join()
-    return table
+
+
+def _figure(what: str, bytes_: int, limit: int | None = None) -> Figure:
+    return Figure(what=what, unit="MiB", ours=bytes_ / _MIB, goal=None if limit is None else limit / _MIB)
 
 
 def _filled(folder: Path, keys: int) -> Iterator[int]:
@@ -112,4 +116,5 @@ def _resident(kind: str) -> int:
 
 
 if __name__ == "__main__":
-    Console().print(_measure(int(os.environ.get("HEADWATER_BENCH_KEYS", _KEYS))))
+    for figure in _measure(int(os.environ.get("HEADWATER_BENCH_KEYS", _KEYS))):
+        print(json.dumps(attrs.asdict(figure)), flush=True)  # noqa: T201 - read by `run`

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from tempfile import TemporaryFile
 import attrs
 
 from infra.cli.exit_codes import ExitCode
+from tests.bench.figures import Figure
 from tests.bench.timing import succeeds
 from tests.bench.topologies import SOURCE, document, internal_topics, make_topics
 from tests.pulumi.cluster import Cluster
@@ -37,11 +38,15 @@ class Cost:
     cpu: float
     memory: float
 
-    def __str__(self) -> str:
-        return f"{self.wall:.1f} s, {self.cpu:.1f} s of CPU, {self.memory:.0f} MB"
+    def figures(self, what: str) -> tuple[Figure, ...]:
+        return (
+            Figure(what=what, unit="s", ours=self.wall),
+            Figure(what=f"{what}: CPU time", unit="s", ours=self.cpu),
+            Figure(what=f"{what}: memory", unit="MB", ours=self.memory),
+        )
 
 
-def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
+def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     servers = broker.bootstrap_servers
     Cluster(servers).create(SOURCE, 1)
     for applications in _APPLICATIONS:
@@ -50,22 +55,22 @@ def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> None:
         for number in range(applications):
             id_ = f"scale-{applications}-{number}"
             (documents / f"{id_}.json").write_text(json.dumps(document(id_, _TOPICS_EACH)))
-        print(f"{applications:,} applications, {applications * _TOPICS_EACH:,} internal topics")  # noqa: T201
+        size = f"{applications * _TOPICS_EACH:,} topics"
         on_cluster = (str(documents), "--bootstrap-server", servers)
-        _show("validate", _cost([*_HEADWATER, "validate", str(documents)]))
-        _show("plan, all to create", _cost([*_HEADWATER, "plan", *on_cluster]))
-        _show(
-            "pulumi preview, all to create", _preview(folder / f"stack-{applications}", toolchain, on_cluster)
-        )
+        yield from _cost([*_HEADWATER, "validate", str(documents)]).figures(f"{size}, validate")
+        yield from _cost([*_HEADWATER, "plan", *on_cluster]).figures(f"{size}, plan, all to create")
+        preview = _preview(folder / f"stack-{applications}", toolchain, on_cluster)
+        yield from preview.figures(f"{size}, pulumi preview, all to create")
         topics = internal_topics(documents)
         for start in range(0, len(topics), _AT_A_TIME):
             make_topics(servers, topics[start : start + _AT_A_TIME])
         drift = [*_HEADWATER, "drift", *on_cluster]
         # A broker is busy for some time after the creation of thousands of topics.
         assert until(partial(succeeds, drift), 300)
-        _show("drift, none", _cost(drift))
+        yield from _cost(drift).figures(f"{size}, drift, none")
         agent = [*_HEADWATER, "agent", "run", *on_cluster, "--group", f"scale-{applications}"]
-        _show(f"agent, {_AGENT_SECONDS:.0f} s", _cost(agent, stop_after=_AGENT_SECONDS))
+        idle = _cost(agent, stop_after=_AGENT_SECONDS)
+        yield from idle.figures(f"{size}, agent for {_AGENT_SECONDS:.0f} s")
 
 
 def _preview(folder: Path, toolchain: PulumiToolchain, on_cluster: tuple[str, str, str]) -> Cost:
@@ -96,7 +101,3 @@ def _cost(
         errors.seek(0)
         assert process.returncode == ExitCode.DONE, errors.read(2_000).decode()
     return Cost(time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1_024)
-
-
-def _show(what: str, cost: Cost) -> None:
-    print(f"  {what}: {cost}")  # noqa: T201

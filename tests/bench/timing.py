@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from tests.bench.figures import Figure
+
 
 @attrs.frozen
 class Taken:
@@ -28,12 +30,13 @@ def take_turns(programs: Mapping[str, Callable[[], object]], rounds: int) -> dic
     return {name: Taken(*map(statistics.median, zip(*pairs, strict=True))) for name, pairs in taken.items()}
 
 
-def compared(title: str, ours: Taken, theirs: Taken, name: str) -> str:
-    """Return a line for each kind of time, with the ratio."""
-    rows = (("", ours.wall, theirs.wall), (" of CPU", ours.cpu, theirs.cpu))
-    return "\n".join(
-        f"{title}: {mine:.2f} s{what}, {name} {other:.2f} s, ratio {mine / other:.2f}"
-        for what, mine, other in rows
+def compared(
+    what: str, ours: Taken, theirs: Taken, peer: str, wall_goal: float | None = None
+) -> tuple[Figure, ...]:
+    """Return a figure for each kind of time."""
+    return (
+        Figure(what=what, unit="s", ours=ours.wall, peer=peer, theirs=theirs.wall, goal=wall_goal),
+        Figure(what=f"{what}: CPU time", unit="s", ours=ours.cpu, peer=peer, theirs=theirs.cpu),
     )
 
 

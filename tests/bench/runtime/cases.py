@@ -3,10 +3,20 @@
 from tests.bench.runtime.workloads import Keys, Workload
 
 _OTHER_KEYS = (Keys.FEW, Keys.UNIQUE, Keys.SKEWED)
+_GOALS_OF_KEYS = {Keys.UNIQUE: 1.0, Keys.SKEWED: 1.0}
+_SEVERAL, _LONGEST_CHAIN = 4, 8
 OPERATORS = (
-    Workload(name="map", operator="map", rounds=3, of_plain=0.8, of_streams=1.0),
-    Workload(name="map, exactly once", operator="map", exactly_once=True, share=0.2, has_plain_peer=False),
-    Workload(name="count, one update per batch", operator="count", rounds=3, of_plain=0.7, of_streams=1.0),
+    Workload(name="map", operator="map", rounds=3, of_plain=1.1, of_streams=1.0),
+    Workload(
+        name="map, exactly once",
+        operator="map",
+        exactly_once=True,
+        share=0.2,
+        rounds=3,
+        has_plain_peer=False,
+        of_streams=1.0,
+    ),
+    Workload(name="count, one update per batch", operator="count", rounds=3, of_plain=0.8, of_streams=0.8),
     Workload(
         name="count, one update per record, exactly once",
         operator="count",
@@ -15,42 +25,47 @@ OPERATORS = (
         share=0.15,
         rounds=3,
         has_plain_peer=False,
-        of_streams=1.0,
+        of_streams=1.3,
     ),
 )
 KEYS = (
     *(
-        Workload(name=f"per batch: {keys.value}", operator="count", keys=keys, share=0.25)
+        Workload(name=f"count, one update per batch: {keys.value}", operator="count", keys=keys, share=0.25)
         for keys in _OTHER_KEYS
     ),
     *(
         Workload(
-            name=f"per record, exactly once: {keys.value}",
+            name=f"count, one update per record, exactly once: {keys.value}",
             operator="count",
             keys=keys,
             every_update=True,
             exactly_once=True,
             share=0.1,
             has_plain_peer=False,
+            of_streams=_GOALS_OF_KEYS.get(keys),
         )
         for keys in _OTHER_KEYS
     ),
 )
 AT_ONCE = tuple(
-    Workload(name=f"map, {chains} in parallel", operator="map", chains=chains, share=0.2)
-    for chains in (1, 4, 8)
+    Workload(
+        name=f"map, {chains} in parallel",
+        operator="map",
+        chains=chains,
+        share=0.2,
+        of_plain=1.0 if chains == _SEVERAL else None,
+        of_streams=0.8 if chains == _SEVERAL else None,
+    )
+    for chains in (1, _SEVERAL, 8)
 )
-_ONE_AND_A_HALF = 1.5
-"""Times the latency of the prototype: 0.08 s for a map, 0.3 s for a count."""
 LATENCY = (
-    Workload(name="map", operator="map", max_latency=0.08 * _ONE_AND_A_HALF),
+    Workload(name="map", operator="map", of_streams=1.0, p99_of_streams=1.5),
     Workload(
         name="count, one update per record, exactly once",
         operator="count",
         every_update=True,
         exactly_once=True,
         has_plain_peer=False,
-        max_latency=0.3 * _ONE_AND_A_HALF,
     ),
     *(
         Workload(
@@ -59,7 +74,8 @@ LATENCY = (
             subtopologies=subtopologies,
             rounds=1,
             share=0.1,
+            of_streams=1.2 if subtopologies == _LONGEST_CHAIN else None,
         )
-        for subtopologies in (4, 8)
+        for subtopologies in (4, _LONGEST_CHAIN)
     ),
 )

@@ -16,13 +16,19 @@ from rich.console import Console
 
 from spark_jobs.control.logs import configure_log
 from spark_jobs.runtime.driver.session import SessionSettings, start_session
+from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
 from tests.bench.runtime.programs import Program
 from tests.bench.runtime.streams import KafkaStreamsPeer
-from tests.bench.runtime.tables import latency_table, throughput_table
+from tests.bench.runtime.tables import (
+    latency_figures,
+    latency_table,
+    throughput_figures,
+    throughput_table,
+)
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import CORES, Workload
 from toolchain import PulumiToolchain, ensure_spark_jars
@@ -49,19 +55,23 @@ class _Bench:
                 self._report(f"warming up: {workload.name}, {program.title}")
                 throughput.seconds_of(program, workload, self.topics, workload.sizes(records)[1])
 
-    def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> None:
+    def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> Iterator[Figure]:
         figures = [
             (each, throughput.measure(each, self._programs(each), self.topics, records, self._report))
             for each in self._shortened(workloads)
         ]
         self.shown.print(throughput_table(title, figures))
+        for workload, by_program in figures:
+            yield from throughput_figures(workload, by_program)
 
-    def latency(self, records: int) -> None:
+    def latency(self, records: int) -> Iterator[Figure]:
         figures = [
             (each, latency.measure(each, self._programs(each), self.topics, records, self._report))
             for each in self._shortened(LATENCY)
         ]
         self.shown.print(latency_table(figures))
+        for workload, by_program in figures:
+            yield from latency_figures(workload, by_program)
 
     def _programs(self, workload: Workload) -> list[Program]:
         return [
@@ -77,8 +87,8 @@ class _Bench:
         self.progress.log(text)
 
 
-def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
-    """Print a table for each kind of measurement."""
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Print a table for each kind of measurement, and yield the figures."""
     configure_log(level="error")
     records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
     with session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
@@ -89,10 +99,10 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
         shown, progress = Console(width=WIDTH), Console(stderr=True, width=WIDTH)
         bench = _Bench((plain, streams, headwater), topics, rounds, shown, progress)
         bench.warm_up(records)
-        bench.throughput("operators", OPERATORS, records)
-        bench.throughput("count by distribution of keys", KEYS, records)
-        bench.throughput("independent sub-topologies", AT_ONCE, records)
-        bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
+        yield from bench.throughput("operators", OPERATORS, records)
+        yield from bench.throughput("count by distribution of keys", KEYS, records)
+        yield from bench.throughput("independent sub-topologies", AT_ONCE, records)
+        yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_jobs.control.logs import configure_log
+from tests.bench.figures import Figure
 from tests.bench.runtime import throughput
 from tests.bench.runtime.comparison import WIDTH, session
 from tests.bench.runtime.ours import Headwater
@@ -58,8 +59,8 @@ class WithThreads:
         return self._program.running(attrs.evolve(job, workload=workload), in_bulk=in_bulk)
 
 
-def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
-    """Print a table with the rates and the two ratios of each workload."""
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Print a table with the rates and the two ratios of each workload, and yield the ratios."""
     configure_log(level="error")
     records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
     rounds = int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))
@@ -78,6 +79,8 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> None:
             for each in (attrs.evolve(each, rounds=min(each.rounds, rounds)) for each in _WORKLOADS)
         ]
         Console(width=WIDTH).print(_table(figures))
+        for workload, by_program in figures:
+            yield from _figures(workload.name, *gains(by_program))
 
 
 def gains(figures: Mapping[str, Throughput]) -> tuple[float, float, float]:
@@ -87,6 +90,27 @@ def gains(figures: Mapping[str, Throughput]) -> tuple[float, float, float]:
         rates["headwater-2"] / rates["headwater-1"],
         rates["streams-2"] / rates["streams-1"],
         rates[f"headwater-{CORES}"] / rates["headwater-unset"],
+    )
+
+
+def _figures(name: str, ours: float, theirs: float, slots: float) -> tuple[Figure, Figure]:
+    return (
+        Figure(
+            what=f"{name}: gain from 1 to 2 threads",
+            unit="times",
+            ours=ours,
+            peer="Kafka Streams",
+            theirs=theirs,
+            goal=_GAIN,
+            is_rate=True,
+        ),
+        Figure(
+            what=f"{name}: threads = slots, as a multiple of none set",
+            unit="times",
+            ours=slots,
+            goal=_SLOTS,
+            is_rate=True,
+        ),
     )
 
 

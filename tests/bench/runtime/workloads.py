@@ -41,9 +41,9 @@ class Workload:
     """`chains` parallel chains of `subtopologies` sub-topologies, which repartition topics connect.
 
     `share` is the fraction of a full run's records. `of_plain` and `of_streams` are the targets of our rate
-    as a multiple of the other program's; None = no target. Plain PySpark supports neither Kafka transactions
-    nor one update per record, so it does not run such workloads. `max_latency` is the target of the median
-    latency in seconds. `threads` is `num.stream.threads`; None = not set.
+    or median latency as a multiple of the other program's, and `p99_of_streams` of the 99th percentile; None
+    = no target. Plain PySpark supports neither Kafka transactions nor one update per record, so it does not
+    run such workloads. `threads` is `num.stream.threads`; None = not set.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Workload:
     has_plain_peer: bool = True
     of_plain: float | None = None
     of_streams: float | None = None
-    max_latency: float | None = None
+    p99_of_streams: float | None = None
     threads: int | None = None
 
     @property

@@ -1,0 +1,77 @@
+"""The results in the documentation, and the comparison of two commits."""
+
+import math
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.bench import report
+from tests.bench.check import changes, slower
+from tests.bench.figures import Figure, Measured, Results, number, shown
+
+TIME = Figure(what="drift", unit="s", ours=1.2, peer="minimum", theirs=1.0, goal=1.3)
+RATE = Figure(
+    what="map", unit="records/s", ours=90_000, peer="Kafka Streams", theirs=100_000, goal=1, is_rate=True
+)
+ALONE = Figure(what="compile", unit="s", ours=0.5, goal=1.0)
+
+
+def results(*figures: Figure, name: str = "drift") -> Results:
+    return Results().having(
+        name,
+        Measured(figures=figures, commit="0123456789", date="2026-11-22", machine="2 cores X, 8 GiB, Linux"),
+    )
+
+
+def test_goals_are_met_by_smaller_times_and_larger_rates() -> None:
+    assert [TIME.meets_goal, RATE.meets_goal, ALONE.meets_goal] == [True, False, True]
+    assert attrs.evolve(TIME, ours=1.31).meets_goal is False
+    assert attrs.evolve(TIME, ours=1.304).meets_goal is True
+    assert attrs.evolve(TIME, goal=None).meets_goal is None
+
+
+def test_speed_is_larger_for_smaller_times() -> None:
+    assert TIME.speed == pytest.approx(1 / 1.2)
+    assert RATE.speed == pytest.approx(0.9)
+    assert ALONE.speed is None
+
+
+def test_lines() -> None:
+    assert shown([TIME, RATE, ALONE]).splitlines() == [
+        "drift: 1.20 s; minimum 1.00 s, ratio 1.20 (at most 1.3)",
+        "map: 90,000 records/s; Kafka Streams 100,000 records/s, ratio 0.90 (at least 1)",
+        "compile: 500 ms (at most 1.00 s)",
+    ]
+    assert [number(value, "s") for value in (0.0123, 12.34, 123.4)] == ["12.3 ms", "12.3 s", "123 s"]
+
+
+def test_results_are_written_and_read(tmp_path: Path) -> None:
+    written = results(TIME, RATE, attrs.evolve(ALONE, ours=math.nan))
+    written.write(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == written == results(TIME, RATE)
+
+
+def test_tables_name_the_missed_goals() -> None:
+    text = report.tables(results(TIME, RATE))
+    assert (
+        "| map | 90,000 records/s | Kafka Streams: 100,000 records/s | 0.90 | at least 1: **missed** |"
+        in text
+    )
+    assert "Measured on 2026-11-22, commit `0123456789`, 2 cores X, 8 GiB, Linux." in text
+
+
+def test_the_results_in_the_documentation_are_those_of_the_last_run() -> None:
+    """`make bench` writes them; they are never changed by hand."""
+    saved = report.saved()
+    for file, text in report.pages(saved).items():
+        assert file.read_text(encoding="utf-8") == text, file
+    assert report.CHART.read_text(encoding="utf-8") == report.chart(saved)
+
+
+def test_a_commit_that_is_slower_fails() -> None:
+    old = [results(TIME, RATE), results(attrs.evolve(TIME, ours=9.0), RATE), results(TIME, RATE)]
+    new = [results(attrs.evolve(TIME, ours=1.4), attrs.evolve(RATE, ours=82_000), ALONE)]
+    found = changes(old, new)
+    assert [(change.old.what, round(change.speed, 2)) for change in found] == [("drift", 0.86), ("map", 0.91)]
+    assert [change.old.what for change in slower(found)] == ["drift"]
