@@ -35,6 +35,11 @@ _COMMANDS: Mapping[str, Lazy] = {
     "drift": Lazy(
         "infra.cli.drift", "drift", "Report the differences between documents and a cluster.", is_brief=True
     ),
+    "upgrade": Lazy(
+        "infra.cli.upgrade",
+        "upgrade",
+        "Show what another version of Kafka Streams changes for applications.",
+    ),
     "plan-comment": Lazy(
         "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
     ),

@@ -159,10 +159,10 @@ topology: [{stream: orders}, {groupByKey: {}}, {count: {}}]
 @pytest.mark.parametrize(
     ("text", "version"),
     [
-        ("4.1", "4.1.1"),
+        ("4.1", "4.1.2"),
         ("4.1.0", "4.1.0"),
         ("3.07", "3.7.2"),
-        ("4.1.2", None),
+        ("4.1.3", None),
         ("3.6", None),
         ("4.1\n", None),
     ],
@@ -183,7 +183,7 @@ def test_versions_before_the_oldest_are_recognized() -> None:
 def test_a_difference_of_patches_is_in_each_later_release() -> None:
     having = [str(version) for version in SUPPORTED if PROCESS_FIX.is_in(version)]
 
-    assert having == ["4.0.1", "4.1.1", "4.2.0", "4.3.1"]
+    assert having == ["4.0.2", "4.1.2", "4.2.2", "4.3.1"]
     assert not PROCESS_FIX.is_in(KafkaStreamsVersion(4, 1, 0))
     assert not PROCESS_FIX.is_in(KafkaStreamsVersion(4, 0, 0))
 

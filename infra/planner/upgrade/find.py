@@ -1,0 +1,114 @@
+"""Compare applications compiled for the version that they run with the same for a later version."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication, TopicKind
+from infra.model.problems import Problem, ProblemCode, errors
+from infra.model.topology import Lifecycle
+from infra.model.versions import KafkaStreamsVersion
+from infra.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
+from infra.planner.upgrade.notes import how_to_keep, notes
+from infra.planner.upgrade.topics import Versions, topic_changes
+from infra.planner.upgrade.topology import is_one_group, refusals, topology_changes
+
+_ORDER = {kind: number for number, kind in enumerate(ChangeKind)}
+_WORST = (State.NONE, State.KEPT, State.REBUILT, State.LOST)
+
+
+def find_upgrade(
+    before: Sequence[CompiledApplication],
+    after: Sequence[CompiledApplication],
+    to: KafkaStreamsVersion,
+    *,
+    snapshot: ClusterSnapshot | None = None,
+    assumed: Iterable[str] = (),
+) -> Upgrade:
+    """Return what an upgrade changes; raises nothing.
+
+    Args:
+        before: the applications, compiled for the versions that their documents name.
+        after: the same applications in the same order, compiled for the version `to`.
+        to: the version to upgrade to.
+        snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
+        assumed: source topics whose partition count is not known.
+    """
+    active = [
+        pair for pair in zip(before, after, strict=True) if pair[0].application.lifecycle is Lifecycle.ACTIVE
+    ]
+    problems = tuple(problem for pair in active for problem in _not_compared(*pair, to))
+    refused = {problem.application for problem in problems}
+    return Upgrade(
+        to=to,
+        applications=tuple(
+            _application(old, new, to, snapshot) for old, new in active if old.application.id not in refused
+        ),
+        problems=problems,
+        assumed=tuple(sorted(assumed)),
+        cluster_id=snapshot.cluster_id if snapshot is not None else None,
+    )
+
+
+def _not_compared(
+    old: CompiledApplication, new: CompiledApplication, to: KafkaStreamsVersion
+) -> Iterator[Problem]:
+    application = old.application
+    if application.kafka_streams > to:
+        yield Problem(
+            code=ProblemCode.UNSUPPORTED_VERSION,
+            summary=f"{application.id} runs a later version than Kafka Streams {to}.",
+            application=application.id,
+            expected=f"a version up to {to}",
+            found=str(application.kafka_streams),
+            why="Kafka Streams does not support downgrades: an earlier version may not read local state and "
+            "internal topics of a later one.",
+            fix=f"Choose a version from {application.kafka_streams} with `--to`, or leave the document out.",
+            location=application.at,
+        )
+        return
+    same = {(problem.code, problem.summary) for problem in errors(new.problems)}
+    for problem in errors(old.problems):
+        if (problem.code, problem.summary) in same:
+            yield problem.located(application=application.id, location=application.at)
+
+
+def _application(
+    old: CompiledApplication,
+    new: CompiledApplication,
+    to: KafkaStreamsVersion,
+    snapshot: ClusterSnapshot | None,
+) -> ApplicationUpgrade:
+    application = old.application
+    versions = Versions(old, new, snapshot, how_to_keep(application, to))
+    refused = tuple(refusals(versions))
+    is_comparable = not errors(old.problems) and not errors(new.problems)
+    changes = (*refused, *((*topic_changes(versions), *topology_changes(versions)) if is_comparable else ()))
+    return ApplicationUpgrade(
+        id=application.id,
+        before=application.kafka_streams,
+        after=to,
+        changes=tuple(sorted(changes, key=lambda each: (_ORDER[each.kind], each.topic or "", each.what))),
+        state=_state(old, changes),
+        obstacle=_obstacle(versions, changes),
+        notes=tuple(notes(application, to)),
+        group=snapshot.groups.get(application.id) if snapshot is not None else None,
+        location=application.at,
+    )
+
+
+def _state(old: CompiledApplication, changes: Iterable[Change]) -> State:
+    has_state = any(topic.kind is TopicKind.CHANGELOG for topic in old.internal_topics)
+    found = [change.state for change in changes if change.state is not None]
+    return max((State.KEPT if has_state else State.NONE, *found), key=_WORST.index)
+
+
+def _obstacle(versions: Versions, changes: Sequence[Change]) -> str:
+    if any(change.kind is ChangeKind.REFUSED for change in changes):
+        return "the new version does not start"
+    if any(change.kind is ChangeKind.ACCEPTED for change in changes):
+        return "the version before does not start"
+    if not is_one_group(versions):
+        return "instances of both versions would have different tasks"
+    if any(change.kind is ChangeKind.PARTITIONS for change in changes):
+        return "internal topics need other partition counts"
+    return ""

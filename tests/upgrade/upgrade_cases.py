@@ -1,0 +1,118 @@
+"""Upgrades for tests: documents with the version that they name, compared with a later one."""
+
+from collections.abc import Mapping
+from textwrap import dedent
+
+import attrs
+
+from infra.compiler import compile_documents
+from infra.model.cluster import ClusterSnapshot
+from infra.model.problems import ProblemCode, Severity
+from infra.model.topology import TopologyDocument
+from infra.model.versions import read_version
+from infra.planner.upgrade import Upgrade, find_upgrade
+from infra.spec import load_text
+
+MERGED = """
+application:
+  id: merged
+  kafkaStreams: "4.2"
+  config: {topology.optimization: merge.repartition.topics}
+topology:
+  - stream: {topic: plain, as: plain}
+  - stream: keyed
+  - selectKey: {key: value.id}
+  - filter: {where: value.ok, as: keyed}
+  - merge: {from: keyed, with: plain, as: merged}
+  - groupByKey: {from: merged}
+  - count: {materialized: counts}
+  - groupByKey: {from: merged}
+  - reduce: {add: value, materialized: latest}
+"""
+JOINS = """
+application: {id: joins, kafkaStreams: "3.9"}
+topology:
+  - stream: {topic: right, as: right}
+  - stream: left
+  - join:
+      with: right
+      window: {before: 5s, after: 5s}
+      thisStore: {name: mine, windowSize: 10s, retention: 10s}
+      otherStore: {name: others, windowSize: 10s, retention: 10s}
+"""
+PLAIN = """
+application: {id: plain, kafkaStreams: "4.1"}
+topology:
+  - stream: orders
+  - groupByKey: {}
+  - count: {materialized: counts}
+"""
+NO_STATE = """
+application: {id: no-state, kafkaStreams: "4.1"}
+topology: [{stream: orders}, {to: copies}]
+"""
+GLOBAL = """
+application: {id: rates, kafkaStreams: "3.8"}
+topology:
+  - globalTable: {topic: rates, materialized: {}}
+"""
+FLAG = """
+application:
+  id: flag
+  kafkaStreams: "4.1.0"
+  config: {topology.optimization: all, __enable.process.processValue.fix__: true}
+topology:
+  - stream: orders
+  - process: {as: processed}
+  - groupByKey: {from: processed}
+  - count: {materialized: counts}
+  - groupByKey: {from: processed}
+  - reduce: {add: value, materialized: latest}
+"""
+UNKNOWN_COUNTS = """
+application: {id: broken, kafkaStreams: "4.1"}
+topology: [{stream: missing}, {groupByKey: {}}, {count: {}}]
+"""
+COUNTS = {"plain": 3, "keyed": 3, "left": 2, "right": 2, "orders": 4, "rates": 1, "clicks": 6}
+
+
+def upgrade(
+    *texts: str,
+    to: str = "4.3",
+    counts: Mapping[str, int] = COUNTS,
+    snapshot: ClusterSnapshot | None = None,
+) -> Upgrade:
+    """Return the upgrade of the documents to the version `to`."""
+    documents = [_document(text) for text in texts]
+    version = read_version(to)
+    assert version is not None
+    later = [
+        attrs.evolve(each, application=attrs.evolve(each.application, kafka_streams=version))
+        for each in documents
+    ]
+    return find_upgrade(
+        compile_documents(documents, counts), compile_documents(later, counts), version, snapshot=snapshot
+    )
+
+
+def _document(text: str) -> TopologyDocument:
+    loaded = load_text(dedent(text).lstrip(), "app.yaml")
+    for problem in loaded.problems:
+        assert problem.code is ProblemCode.NOT_IN_VERSION, problem
+        assert problem.severity is Severity.WARNING, problem
+    return loaded.documents[0]
+
+
+def clean() -> Upgrade:
+    """Return an upgrade that changes nothing."""
+    return upgrade(PLAIN, NO_STATE)
+
+
+def changed() -> Upgrade:
+    """Return an upgrade with changes of names, settings and errors."""
+    return upgrade(MERGED, JOINS, GLOBAL, FLAG, PLAIN)
+
+
+def incomplete() -> Upgrade:
+    """Return an upgrade with applications that cannot be compared."""
+    return upgrade(UNKNOWN_COUNTS, JOINS.replace("3.9", "4.2"), PLAIN, to="4.1")
