@@ -14,7 +14,7 @@ from infra.cli.console import ProblemsExit, exit_for, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.import_all import ImportRequest, import_all
 from infra.cli.imported_documents import DescribedApplication, group_sentence, store_options
-from infra.cli.options import Count, Setting, StoreDetails, cluster_options
+from infra.cli.options import Count, Setting, StoreDetails, Version, cluster_options
 from infra.compiler import compile_documents
 from infra.compiler.described import complete_from_cluster
 from infra.describe import read_descriptions, write_description
@@ -22,6 +22,7 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, known_version, logged_version
 from infra.observe import Connection
 from infra.observe.command_line import named_connection
 from infra.spec import load_text
@@ -64,6 +65,12 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 @click.option(
     "--config", "config", multiple=True, type=Setting(), help="A config of the application, KEY=VALUE."
 )
+@click.option(
+    "--kafka-streams",
+    type=Version(),
+    help="The version of Kafka Streams that the application runs. Default: that of the log, if the text "
+    f"is in a log, otherwise {DEFAULT_VERSION.release}.",
+)
 @cluster_options
 @click.option(
     "-o",
@@ -90,6 +97,7 @@ def import_(
     repartitions: Sequence[tuple[str, int]],
     stores: Sequence[tuple[str, Mapping[str, Any]]],
     config: Sequence[tuple[str, str]],
+    kafka_streams: KafkaStreamsVersion | None,
     bootstrap_server: str | None,
     command_config: Path | None,
     output: Path | None,
@@ -124,6 +132,7 @@ def import_(
                     application_ids=ids,
                     internal_topics=topics,
                     config=dict(config),
+                    kafka_streams=kafka_streams,
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
                 )
@@ -135,14 +144,14 @@ def import_(
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
-    described = read_descriptions(
-        _read_description(description), "" if _is_stdin(description) else str(description)
-    )
+    text = _read_description(description)
+    described = read_descriptions(text, "" if _is_stdin(description) else str(description))
     nodes, problems = _choose_topology(described, topology)
     if not errors(problems):
         imported = DescribedApplication(
             application_id=application_id,
             text=write_description(nodes),
+            kafka_streams=_version(kafka_streams, logged_version(text)),
             config=dict(config),
             repartitions=dict(repartitions),
             stores=dict(stores),
@@ -150,6 +159,20 @@ def import_(
         problems = (*problems, *_write_document(imported, bootstrap_server, command_config, output))
     print_problems(problems)
     context.exit(exit_for(problems))
+
+
+def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
+    """Return the version for the document, and print a warning if the log names another one."""
+    if given is not None:
+        if logged is not None and logged not in (str(given), f"{given.release}.{logged.rpartition('.')[2]}"):
+            click.echo(
+                f"Warning: the log is of Kafka Streams {logged}, but --kafka-streams is {given}.", err=True
+            )
+        return given.written
+    if logged is None:
+        return DEFAULT_VERSION.written
+    known = known_version(logged)
+    return logged if known is None else known.written
 
 
 def _import_all(request: ImportRequest) -> ExitCode:

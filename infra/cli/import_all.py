@@ -12,6 +12,7 @@ from infra.cli.console import write
 from infra.cli.imported_documents import file_names, observed_document
 from infra.model.problems import ProblemsError, errors
 from infra.model.survey import Survey
+from infra.model.versions import KafkaStreamsVersion
 from infra.observe.command_line import connection
 from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
@@ -36,6 +37,7 @@ class ImportRequest:
     application_ids: Sequence[str]
     internal_topics: Sequence[str]
     config: Mapping[str, str]
+    kafka_streams: KafkaStreamsVersion | None
     folder: Path | None
     force: bool
 
@@ -59,7 +61,7 @@ def import_all(request: ImportRequest) -> bool:
     seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
     documents = {
-        application.id: observed_document(application, seen.cluster_id, request.config)
+        application.id: observed_document(application, seen.cluster_id, request.config, request.kafka_streams)
         for application in found.applications
     }
     if request.folder is None:

@@ -13,11 +13,15 @@ from infra.model.observed import ObservedTopology
 from infra.model.problems import Location
 from infra.model.survey import GroupFacts, GroupType
 from infra.model.topology import Application, Protocol, StoreDetail
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from infra.planner.adoption import FoundApplication
 from infra.planner.phrases import counted
 from infra.report.printable import printable
 
 _NOWHERE = Location("")
+_UNKNOWN_VERSION = (
+    "A cluster does not show the version of Kafka Streams: correct `kafkaStreams` if it runs another one."
+)
 _ENDINGS = {"-changelog": TopicKind.CHANGELOG, "-repartition": TopicKind.REPARTITION}
 
 
@@ -31,6 +35,7 @@ class DescribedApplication:
 
     application_id: str
     text: str
+    kafka_streams: str = DEFAULT_VERSION.release
     config: Mapping[str, str] = attrs.field(factory=dict)
     repartitions: Mapping[str, int] = attrs.field(factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
@@ -43,7 +48,7 @@ class DescribedApplication:
 
     def document(self, questions: Iterable[str] = ()) -> str:
         """Return the document as YAML: the description is a literal block, `questions` are comments."""
-        application: dict[str, Any] = {"id": self.application_id}
+        application: dict[str, Any] = {"id": self.application_id, "kafkaStreams": self.kafka_streams}
         if self.uses_streams_protocol:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
@@ -91,13 +96,19 @@ def store_options(detail: StoreDetail) -> Mapping[str, Any]:
     return options
 
 
-def observed_document(found: FoundApplication, cluster_id: str, config: Mapping[str, str]) -> str:
+def observed_document(
+    found: FoundApplication,
+    cluster_id: str,
+    config: Mapping[str, str],
+    version: KafkaStreamsVersion | None = None,
+) -> str:
     """Return the document of an application found on a cluster, as YAML.
 
     Comments at its beginning list what the cluster does not show. `config` are configs that the document
-    declares for the application.
+    declares for the application. `version` is what the user says that it runs, None if nothing.
     """
-    application: dict[str, Any] = {"id": found.id}
+    written = (version or DEFAULT_VERSION).written
+    application: dict[str, Any] = {"id": found.id, "kafkaStreams": written}
     if found.group is not None and found.group.type is GroupType.STREAMS:
         application["protocol"] = Protocol.STREAMS.value
     if config:
@@ -111,7 +122,8 @@ def observed_document(found: FoundApplication, cluster_id: str, config: Mapping[
     }
     content = {"version": 1, "application": application, "observed": observed}
     text: str = yaml.dump(content, Dumper=_FlowListDumper, sort_keys=False, allow_unicode=True, width=10_000)
-    return "".join(f"# {printable(line)}\n" for line in _comments(found, cluster_id)) + text
+    comments = [*_comments(found, cluster_id), *([] if version else [_UNKNOWN_VERSION])]
+    return "".join(f"# {printable(line)}\n" for line in comments) + text
 
 
 def file_names(ids: Iterable[str]) -> Mapping[str, str]:

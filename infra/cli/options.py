@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from infra.model.versions import SUPPORTED_RELEASES, KafkaStreamsVersion, read_version
 from infra.observe import command_line
 
 files_argument = click.argument(
@@ -64,6 +65,24 @@ class Setting(click.ParamType["tuple[str, str]", object]):
         if not key or not separator:
             self.fail(f"{value!r} is not of the form {self.name}.", param, ctx)
         return key, text
+
+
+class Version(click.ParamType["KafkaStreamsVersion", object]):
+    """A supported version of Kafka Streams."""
+
+    name = "VERSION"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> KafkaStreamsVersion:
+        version = value if isinstance(value, KafkaStreamsVersion) else read_version(str(value))
+        if version is None:
+            self.fail(
+                f"Kafka Streams {value} is not supported. Supported: {', '.join(SUPPORTED_RELEASES)}.",
+                param,
+                ctx,
+            )
+        return version
 
 
 class StoreDetails(click.ParamType["tuple[str, Mapping[str, Any]]", object]):

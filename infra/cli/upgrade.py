@@ -10,14 +10,14 @@ import click
 from infra.cli.cluster import read_snapshot
 from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import Count, cluster_options, files_argument, output_option
+from infra.cli.options import Count, Version, cluster_options, files_argument, output_option
 from infra.compiler import compile_documents
 from infra.model.callers import OFFLINE, PLAN
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemsError, errors
 from infra.model.topology import TopologyDocument
-from infra.model.versions import SUPPORTED_RELEASES, KafkaStreamsVersion, read_version
+from infra.model.versions import KafkaStreamsVersion
 from infra.observe.command_line import named_connection
 from infra.planner.upgrade import Upgrade, find_upgrade
 from infra.spec import load_documents
@@ -25,27 +25,9 @@ from infra.spec import load_documents
 _FORMATS = ("text", "json", "markdown")
 
 
-class _Version(click.ParamType["KafkaStreamsVersion", object]):
-    """A supported version of Kafka Streams."""
-
-    name = "VERSION"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> KafkaStreamsVersion:
-        version = read_version(str(value))
-        if version is None:
-            self.fail(
-                f"Kafka Streams {value} is not supported. Supported: {', '.join(SUPPORTED_RELEASES)}.",
-                param,
-                ctx,
-            )
-        return version
-
-
 @click.command()
 @files_argument
-@click.option("--to", required=True, type=_Version(), help="The version to upgrade to, such as 4.3.")
+@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.3.")
 @click.option(
     "--partitions",
     "given",

@@ -4,6 +4,7 @@ import re
 
 import attrs
 
+_LOGGED = re.compile(r"Kafka Streams version: (\d{1,3}\.\d{1,3}\.\d{1,3})", re.ASCII)
 _TEXT = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 
 
@@ -19,6 +20,11 @@ class KafkaStreamsVersion:
     def release(self) -> str:
         """Return the version without its patch level: `4.1`."""
         return f"{self.major}.{self.minor}"
+
+    @property
+    def written(self) -> str:
+        """Return the version as a document names it: only the release if it is the latest known patch."""
+        return self.release if self in SUPPORTED else str(self)
 
     def __str__(self) -> str:
         return f"{self.release}.{self.patch}"
@@ -49,6 +55,17 @@ def read_version(text: str) -> KafkaStreamsVersion | None:
     if latest is None or patch is None:
         return latest
     return attrs.evolve(latest, patch=int(patch)) if int(patch) <= latest.patch else None
+
+
+def logged_version(log: str) -> str | None:
+    """Return the version of the library that a log of the application names last, None if it names none."""
+    found = _LOGGED.findall(log)
+    return found[-1] if found else None
+
+
+def known_version(text: str) -> KafkaStreamsVersion | None:
+    """Return the nearest supported version: of a later patch than is known, the latest known one."""
+    return read_version(text) or read_version(text.rpartition(".")[0])
 
 
 def is_older_than_supported(text: str) -> bool:

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infra.cli.exit_codes import ExitCode
 from infra.cli.import_ import _with_cluster_details
 from infra.cli.imported_documents import DescribedApplication, group_sentence
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.topology import Protocol, StoreDetail
+from infra.model.versions import DEFAULT_VERSION
 from infra.spec import load_text
 from tests.cli.conftest import Headwater
 
@@ -179,3 +181,54 @@ def test_processor_with_thousands_of_stores_takes_linear_time(headwater: Headwat
     code, errors = imported(headwater, "--describe", text)
     assert code == ExitCode.PROBLEMS
     assert errors.endswith("20,000 errors; 19,500 of them are not shown\n")
+
+
+def _log(version: str) -> str:
+    return f"2026-11-21 INFO Kafka Streams version: {version}\n{_NAMED.format('orders')}"
+
+
+@pytest.mark.parametrize(
+    ("version", "written"), [("3.9.2", "3.9"), ("4.1.0", "4.1.0"), ("4.2.9", "4.2"), ("4.3.1", "4.3")]
+)
+def test_the_version_of_the_log_is_written(
+    headwater: Headwater, tmp_path: Path, version: str, written: str
+) -> None:
+    (tmp_path / "log.txt").write_text(_log(version), encoding="utf-8")
+
+    code, _ = imported(headwater, "--describe", "log.txt")
+
+    assert code == ExitCode.DONE
+    document = yaml.safe_load((tmp_path / "app.yaml").read_text(encoding="utf-8"))
+    assert document["application"]["kafkaStreams"] == written
+
+
+def test_the_version_of_the_command_line_counts_and_another_one_in_the_log_is_a_warning(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    (tmp_path / "log.txt").write_text(_log("3.9.1"), encoding="utf-8")
+
+    code, output = imported(headwater, "--describe", "log.txt", "--kafka-streams", "4.0")
+
+    assert code == ExitCode.DONE
+    assert "Warning: the log is of Kafka Streams 3.9.1, but --kafka-streams is 4.0.2." in output
+    assert "  kafkaStreams: '4.0'\n" in (tmp_path / "app.yaml").read_text(encoding="utf-8")
+    _, output = imported(headwater, "--describe", "log.txt", "--kafka-streams", "3.9")
+    assert "Warning" not in output
+
+
+def test_a_log_of_an_unsupported_version_is_a_problem(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(_log("2.8.1"), encoding="utf-8")
+
+    code, output = imported(headwater, "--describe", "log.txt")
+
+    assert code == ExitCode.PROBLEMS
+    assert "error[UnsupportedVersion] Kafka Streams 2.8.1 is not supported." in output
+
+
+def test_a_text_without_a_version_gets_the_default_explicitly(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(_NAMED.format("orders"), encoding="utf-8")
+
+    imported(headwater, "--describe", "text.txt")
+
+    text = (tmp_path / "app.yaml").read_text(encoding="utf-8")
+    assert f"  kafkaStreams: '{DEFAULT_VERSION.release}'\n" in text
