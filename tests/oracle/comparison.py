@@ -14,7 +14,7 @@ from infra.describe import read_description, write_description
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from infra.model.nodes import NodeTopology, SourceNode
 from infra.model.operators import Merge
-from infra.model.problems import Problem, errors
+from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.topology import Protocol, TopologyDocument
 from infra.spec import parse_document
 from tests.oracle.described_documents import described
@@ -236,6 +236,9 @@ def _refusal_differences(refusal: Refusal, problems: Iterable[Problem]) -> Itera
     found = [problem for problem in errors(problems) if str(problem.code) not in _KNOWN_LATER]
     if not found:
         yield f"refused only by Kafka Streams: {refusal}"
+    elif refusal.name == "NotAvailable":
+        if not any(problem.code is ProblemCode.NOT_IN_VERSION for problem in found):
+            yield f"not available: {refusal}; ours: {_texts(found)}"
     elif not any(refusal.name in problem.why for problem in found):
         yield f"refused for another reason: {refusal}; ours: {_texts(found)}"
     else:

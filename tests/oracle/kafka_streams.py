@@ -19,6 +19,11 @@ from toolchain.progress import Progress
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
+VERSION = "4.1.1"
+"""The version that most tests compare with."""
+Protocol = Literal["classic", "streams"]
+PROTOCOLS: tuple[Protocol, ...] = ("classic", "streams")
+_CHANGED_APIS = {"3.8": "read.only.stores", "4.0": "offset.resets", "4.1": "streams.protocol"}
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores on a disk are ten times slower
 
 
@@ -32,7 +37,7 @@ class Run:
 
     application_id: str
     partitions: Mapping[str, int]
-    protocol: Literal["classic", "streams"] = "classic"
+    protocol: Protocol = "classic"
 
 
 @attrs.frozen
@@ -69,24 +74,28 @@ class Answer:
     refusal: Refusal | None = None
 
 
-def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
-    """Return the `java` executable and the folder with classes and jars, built with Maven on first use."""
+def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[Path, Path]:
+    """Return the `java` executable and the folder with classes and jars of a version of Kafka Streams.
+
+    Maven builds it on first use.
+    """
     cache = cache or Cache()
     sources = sorted(
         path for path in _SOURCE.rglob("*") if path.suffix in {".java", ".xml"} and "target" not in path.parts
     )
-    entry = f"oracle-{fingerprint(*(path.read_bytes() for path in sources))}"
+    entry = f"oracle-{version}-{fingerprint(*(path.read_bytes() for path in sources))}"
     programs = machine.require((machine.JAVA,) if cache.find(entry) else (machine.JAVA, machine.MAVEN))
 
     def compile_program(folder: Path, progress: Progress) -> None:
-        with progress.step("test oracle: compiling with Maven", expected="20 seconds") as show:
+        with progress.step(f"test oracle {version}: compiling with Maven", expected="20 seconds") as show:
             run_logged(
                 [
                     programs[machine.MAVEN],
                     *("--batch-mode", "--no-transfer-progress", "--file", _SOURCE / "pom.xml"),
+                    *(f"-D{name}={value}" for name, value in _properties(version).items()),
                     *(f"-Doutside={folder}", "compile"),
                 ],
-                log=cache.root / "logs" / "oracle.log",
+                log=cache.root / "logs" / f"oracle-{version}.log",
                 environment=os.environ,
                 show=show,
                 failure="Maven could not compile the test oracle",
@@ -95,14 +104,36 @@ def built_program(cache: Cache | None = None) -> tuple[Path, Path]:
     return programs[machine.JAVA], cache.ensure(entry, compile_program, Progress())
 
 
+def _properties(version: str) -> Mapping[str, str]:
+    """Return Maven's properties for a version: the folders of `java/src` that contain its APIs."""
+    return {
+        "kafka.version": version,
+        "kafka.release": version.rpartition(".")[0],
+        **{
+            name: f"{'since' if _has(version, since) else 'before'}-{since}"
+            for since, name in _CHANGED_APIS.items()
+        },
+    }
+
+
+def _has(version: str, since: str) -> bool:
+    return tuple(map(int, version.split("."))) >= tuple(map(int, since.split(".")))
+
+
 class KafkaStreams:
     """Send requests to the JVM, which the first one starts; `close` ends it."""
 
-    def __init__(self, timeout_seconds: float = 600) -> None:
+    def __init__(self, version: str = VERSION, timeout_seconds: float = 600) -> None:
+        self.version = version
         self._timeout = timeout_seconds
         self._process: subprocess.Popen[str] | None = None
         self._folder: TemporaryDirectory[str] | None = None
         self._answers: queue.Queue[str | None] = queue.Queue()
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        """The group protocols of the version: `streams` exists since 4.1 (KIP-1071)."""
+        return PROTOCOLS if _has(self.version, "4.1") else PROTOCOLS[:1]
 
     def ask(
         self, document: Mapping[str, Any], runs: Sequence[Run] = (), topics: Mapping[str, int] | None = None
@@ -187,7 +218,7 @@ class KafkaStreams:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
-        java, folder = built_program()
+        java, folder = built_program(self.version)
         class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
         self._folder = TemporaryDirectory(
             prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None

@@ -8,7 +8,7 @@ import attrs
 import yaml
 
 from tests.oracle.comparison import differences
-from tests.oracle.kafka_streams import KafkaStreams, Run
+from tests.oracle.kafka_streams import PROTOCOLS, KafkaStreams, Protocol, Run
 from tests.oracle.random_topologies.generator import Generator
 from tests.oracle.random_topologies.stores import Choices
 
@@ -23,21 +23,23 @@ class Situation:
     document: Mapping[str, Any]
     clusters: Sequence[Mapping[str, int]] = ({},)
 
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self, protocols: Sequence[Protocol] = PROTOCOLS) -> tuple[Run, ...]:
         own = str(self.document["application"]["id"])
         ids = dict.fromkeys((own, *_APPLICATION_IDS))
         return tuple(
             Run(application_id, cluster, protocol)
             for cluster in self.clusters
             for application_id in ids
-            for protocol in ("classic", "streams")
+            for protocol in protocols
         )
 
     def differences(self, kafka_streams: KafkaStreams) -> list[str]:
-        runs = self.runs()
+        """Return the differences between Headwater and the real one, of the version of `kafka_streams`."""
+        runs = self.runs(kafka_streams.protocols)
         answer = kafka_streams.ask(self.document, runs, self.clusters[0])
         assert answer.refusal is None or answer.refusal.stage != "request", answer.refusal
-        return list(differences(self.document, answer, runs))
+        application = {**self.document["application"], "kafkaStreams": kafka_streams.version}
+        return list(differences({**self.document, "application": application}, answer, runs))
 
     def text(self) -> str:
         """Return the situation in the format of `regressions/`."""
@@ -46,7 +48,8 @@ class Situation:
 
 
 def random_situation(choices: Choices) -> Situation:
-    generator = Generator(choices, bad=choices.chance(_PERCENT_BAD), only_tables=choices.chance(8))
+    bad, focus = choices.chance(_PERCENT_BAD), choices.number(100)
+    generator = Generator(choices, bad=bad, only_tables=focus >= 92, only_repartitions=80 <= focus < 92)
     # The time in which Kafka Streams describes nested joins doubles with each join, so their number is small.
     size = 1 + choices.number(40 if choices.chance(25) and not generator.only_tables else 14)
     document = generator.document(size)

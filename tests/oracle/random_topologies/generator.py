@@ -41,6 +41,8 @@ class Generator(SourceGenerator):
 
     only_tables: bool = False
     """Only joins of tables: stores are read through many unmaterialized results."""
+    only_repartitions: bool = False
+    """Mostly calls that Kafka Streams moves repartition topics over when it merges them."""
 
     def document(self, size: int) -> Options:
         self._source()
@@ -72,6 +74,10 @@ class Generator(SourceGenerator):
         if not self.handles or self.choices.chance(22):
             self._source()
             return
+        streams = self._of("stream")
+        if self.only_repartitions and streams and self.choices.chance(80):
+            self._only_repartitions_step(streams)
+            return
         pending = self._of("grouped", "groupedTable", "windowed", "cogrouped", "windowedCogrouped")
         if pending and self.choices.chance(65):
             self._aggregate(self.choices.pick(pending))
@@ -93,6 +99,28 @@ class Generator(SourceGenerator):
         operator = self.choices.pick(("join", "leftJoin", "outerJoin", "filter", "mapValues"))
         partner = {"with": other.alias} if operator.endswith(("join", "Join")) else {}
         self._emit(operator, partner, "table", table)
+
+    def _only_repartitions_step(self, streams: list[Handle]) -> None:
+        stream = self.choices.pick(streams[:3])
+        operator = self.choices.pick(
+            (
+                "selectKey",
+                "mapValues",
+                "groupByKey",
+                "processValues",
+                "process",
+                "merge",
+                "filter",
+                "map",
+                "groupBy",
+            )
+        )
+        if operator.startswith("group"):
+            self._emit(operator, self.name(), "grouped", stream)
+            self._emit("count", self.name() | self.materialized(), "table", self.handles[-1])
+        else:
+            partner = {"with": self.choices.pick(streams).alias} if operator == "merge" else {}
+            self._emit(operator, partner | self.name(20), "stream", stream)
 
     def _on_stream(self, stream: Handle) -> None:
         form = self.choices.number(100)
@@ -289,7 +317,8 @@ class Generator(SourceGenerator):
 
     def _config(self) -> Options:
         config: Options = {}
-        if optimization := self.choices.pick(_OPTIMIZATIONS):
+        optimization = "all" if self.only_repartitions else self.choices.pick(_OPTIMIZATIONS)
+        if optimization:
             config["topology.optimization"] = optimization
         for percent, key, values in _CONFIGS:
             if self.choices.chance(percent):

@@ -42,7 +42,7 @@ public final class Application {
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Texts.class);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
-        if ("streams".equals(properties.get(StreamsConfig.GROUP_PROTOCOL_CONFIG))) {
+        if ("streams".equals(properties.get("group.protocol"))) {
             allowStreamsProtocol(properties);
         }
         try (KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties)) {

@@ -1,7 +1,6 @@
 package headwater.oracle;
 
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.AutoOffsetReset;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
@@ -189,21 +188,12 @@ final class DslCalls {
             consumed = consumed.withName(call.text("name"));
         }
         if (call.has("offsetReset")) {
-            consumed = consumed.withOffsetResetPolicy(offsetReset(call.text("offsetReset")));
+            consumed = OffsetResets.set(consumed, call.text("offsetReset"));
         }
         if (call.has("timestamp")) {
             consumed = consumed.withTimestampExtractor(Functions.EXTRACTOR);
         }
         return consumed;
-    }
-
-    static AutoOffsetReset offsetReset(final String policy) {
-        switch (policy) {
-            case "earliest": return AutoOffsetReset.earliest();
-            case "latest": return AutoOffsetReset.latest();
-            case "none": return AutoOffsetReset.none();
-            default: return AutoOffsetReset.byDuration(Duration.parse(policy.replace("by_duration:", "")));
-        }
     }
 
     private static KGroupedStream groupByKey(final Call call, final KStream stream) {

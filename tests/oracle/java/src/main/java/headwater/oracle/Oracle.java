@@ -91,7 +91,7 @@ public final class Oracle {
             final StartedTopology started = start(document, run.text("applicationId"), partitions);
             guarded(answer, "assign", () -> {
                 answer.putAll("streams".equals(run.text("protocol"))
-                    ? Broker.counts(started.sentToBroker(), partitions) : started.countsOfClassicLeader(partitions));
+                    ? Broker.counts(started, partitions) : started.countsOfClassicLeader(partitions));
                 return null;
             });
             return null;
@@ -152,8 +152,15 @@ public final class Oracle {
             final Map<String, Object> thrown = new HashMap<>();
             thrown.put("class", error.getClass().getName());
             thrown.put("message", error.getMessage());
-            thrown.put("stage", error instanceof Call.BadRequest || error instanceof ClassCastException ? "request" : stage);
+            thrown.put("stage", isOfRequest(error) ? "request" : stage);
             answer.put("error", thrown);
         }
+    }
+
+    /** Whether this program threw the exception, because a document is not one that it can build. */
+    private static boolean isOfRequest(final Throwable error) {
+        return error instanceof Call.BadRequest || error instanceof ClassCastException
+            || error instanceof NullPointerException && error.getStackTrace().length > 0
+            && error.getStackTrace()[0].getClassName().startsWith("headwater.");
     }
 }

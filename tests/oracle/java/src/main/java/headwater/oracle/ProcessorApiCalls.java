@@ -1,7 +1,6 @@
 package headwater.oracle;
 
 import org.apache.kafka.common.serialization.StringDeserializer;
-import org.apache.kafka.streams.AutoOffsetReset;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.state.StoreBuilder;
@@ -56,8 +55,7 @@ final class ProcessorApiCalls {
                     new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(filler(call)));
                 break;
             case "addReadOnlyStateStore":
-                topology.addReadOnlyStateStore((StoreBuilder) StoreOptions.builder(call.part("store")), call.text("sourceName"),
-                    new StringDeserializer(), new StringDeserializer(), call.text("topic"), name, Processors.supplier(filler(call)));
+                ReadOnlyStores.add(topology, call);
                 break;
             default: throw new Call.BadRequest("unknown operator on a topology: " + call.operator());
         }
@@ -69,13 +67,13 @@ final class ProcessorApiCalls {
     }
 
     private void addSource(final Call call, final String name) {
-        final AutoOffsetReset reset = call.has("offsetReset") ? DslCalls.offsetReset(call.text("offsetReset")) : null;
+        final String reset = call.text("offsetReset");
         final TimestampExtractor timestamps = call.has("timestamp") ? Functions.EXTRACTOR : null;
         if (call.has("pattern")) {
-            topology.addSource(reset, timestamps, name, Pattern.compile(call.text("pattern")));
+            OffsetResets.addSource(topology, reset, timestamps, name, Pattern.compile(call.text("pattern")));
         } else {
             final List<String> topics = call.has("topic") ? List.of(call.text("topic")) : call.texts("topics");
-            topology.addSource(reset, timestamps, name, topics.toArray(new String[0]));
+            OffsetResets.addSource(topology, reset, timestamps, name, topics.toArray(new String[0]));
         }
     }
 }

@@ -41,7 +41,7 @@ public final class DriverInsides {
             task.maybePunctuateStreamTime();
             call(TopologyTestDriver.class, driver, "captureOutputsAndReEnqueueInternalResults", new Class<?>[] {});
         }
-        final Map<TopicPartition, OffsetAndMetadata> offsets = task.prepareCommit(true);
+        final Map<TopicPartition, OffsetAndMetadata> offsets = Commits.prepare(task);
         call(TopologyTestDriver.class, driver, "commit", new Class<?>[] {Map.class}, offsets);
         task.postCommit(true);
         call(TopologyTestDriver.class, driver, "captureOutputsAndReEnqueueInternalResults", new Class<?>[] {});

@@ -1,6 +1,5 @@
 package org.apache.kafka.streams.processor.internals;
 
-import org.apache.kafka.clients.consumer.internals.StreamsRebalanceData;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
@@ -12,8 +11,6 @@ import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.Topi
 import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology;
 import org.apache.kafka.streams.processor.internals.assignment.CopartitionedTopicsEnforcer;
 
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -40,7 +37,7 @@ public final class StartedTopology {
         this.config = config;
         this.metadata = new TopologyMetadata(builder, config);
         metadata.buildAndRewriteTopology();
-        metadata.numStreamThreads(config);
+        Renamed.readThreads(metadata, config);
         builder.initializeSubscription();
     }
 
@@ -93,7 +90,7 @@ public final class StartedTopology {
         insides.put("repartition_topics", repartitions);
         insides.put("changelog_topics", changelogs);
         insides.put("source_topic_changelogs", new TreeSet<>(info.sourceTopicChangelogs()));
-        insides.put("state_stores", new TreeSet<>(builder.stateStoreNamesForSubtopology(id.nodeGroupId)));
+        insides.put("state_stores", new TreeSet<>(Added.stateStores(builder, id.nodeGroupId)));
         return insides;
     }
 
@@ -104,8 +101,8 @@ public final class StartedTopology {
                 defaults.put(key, value.toString());
             }
         });
-        return new TreeMap<>(topicConfig.properties(
-            defaults, config.getLong(StreamsConfig.WINDOW_STORE_CHANGE_LOG_ADDITIONAL_RETENTION_MS_CONFIG)));
+        return new TreeMap<>(Renamed.configs(
+            topicConfig, defaults, config.getLong(StreamsConfig.WINDOW_STORE_CHANGE_LOG_ADDITIONAL_RETENTION_MS_CONFIG)));
     }
 
     /** Returns the decisions of the group leader's assignor (classic protocol): counts of internal topics, tasks of each sub-topology. */
@@ -116,7 +113,7 @@ public final class StartedTopology {
             metadata, manager, new CopartitionedTopicsEnforcer(PREFIX), cluster, PREFIX);
         repartitionTopics.setup();
         if (!repartitionTopics.missingSourceTopicExceptions().isEmpty()) {
-            throw new MissingSourceTopicException("Missing source topics. " + repartitionTopics.missingSourceTopics());
+            throw new MissingSourceTopicException("Missing source topics. " + new TreeSet<>(Added.missingSourceTopics(repartitionTopics)));
         }
         final Cluster full = cluster.withPartitions(repartitionTopics.topicPartitionsInfo());
         final Map<Subtopology, TopicsInfo> groups = metadata.subtopologyTopicsInfoMapExcluding(Collections.emptySet());
@@ -132,22 +129,16 @@ public final class StartedTopology {
         return Map.of("counts", manager.counts, "tasks", taskCounts);
     }
 
-    /** The sub-topologies that a client of the streams protocol sends to its broker; patterns KafkaStreams refuses. */
-    @SuppressWarnings("unchecked")
-    public Map<String, StreamsRebalanceData.Subtopology> sentToBroker() {
-        if (metadata.usesPatternSubscription()) {
-            throw new UnsupportedOperationException("Pattern subscriptions are not supported with the STREAMS protocol.");
-        }
-        try {
-            final Method method = StreamThread.class.getDeclaredMethod(
-                "initBrokerTopology", StreamsConfig.class, InternalTopologyBuilder.class);
-            method.setAccessible(true);
-            return (Map<String, StreamsRebalanceData.Subtopology>) method.invoke(null, config, builder);
-        } catch (final InvocationTargetException error) {
-            throw (RuntimeException) error.getCause();
-        } catch (final ReflectiveOperationException error) {
-            throw new LinkageError("StreamThread has changed", error);
-        }
+    boolean usesPatterns() {
+        return metadata.usesPatternSubscription();
+    }
+
+    StreamsConfig config() {
+        return config;
+    }
+
+    InternalTopologyBuilder builder() {
+        return builder;
     }
 
     private static Cluster clusterOf(final Map<String, Integer> partitions) {

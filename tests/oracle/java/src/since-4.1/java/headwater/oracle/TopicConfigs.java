@@ -7,7 +7,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 
 /** Kafka's table of topic configs, and the checks that a broker makes when a topic is created. */
 final class TopicConfigs {
@@ -32,10 +31,8 @@ final class TopicConfigs {
     static List<Object> refusals(final List<Object> all) {
         final List<Object> refusals = new ArrayList<>();
         for (final Object configs : all) {
-            final Properties properties = new Properties();
-            properties.putAll(Call.configs(configs));
             try {
-                LogConfig.validate(properties);
+                GroupCoordinator.validate(Call.configs(configs));
                 refusals.add(null);
             } catch (final RuntimeException error) {
                 refusals.add(error.getMessage());

@@ -3,14 +3,14 @@ package headwater.oracle;
 import org.apache.kafka.clients.consumer.internals.StreamsRebalanceData;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.coordinator.group.streams.StreamsTopology;
 import org.apache.kafka.coordinator.group.streams.topics.ConfiguredTopology;
-import org.apache.kafka.coordinator.group.streams.topics.InternalTopicManager;
 import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.image.TopicsImage;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.PartitionRegistration;
+import org.apache.kafka.streams.processor.internals.SentTopology;
+import org.apache.kafka.streams.processor.internals.StartedTopology;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -27,13 +27,10 @@ final class Broker {
     private Broker() {
     }
 
-    static Map<String, Object> counts(
-        final Map<String, StreamsRebalanceData.Subtopology> sent, final Map<String, Integer> partitions
-    ) {
+    static Map<String, Object> counts(final StartedTopology started, final Map<String, Integer> partitions) {
         final StreamsTopology topology = StreamsTopology.fromHeartbeatRequest(
-            new StreamsGroupHeartbeatRequestData.Topology().setEpoch(0).setSubtopologies(onTheWire(sent)));
-        final ConfiguredTopology configured =
-            InternalTopicManager.configureTopics(new LogContext(), 0, topology, imageOf(partitions));
+            new StreamsGroupHeartbeatRequestData.Topology().setEpoch(0).setSubtopologies(onTheWire(SentTopology.of(started))));
+        final ConfiguredTopology configured = GroupCoordinator.configure(topology, imageOf(partitions));
         final Map<String, Object> counts = new TreeMap<>();
         final Map<String, Object> tasks = new TreeMap<>();
         configured.internalTopicsToBeCreated().forEach((name, topic) -> counts.put(name, topic.numPartitions()));

@@ -1,0 +1,43 @@
+package headwater.oracle;
+
+import org.apache.kafka.streams.AutoOffsetReset;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.processor.TimestampExtractor;
+
+import java.time.Duration;
+import java.util.regex.Pattern;
+
+/** Offset reset policies, which 4.0 moved to a class of their own (KIP-1106). */
+@SuppressWarnings({"rawtypes", "unchecked"})
+final class OffsetResets {
+    private OffsetResets() {
+    }
+
+    static Consumed set(final Consumed consumed, final String policy) {
+        return consumed.withOffsetResetPolicy(of(policy));
+    }
+
+    /** The policy may be null. */
+    static void addSource(
+        final Topology topology, final String policy, final TimestampExtractor timestamps, final String name, final Pattern pattern
+    ) {
+        topology.addSource(policy == null ? null : of(policy), timestamps, name, pattern);
+    }
+
+    /** The policy may be null. */
+    static void addSource(
+        final Topology topology, final String policy, final TimestampExtractor timestamps, final String name, final String... topics
+    ) {
+        topology.addSource(policy == null ? null : of(policy), timestamps, name, topics);
+    }
+
+    private static AutoOffsetReset of(final String policy) {
+        switch (policy) {
+            case "earliest": return AutoOffsetReset.earliest();
+            case "latest": return AutoOffsetReset.latest();
+            case "none": return AutoOffsetReset.none();
+            default: return AutoOffsetReset.byDuration(Duration.parse(policy.replace("by_duration:", "")));
+        }
+    }
+}
