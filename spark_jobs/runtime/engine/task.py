@@ -100,6 +100,8 @@ class Task:
         node, deserialize_key = self.key_counter.node, self.key_counter.deserialize_key
         add_count, stream_time = self.key_counter.count.add, self.context.stream_time
         self._begin_batch(wall_clock_ms)
+        if counts.by_key:
+            self.context.record_cache.add_topic(counts.by_key[0][3][_TOPIC])
         self.key_counter.count.reserve(counts.cache_bytes)
         stream_time.now = max(stream_time.now, counts.latest)
         if counts.dropped:
@@ -114,7 +116,7 @@ class Task:
 
     def resize_cache(self, bound: int) -> None:
         """Set the bound of the record cache, in bytes, for the next batches."""
-        self.context.record_cache.bound = bound
+        self.context.record_cache.resize(bound)
 
     @property
     def key_counter(self) -> KeyCounter | None:
@@ -211,6 +213,7 @@ class Task:
         known = self._process_by_topic.get(topic)
         if known is None:
             known = self._process_by_topic[topic] = self._graph.sources[self.program.source(topic)]
+            self.context.record_cache.add_topic(topic)
         return known
 
 

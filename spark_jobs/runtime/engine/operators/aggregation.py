@@ -14,12 +14,14 @@ class Functions:
     """`init()`, `add(key, value, total)`, `remove(key, value, total)`, `merge(key, left, right)`.
 
     The `init` of a reduction returns None, and its `add` returns the value if the total is None.
+    `add_again` is `add` for a total that is not None.
     """
 
     init: Callable[[], Value]
     add: Callable[[Value, Value, Value], Value]
     remove: Callable[[Value, Value, Value], Value]
     merge: Callable[[Value, Value, Value], Value]
+    add_again: Callable[[Value, Value, Value], Value]
 
 
 def functions_of(aggregation: Aggregation, context: OperatorContext) -> Functions:
@@ -38,6 +40,7 @@ _COUNT = Functions(
     add=lambda _key, _value, total: total + 1,
     remove=lambda _key, _value, total: total - 1,
     merge=lambda _key, left, right: left + right,
+    add_again=lambda _key, _value, total: total + 1,
 )
 
 
@@ -52,13 +55,16 @@ def _reduction(aggregation: Aggregation, context: OperatorContext) -> Functions:
         add=add,
         remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
         merge=lambda key, left, right: add(key, right, left),
+        add_again=reduce,
     )
 
 
 def _aggregate(aggregation: Aggregation, context: OperatorContext) -> Functions:
+    add = context.expression(aggregation.add, "key", "value", "total")
     return Functions(
         init=context.expression(aggregation.init),
-        add=context.expression(aggregation.add, "key", "value", "total"),
+        add=add,
+        add_again=add,
         remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
         merge=_optional(aggregation.merge, context, "merge", "key", "left", "right"),
     )

@@ -1,37 +1,32 @@
 """Aggregations by key with a cache that no other node reads: totals stay values as long as there is room.
 
-The totals of a batch are serialized once, when the store's cache is flushed. Their entries in the cache are
-estimated, at least as large as they would be. When the estimate exceeds the bound, the totals become entries
-of the store's cache; from then on until the batch ends, each record is processed with the store.
+The totals of a batch are serialized once, when the store's cache is flushed. Until the record cache counts
+its entries, the bytes of their entries are estimated, at least as large as they would be. Then the totals
+become entries of the store's cache; from then on until the batch ends, each record is processed with the
+store.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from infra.model.behaviors import AggregationKind, StreamAggregate
 from infra.model.nodes import ProcessorNode
 from spark_jobs.runtime.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
-from spark_jobs.runtime.engine.operators.aggregation import functions_of
+from spark_jobs.runtime.engine.operators.aggregation import Functions, functions_of
 from spark_jobs.runtime.engine.operators.interface import OperatorContext, Process
 from spark_jobs.runtime.engine.records import Context, Headers, InputRecord, Value
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
-from spark_jobs.runtime.engine.stores.layers import (
-    TIMESTAMP,
-    Cached,
-    cached_size,
-    read_timestamp,
-    with_timestamp,
-)
-from spark_jobs.runtime.engine.stores.record_cache import ENTRY_BYTES, header_bytes
+from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
+from spark_jobs.runtime.engine.stores.record_cache import header_bytes
 
 _RECORD_TIMESTAMP: Final = 3
 _HEADERS: Final = 6
-_NUMBER = 32
-"""The most bytes of a number of 64 bits, in any format."""
-_INT_64 = 2**63
+_NUMBER: Final = 32
+"""The most bytes of a number of 64 bits, in any format; each total has room for as many."""
+_ENTRY: Final = TIMESTAMP + _NUMBER
+_INT_64: Final = 2**63
 _WIDEST = "\U0001f600"
-_LONGEST_TOPIC = 249
-_LARGEST_CONTEXT = ENTRY_BYTES + _LONGEST_TOPIC + TIMESTAMP
 
 Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 """(key, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
@@ -60,43 +55,83 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
     """
     functions = functions_of(behavior.aggregation, context)
     totals = _Totals(behavior, context, functions.init)
+    if behavior.aggregation.kind is AggregationKind.COUNT:
+        context.task.on_key_counts(context.node.name, totals.count_per_key())
+        return _count(totals, context, general)
+    return _aggregate(totals, functions, context, general)
+
+
+def _count(totals: "_Totals", context: OperatorContext, general: Process) -> Process:
     name, drop, current = context.node.name, context.task.drop, context.task.current
-    serialize_key, pending, is_count = totals.serialize_key, totals.pending, totals.is_count
-    reserved, first, add, bytes_of = totals.reserved, totals.first, functions.add, totals.bytes_at_most
-    take = pending.pop
+    cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
+    take, start = pending.pop, totals.starter()
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
-        if totals.are_in_store:
+        if cache.limit < 0 or (headers and not totals.reserve(header_bytes(headers))):
             general(key, value, timestamp, headers)
             return
         if key is None or value is None:
             drop(name, NO_KEY_OR_VALUE)
             return
-        key_bytes, record = serialize_key(key), current.record
-        if (key_bytes not in reserved or headers) and not totals.reserve_first(key_bytes, headers):
-            general(key, value, timestamp, headers)
-            return
+        key_bytes = serialize_key(key)
         known = take(key_bytes, None)
-        if known is None or known[1] is None:
-            total, time = first(key_bytes, known, timestamp)
+        if known is None:
+            started = start(key_bytes, timestamp)
+            if started is None:
+                general(key, value, timestamp, headers)
+                return
+            total, time = started
         else:
             total, time = known[1], max(known[2], timestamp)
-        total = add(key, value, total)
-        pending[key_bytes] = (key, total, time, timestamp, headers, record)
-        if not is_count:
-            size = bytes_of(total)
-            if reserved[key_bytes] < size:
-                totals.grow(key_bytes, size)
+        pending[key_bytes] = (key, total + 1, time, timestamp, headers, current.record)
 
-    if is_count:
-        context.task.on_key_counts(name, totals.count_per_key())
     return process
 
 
-class _Totals:
-    """The totals of a batch that are not in the store's cache, and the estimate of their entries.
+def _aggregate(
+    totals: "_Totals", functions: Functions, context: OperatorContext, general: Process
+) -> Process:
+    name, drop, current = context.node.name, context.task.drop, context.task.current
+    cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
+    take, start, init, add = pending.pop, totals.starter(), functions.init, functions.add
+    add_again, longest, grow = functions.add_again, totals.characters, totals.grow
 
-    `are_in_store`: there was no room for the estimate, so the rest of the batch updates the store.
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if cache.limit < 0 or (headers and not totals.reserve(header_bytes(headers))):
+            general(key, value, timestamp, headers)
+            return
+        if key is None or value is None:
+            drop(name, NO_KEY_OR_VALUE)
+            return
+        key_bytes = serialize_key(key)
+        known = take(key_bytes, None)
+        if known is None:
+            started = start(key_bytes, timestamp)
+            if started is None:
+                general(key, value, timestamp, headers)
+                return
+            total, time = add(key, value, started[0]), started[1]
+        elif known[1] is None:
+            total, time = add(key, value, init()), timestamp
+        else:
+            total, time = add_again(key, value, known[1]), max(known[2], timestamp)
+        pending[key_bytes] = (key, total, time, timestamp, headers, current.record)
+        if type(total) is not str or len(total) > longest:
+            grow(key_bytes, total)
+
+    return process
+
+
+def _is_int_64(total: Value) -> bool:
+    return type(total) is int and -_INT_64 <= total < _INT_64
+
+
+class _Totals:
+    """The totals of a batch that are not in the store's cache.
+
+    Attributes:
+        pending: Key → total, in the order of the updates.
+        characters: The number of characters for which each total has room.
     """
 
     def __init__(
@@ -106,129 +141,144 @@ class _Totals:
         if not isinstance(typed.below, Cached):
             raise TypeError(f"{behavior.store} has no cache")
         self._cached = typed.below
-        self._cache = typed.below.cache
+        self.cache = typed.below.cache
         self._sends_old = behavior.sends_old
         self._forward = context.forward
         self._current = context.task.current
         self._serialize = typed.value_serde.serialize
         self._deserialize = typed.value_serde.deserialize
-        self._read = typed.below.below.overlay.get
+        self.read = typed.below.below.overlay.get
         self.serialize_key = typed.key_serde.serialize
-        self.is_count = behavior.aggregation.kind is AggregationKind.COUNT
         self.pending: dict[bytes, Pending] = {}
         self._init = init
-        self.reserved: dict[bytes, int] = {}
-        """Key → the bytes of a total for which there is room."""
-        self.bytes_at_most = _bytes_at_most(self._serialize)
-        self.are_in_store = False
-        self._estimate = 0
-        self._next: tuple[bytes, int, int] | None = None
-        """Key, bytes of the total, bytes of the entry: an entry that is reserved and not a total yet."""
-        self._cache.settle_with(self._settle)
+        self._room: dict[bytes, int] = {}
+        """Key → the bytes of a total for which there is room, if more than for a number."""
+        self._per_character = _bytes_per_character(self._serialize)
+        self.characters = (_NUMBER - 2) // self._per_character if self._per_character else -1
+        self.cache.uncounted.append(self)
         self._cached.flush_with(self._flush)
 
-    def first(self, key: bytes, known: Pending | None, timestamp: int) -> tuple[Value, int]:
-        """Return the total of a key that has none in this batch, and its timestamp: stored or initial."""
-        stored = self._read(key) if known is None else None
+    def starter(self) -> Callable[[bytes, int], tuple[Value, int] | None]:
+        """Return a function of (key, timestamp): it starts a total, and returns it and its timestamp.
+
+        It is the stored or the initial total; None = there is no room, so totals do not stay values.
+        """
+        cache, read, init, first, reserve = (
+            self.cache,
+            self.read,
+            self._init,
+            self._first,
+            self._reserve_first,
+        )
+
+        def start(key: bytes, timestamp: int) -> tuple[Value, int] | None:
+            stored = read(key)
+            if stored is None:
+                size = cache.estimate + cache.context_bytes + len(key) + _ENTRY
+                if size <= cache.limit:
+                    cache.estimate = size
+                    return init(), timestamp
+            return first(stored, timestamp) if reserve(key, stored) else None
+
+        return start
+
+    def _first(self, stored: bytes | None, timestamp: int) -> tuple[Value, int]:
         if stored is None:
             return self._init(), timestamp
         return self._deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
 
     def count_per_key(self) -> CountPerKey:
         """Return how counts per key are added; the entries of all have been reserved."""
-        serialize_key, pending, first = self.serialize_key, self.pending, self.first
-        take = pending.pop
+        serialize_key, pending, first = self.serialize_key, self.pending, self._first
+        take, read = pending.pop, self.read
 
         def add(key: Value, number: int, latest: int, last: InputRecord) -> None:
             key_bytes = serialize_key(key)
             known = take(key_bytes, None)
-            if known is None or known[1] is None:
-                total, time = first(key_bytes, known, latest)
+            if known is None:
+                total, time = first(read(key_bytes), latest)
             else:
                 total, time = known[1], max(known[2], latest)
             pending[key_bytes] = (key, total + number, time, last[_RECORD_TIMESTAMP], last[_HEADERS], last)
 
-        return CountPerKey(add, self._reserve)
+        def reserve(size: int) -> None:
+            self.reserve(size)
 
-    def reserve_first(self, key: bytes, headers: Headers) -> bool:
-        """Reserve the entry of a key that is read next; return False if the store has the totals now."""
-        value = _NUMBER if self.is_count else max(_NUMBER, len(self._read(key) or b""))
-        self.reserved[key] = value
-        size = _LARGEST_CONTEXT + len(key) + value
-        if headers:
-            size += header_bytes(headers)
-        cache = self._cache
-        self._estimate += size
-        cache.size += size
-        if cache.size > cache.bound:
-            self._next = key, value, size
-            cache.make_room(self._cached.entries)
-            self._next = None
-        return not self.are_in_store
+        return CountPerKey(add, reserve)
 
-    def grow(self, key: bytes, size: int) -> None:
-        """Reserve more for a total of `size` bytes, and as much again: it may grow with each record."""
-        more = 2 * size - self.reserved[key]
-        self.reserved[key] += more
-        self._reserve(more)
+    def reserve(self, size: int) -> bool:
+        """Add `size` bytes to the estimate; return whether totals stay values."""
+        self.cache.estimate += size
+        if self.cache.estimate > self.cache.limit:
+            self.cache.settle(size)
+        return self.cache.limit >= 0
 
-    def _reserve(self, size: int) -> None:
-        """Add `size` bytes to the estimate; make room if necessary."""
-        cache = self._cache
-        self._estimate += size
-        cache.size += size
-        if cache.size > cache.bound:
-            cache.make_room(self._cached.entries)
+    def _reserve_first(self, key: bytes, stored: bytes | None) -> bool:
+        """Reserve the entry of a key without a total; return whether totals stay values."""
+        room = max(_ENTRY, len(stored or b""))
+        if not self.reserve(self.cache.context_bytes + len(key) + room):
+            return False
+        if room > _ENTRY:
+            self._room[key] = room - TIMESTAMP
+        return True
 
-    def _settle(self) -> None:
-        """Replace the estimate by the size; keep the totals only if at least half of the cache is free."""
-        if self.are_in_store or not self._estimate:
+    def grow(self, key: bytes, total: Value) -> None:
+        """Reserve more for a large total, and as much again: it may grow with each record."""
+        if total is None or type(total) in (bool, float) or _is_int_64(total):
             return
-        entries = self._entries()
-        size = sum(size for _, _, size, _ in entries) + (self._next[2] if self._next else 0)
-        others = self._cache.size - self._estimate
-        if (size + others) * 2 <= self._cache.bound:
-            self._cache.size, self._estimate = size + others, size
-            self.reserved.clear()
-            if self._next is not None:
-                self.reserved[self._next[0]] = self._next[1]
+        if type(total) is str and self._per_character:
+            size = len(total) * self._per_character + 2
         else:
-            self._move_to_store(entries)
+            size = len(self._serialize(total))
+        room = self._room.get(key, _NUMBER)
+        if size <= room:
+            return
+        self._room[key] = 2 * size
+        self.cache.estimate += 2 * size - room
+        if self.cache.estimate > self.cache.limit:
+            self.cache.settle()
+            if self.cache.limit < 0 and self.cache.size > self.cache.bound:
+                self.cache.make_room(self._cached.entries)
 
-    def _move_to_store(self, entries: Iterable[tuple[bytes, bytes | None, int, Context]]) -> None:
-        self.are_in_store = True
-        self._cache.size -= self._estimate
-        self._estimate = 0
-        self.reserved.clear()
+    def bytes_at_most(self) -> int:
+        """Return at least the bytes of the entries, until a total grows."""
+        self._room.clear()
+        size = 0
+        for key, value, (_, headers, _) in self._entries():
+            room = max(_ENTRY, len(value or b""))
+            if room > _ENTRY:
+                self._room[key] = room - TIMESTAMP
+            size += self.cache.context_bytes + len(key) + room + header_bytes(headers)
+        return size
+
+    def count(self) -> None:
+        self._move_to_store()
+
+    def _move_to_store(self) -> None:
+        entries = list(self._entries())
+        self._room.clear()
         self.pending.clear()
-        for key, value, size, context in entries:
-            self._cached.load(key, value, size, context)
+        for key, value, context in entries:
+            self._cached.load(key, value, context)
 
-    def _entries(self) -> list[tuple[bytes, bytes | None, int, Context]]:
-        """Return key, value, bytes and context of each total, in the order of the updates."""
-        return [
-            (key, value, cached_size(key, value, at), at)
-            for key, (_, total, time, timestamp, headers, record) in self.pending.items()
-            for value, at in [(self._stored(total, time), (timestamp, headers, record))]
-        ]
-
-    def _stored(self, total: Value, time: int) -> bytes | None:
-        return None if total is None else with_timestamp(self._serialize(total), time)
+    def _entries(self) -> Iterator[tuple[bytes, bytes | None, Context]]:
+        """Yield key, value and context of each total, in the order of the updates."""
+        for key, (_, total, time, timestamp, headers, record) in self.pending.items():
+            value = None if total is None else with_timestamp(self._serialize(total), time)
+            yield key, value, (timestamp, headers, record)
 
     def _flush(self) -> None:
         """Write the totals and forward them, before the store's cache is flushed at the end of a batch."""
-        if len(self._cache.stores) == 1:
+        if len(self.cache.stores) == 1:
             self._write()
         elif self.pending:  # other stores fill their caches meanwhile: all entries count
-            self._move_to_store(self._entries())
-        self.are_in_store = False
-        self._estimate = 0
-        self.reserved.clear()
+            self._move_to_store()
+        self._room.clear()
 
     def _write(self) -> None:
         put, read, serialize, deserialize = (
             self._cached.below.put,
-            self._read,
+            self.read,
             self._serialize,
             self._deserialize,
         )
@@ -244,21 +294,6 @@ class _Totals:
             put(key_bytes, written, (timestamp, headers, record))
             old = deserialize(stored[TIMESTAMP:]) if stored is not None and sends_old else None
             forward(key, (total, old, True), timestamp if total is None else time, headers)
-
-
-def _bytes_at_most(serialize: Callable[[Value], bytes]) -> Callable[[Value], int]:
-    """Return a function that returns at least the bytes of a total, without its serialization if possible."""
-    per_character = _bytes_per_character(serialize)
-
-    def bytes_at_most(total: Value) -> int:
-        kind = type(total)
-        if kind is str and per_character:
-            return len(total) * per_character + 2
-        if kind is float or kind is bool or (kind is int and -_INT_64 <= total < _INT_64):
-            return _NUMBER
-        return 0 if total is None else len(serialize(total))
-
-    return bytes_at_most
 
 
 def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:

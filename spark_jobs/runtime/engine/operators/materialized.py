@@ -11,31 +11,40 @@ from typing import Protocol
 
 from spark_jobs.runtime.engine.operators.interface import OperatorContext
 from spark_jobs.runtime.engine.records import Context, Headers, Value
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.interfaces import NOT_PUT
 from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
 from spark_jobs.runtime.engine.stores.layers import (
     TIMESTAMP,
-    Cached,
     StoreBytes,
     read_timestamp,
     with_timestamp,
 )
 from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
 
+Get = Callable[[Value], tuple[Value, int] | None]
+"""Returns the current (value, timestamp) of a key, None = no row. The caller updates the key next."""
+
+Update = Callable[[Value, Value, Value, int, tuple[int, Headers]], None]
+"""(key, new, old, time, at): puts `new` (None = delete) with timestamp `time`, and forwards the change.
+
+It is forwarded now or at the batch's end. `old` is forwarded if the node sends old values; `at` = (timestamp,
+headers) of the current record.
+"""
+
 
 class TableStore(Protocol):
     """The store of a table, as its operator uses it."""
 
-    def get(self, key: Value) -> tuple[Value, int] | None:
-        """Return the current (value, timestamp); None = no row."""
+    @property
+    def get(self) -> Get: ...
+    @property
+    def read(self) -> Callable[[Value], object]:
+        """Read a row as `get` does, for a caller that does not need its value."""
         ...
 
-    def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
-        """Put `new` (None = delete) with timestamp `time`, and forward the change, now or at the batch's end.
-
-        `old` is forwarded if the node sends old values; `at` = (timestamp, headers) of the current record.
-        """
-        ...
+    @property
+    def update(self) -> Update: ...
 
 
 def table_store(name: str, context: OperatorContext, *, sends_old: bool) -> TableStore:
@@ -90,7 +99,7 @@ class Forwarding:
         self._timestamped = timestamped
         self._current = context.task.current
         if isinstance(below, Cached):
-            below.listen(self._flushed)
+            below.listen(self._flushed, needs_old=sends_old)
 
     def forward(self, key: Value, new: Value, old: Value, time: int, headers: Headers) -> None:
         """Forward a change, unless the cache forwards it later."""
@@ -116,26 +125,47 @@ class Forwarding:
 class _TimestampedTable:
     def __init__(self, typed: TimestampedKeyValueBytes, context: OperatorContext, *, sends_old: bool) -> None:
         key, value = typed.key_serde, typed.value_serde
-        self._read = typed.below.get
-        self._deserialize = value.deserialize
-        self._serialize_key = key.serialize
-        self._serialize = value.serialize
-        self._current = context.task.current
-        self._forwarding = Forwarding(
-            typed.below, context, key.deserialize, value.deserialize, sends_old=sends_old
-        )
+        forwarding = Forwarding(typed.below, context, key.deserialize, value.deserialize, sends_old=sends_old)
+        read, serialize_key = read_before_put(typed.below, context), key.serialize
+        self.get: Get = _getter(typed, read)
+        self.read: Callable[[Value], object] = lambda key: read(serialize_key(key))
+        self.update: Update = _updater(typed, context, forwarding)
 
-    def get(self, key: Value) -> tuple[Value, int] | None:
-        stored = self._read(self._serialize_key(key))
+
+def read_before_put(below: StoreBytes, context: OperatorContext) -> Callable[[bytes], bytes | None]:
+    """Return the function that reads a key which the operator puts next.
+
+    If failures are skipped, a record that fails between the two has read the store only.
+    """
+    fails = context.task.program.settings.on_processing_error == "fail"
+    return below.get_before_put if fails else below.get
+
+
+def _getter(typed: TimestampedKeyValueBytes, read: Callable[[bytes], bytes | None]) -> Get:
+    serialize_key, deserialize = typed.key_serde.serialize, typed.value_serde.deserialize
+
+    def get(key: Value) -> tuple[Value, int] | None:
+        stored = read(serialize_key(key))
         if stored is None:
             return None
-        return self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
+        return deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
 
-    def update(self, key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
+    return get
+
+
+def _updater(typed: TimestampedKeyValueBytes, context: OperatorContext, forwarding: Forwarding) -> Update:
+    serialize_key, serialize = typed.key_serde.serialize, typed.value_serde.serialize
+    current, put = context.task.current, forwarding.put
+    forward = None if forwarding.cached else forwarding.forward
+
+    def update(key: Value, new: Value, old: Value, time: int, at: tuple[int, Headers]) -> None:
         now, headers = at
-        stored = None if new is None else with_timestamp(self._serialize(new), time)
-        self._forwarding.put(self._serialize_key(key), stored, (now, headers, self._current.record))
-        self._forwarding.forward(key, new, old, time, headers)
+        stored = None if new is None else with_timestamp(serialize(new), time)
+        put(serialize_key(key), stored, (now, headers, current.record))
+        if forward is not None:
+            forward(key, new, old, time, headers)
+
+    return update
 
 
 class _VersionedTable:
@@ -145,6 +175,9 @@ class _VersionedTable:
         self._typed = typed
         self._forward = context.forward
         self._sends_old = sends_old
+
+    def read(self, key: Value) -> None:
+        """Do nothing: there is no cache."""
 
     def get(self, key: Value) -> tuple[Value, int] | None:
         found = self._typed.get(key)

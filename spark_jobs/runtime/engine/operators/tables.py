@@ -36,14 +36,20 @@ def table_source(behavior: TableSource, context: OperatorContext) -> Process:
         return forward_change
 
     store = table_store(behavior.store, context, sends_old=behavior.sends_old)
+    get, read, update = store.get, store.read, store.update
+    sends_old = behavior.sends_old
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
             task.drop(name, "null key")
             return
-        known = store.get(key)
-        old = None if known is None else known[0]
-        store.update(key, value, old, timestamp, (timestamp, headers))
+        old = None
+        if sends_old:
+            known = get(key)
+            old = None if known is None else known[0]
+        else:
+            read(key)
+        update(key, value, old, timestamp, (timestamp, headers))
 
     return process
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from infra.model.behaviors import StreamAggregate
 from spark_jobs.runtime.engine.operators.interface import OperatorContext
-from spark_jobs.runtime.engine.operators.materialized import Forwarding
+from spark_jobs.runtime.engine.operators.materialized import Forwarding, read_before_put
 from spark_jobs.runtime.engine.records import Headers, Value, Windowed
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from spark_jobs.runtime.engine.stores.segments import SEGMENT
@@ -26,6 +26,7 @@ class WindowResults:
         self.size = size_ms
         self._on_close = behavior.emit_on_close
         self._current = context.task.current
+        self._read = read_before_put(self.store.below, context)
         self._serialize = self.store.value_serde.serialize
         self._deserialize = self.store.value_serde.deserialize
         self.serialize_key = self.store.key_serde.serialize
@@ -36,10 +37,11 @@ class WindowResults:
             self._deserialize,
             sends_old=behavior.sends_old,
         )
+        self._cached = self._forwarding.cached
 
     def get(self, key: bytes, start: int) -> tuple[Value, int] | None:
-        """Return (total, timestamp) of a window; None = no such window."""
-        stored = self.store.fetch_bytes(key, start)
+        """Return (total, timestamp) of a window that is updated next; None = no such window."""
+        stored = self.store.fetch_bytes(key, start, self._read)
         if stored is None:
             return None
         return self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
@@ -57,7 +59,7 @@ class WindowResults:
         stored = None if new is None else with_timestamp(self._serialize(new), time)
         now, headers = at
         self.store.put_bytes(key, stored, window.start, (now, headers, self._current.record))
-        if not self._on_close:
+        if not self._on_close and not self._cached:
             self._forwarding.forward(window, new, old, time, headers)
 
     def _windowed_of(self, entry_key: bytes) -> Windowed:

@@ -11,8 +11,9 @@ from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Program, Serde
 from spark_jobs.runtime.engine.records import CurrentRecord, Headers, Value
 from spark_jobs.runtime.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
-from spark_jobs.runtime.engine.stores.layers import NO_TIMESTAMP, Append, Cached, Logged, with_timestamp
+from spark_jobs.runtime.engine.stores.layers import NO_TIMESTAMP, Append, Logged, with_timestamp
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 from spark_jobs.runtime.engine.stores.record_cache import RecordCache

@@ -1,6 +1,6 @@
 """The writes of a batch over the committed store: per key, a batch reads and writes the store once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from sortedcontainers import SortedList  # type: ignore[import-untyped]
@@ -21,7 +21,7 @@ class Overlay:
     always the same object.
     """
 
-    __slots__ = ("_base", "_order", "_ordered", "_read", "written")
+    __slots__ = ("_base", "_order", "_ordered", "_read", "get", "written")
 
     def __init__(self, base: SortedReads) -> None:
         self._base = base
@@ -29,15 +29,7 @@ class Overlay:
         self._read: dict[bytes, bytes | None] = {}
         self._order: SortedList[bytes] = SortedList()
         self._ordered = 0
-
-    def get(self, key: bytes) -> bytes | None:
-        value = self.written.get(key, _UNREAD)
-        if value is not _UNREAD:
-            return value
-        value = self._read.get(key, _UNREAD)
-        if value is _UNREAD:
-            value = self._read[key] = self._base.get(key)
-        return value
+        self.get: Callable[[bytes], bytes | None] = _getter(self.written, self._read, base)
 
     def put(self, key: bytes, value: bytes) -> None:
         self.written[key] = value
@@ -97,3 +89,20 @@ class Overlay:
             if value is not None:
                 yield key, value
             key = next(changed, None)
+
+
+def _getter(
+    written: dict[bytes, bytes | None], known: dict[bytes, bytes | None], base: SortedReads
+) -> Callable[[bytes], bytes | None]:
+    """Return a function that reads a key; it is called for nearly every record."""
+    get_written, get_known, get_base = written.get, known.get, base.get
+
+    def get(key: bytes) -> bytes | None:
+        value = get_written(key, _UNREAD)
+        if value is _UNREAD:
+            value = get_known(key, _UNREAD)
+            if value is _UNREAD:
+                value = known[key] = get_base(key)
+        return value
+
+    return get

@@ -5,16 +5,23 @@ entries of all stores need more bytes than the bound, the store that was just wr
 entry. If that has an update that was not flushed yet, all such updates of the store are flushed, the oldest
 entry's first.
 
-The values of the entries are in `layers.Cached`. Entries are forgotten when a batch ends.
+Until the cache is half full, entries are not counted: an upper limit of their bytes is kept
+(`uncounted.UncountedEntries`). Then the order and the sizes of the entries are computed from what the batch
+did, and each further read and write counts. The values of the entries are in `cached.Cached`. Entries are
+forgotten when a batch ends.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 from spark_jobs.runtime.engine.records import Context, Headers
 
 ENTRY_BYTES = 45
 """What an entry needs besides its key, value, topic and headers: `LRUNode` 24, timestamp and offset 16,
 partition 4, the mark of an update 1."""
+
+_COUNTS: Final = -1
+"""The limit of an estimate: none."""
 
 Update = tuple[bytes, Context]
 """A key whose latest value is to be flushed, and the context of that value."""
@@ -34,21 +41,46 @@ def bytes_per_thread(total: int, threads: int, *, has_global_thread: bool) -> in
     return total // (threads + has_global_thread) if threads else total
 
 
+def cached_size(key: bytes, value: bytes | None, context: Context) -> int:
+    """Return the bytes of an update in a record cache."""
+    _, headers, record = context
+    return ENTRY_BYTES + len(key) + len(value or b"") + len(record[0]) + header_bytes(headers)
+
+
 def header_bytes(headers: Headers) -> int:
     """Return what headers add to an entry (`ProcessorRecordContext#residentMemorySizeEstimate`)."""
     return sum(len(name) + len(value or b"") for name, value in headers)
 
 
-class RecordCache:
-    """The entries of all cached stores of a task (`ThreadCache`). `size` and `bound` are bytes."""
+class Uncounted(Protocol):
+    """Entries of one store that are not counted."""
 
-    __slots__ = ("_settle", "bound", "size", "stores")
+    def bytes_at_most(self) -> int:
+        """Return at least the bytes of the entries; forget what later entries have replaced."""
+        ...
+
+    def count(self) -> None:
+        """Move the entries to the store's `StoreEntries`."""
+        ...
+
+
+class RecordCache:
+    """The entries of all cached stores of a task (`ThreadCache`).
+
+    All attributes are public, as the hot path uses them. `bound` is in bytes. Entries are counted if `limit`
+    is negative: `size` is the number of their bytes. Otherwise `estimate` is at least the number of their
+    bytes; code that raises it above `limit` calls `settle`. `context_bytes` are at least those of an entry
+    without key, value and headers.
+    """
+
+    __slots__ = ("bound", "context_bytes", "estimate", "limit", "size", "stores", "uncounted")
 
     def __init__(self, bound: int) -> None:
-        self.bound = bound
-        self.size = 0
+        self.bound = self.limit = bound
+        self.size = self.estimate = 0
+        self.context_bytes = ENTRY_BYTES
         self.stores: list[StoreEntries] = []
-        self._settle: list[Callable[[], None]] = []
+        self.uncounted: list[Uncounted] = []
 
     def store(self, flush: Flush) -> "StoreEntries":
         """Add a store; `flush` is called with its updates."""
@@ -56,20 +88,39 @@ class RecordCache:
         self.stores.append(entries)
         return entries
 
-    def settle_with(self, settle: Callable[[], None]) -> None:
-        """Call `settle` before entries leave: it replaces an estimate in `size`."""
-        self._settle.append(settle)
+    def resize(self, bound: int) -> None:
+        """Set the bound, between two batches."""
+        self.bound = self.limit = bound
+
+    def add_topic(self, topic: str) -> None:
+        """Prepare for records of a topic."""
+        more = ENTRY_BYTES + len(topic) - self.context_bytes
+        if more > 0:
+            self.context_bytes += more
+            if self.limit >= 0 and self.estimate:
+                self.settle()
+
+    def settle(self, more: int = 0) -> None:
+        """Estimate the entries again, and `more` bytes; count them if that is above half of the bound."""
+        if self.limit < 0:
+            return
+        estimate = sum(entries.bytes_at_most() for entries in self.uncounted) + more
+        if estimate * 2 <= self.bound:
+            self.estimate = estimate
+        else:
+            self.limit = _COUNTS
+            for entries in self.uncounted:
+                entries.count()
 
     def make_room(self, store: "StoreEntries") -> None:
         """Let the oldest entries of `store` leave until all entries are within the bound, or it is empty."""
-        for settle in self._settle:
-            settle()
         while self.size > self.bound and store.sizes:
             store.evict()
 
     def clear(self) -> None:
         """Forget the entries."""
-        self.size = 0
+        self.limit = self.bound
+        self.size = self.estimate = 0
         for store in self.stores:
             store.clear()
 
@@ -141,7 +192,10 @@ class StoreEntries:
         self.updates.clear()
         deleted = self._flush([*evicted, *others])
         gone = {key for key, _ in evicted}
+        self.remove(key for key in deleted if key not in gone)
+
+    def remove(self, deleted: Iterable[bytes]) -> None:
+        """Remove entries whose deletion was flushed."""
         for key in deleted:
-            if key not in gone:
-                self._cache.size -= self.sizes.pop(key, 0)
-                self.updates.pop(key, None)
+            self._cache.size -= self.sizes.pop(key, 0)
+            self.updates.pop(key, None)

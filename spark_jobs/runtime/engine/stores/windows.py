@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, ValueAndTimestamp, Windowed
-from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
+from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
 from spark_jobs.runtime.engine.stores.segments import LAST_TIME, SEGMENT, TIME, SegmentedStore
 
 _SEQUENCE = 4
@@ -92,13 +92,14 @@ class WindowBytes(SegmentedStore):
         self.below.put(self.entry_key(key, start, sequence), None, context)
 
     def fetch(self, key: Value, start: int) -> Value:
-        stored = self.fetch_bytes(self.key_serde.serialize(key), start)
+        stored = self.fetch_bytes(self.key_serde.serialize(key), start, self.below.get)
         return None if stored is None else self._decode(stored)
 
-    def fetch_bytes(self, key: bytes, start: int) -> bytes | None:
+    def fetch_bytes(self, key: bytes, start: int, get: Get) -> bytes | None:
+        """Return the value of an entry, read with `get`, a function of `below`."""
         if start < self.observed.now - self._visible_ms:
             return None
-        return self.below.get(self.entry_key(key, start))
+        return get(self.entry_key(key, start))
 
     def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode

@@ -6,8 +6,9 @@ from typing import NoReturn
 from infra.model.behaviors import Format
 from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import serde_of
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes
-from spark_jobs.runtime.engine.stores.layers import Cached, Logged
+from spark_jobs.runtime.engine.stores.layers import Logged
 from spark_jobs.runtime.engine.stores.record_cache import RecordCache
 from spark_jobs.runtime.worker.local_state import MemoryState
 
@@ -22,7 +23,7 @@ STRING = serde_of(Format("string"), {})
 def cached(listener: Callable[[KeyValueBytes, str], None]) -> tuple[Cached, KeyValueBytes]:
     cache = Cached(Logged(MemoryState().store("s"), None), CurrentRecord(), RecordCache(1_000_000), fail)
     store = KeyValueBytes(cache, STRING, STRING, CurrentRecord().write_context)
-    cache.listen(lambda key, _new, _old, _context: listener(store, key.decode()))
+    cache.listen(lambda key, _new, _old, _context: listener(store, key.decode()), needs_old=True)
     return cache, store
 
 

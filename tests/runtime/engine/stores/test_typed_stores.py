@@ -11,6 +11,7 @@ from spark_jobs.runtime.engine.clocks import Clock
 from spark_jobs.runtime.engine.records import CurrentRecord, OutputRecord, Windowed
 from spark_jobs.runtime.engine.serdes import serde_of
 from spark_jobs.runtime.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.interfaces import (
     NOT_PUT,
     JoinBuffer,
@@ -23,7 +24,7 @@ from spark_jobs.runtime.engine.stores.interfaces import (
     WindowStore,
 )
 from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
-from spark_jobs.runtime.engine.stores.layers import Cached, Logged
+from spark_jobs.runtime.engine.stores.layers import Logged
 from spark_jobs.runtime.engine.stores.lists import ListBytes
 from spark_jobs.runtime.engine.stores.record_cache import RecordCache
 from spark_jobs.runtime.engine.stores.sessions import SessionBytes
