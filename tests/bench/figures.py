@@ -91,7 +91,7 @@ def number(value: float, unit: str) -> str:
     """Return a number with its unit, with about three digits."""
     if unit == "s" and value < 1:
         value, unit = value * 1_000, "ms"
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    digits = 0 if value >= 100 or isinstance(value, int) else 1 if value >= 10 else 2
     return f"{value:,.{digits}f} {unit}".strip()
 
 
