@@ -70,7 +70,7 @@ def compile_(
         write(json_text(compile_json(compiled, loaded.problems)), output)
     else:
         write(_render(form, compiled, counts), output)
-    print_problems(problems)
+    print_problems(problems, after_result=True)
     _note_unused(given, compiled)
     context.exit(exit_for(problems))
 

@@ -12,11 +12,13 @@ from infra.cli.exit_codes import ExitCode
 from infra.model.problems import Problem, ProblemsError, errors
 
 
-def print_problems(problems: Iterable[Problem]) -> None:
-    """Print all problems to standard error, in colors on a terminal."""
+def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -> None:
+    """Print all problems to standard error, in colors on a terminal; `after_result`: below an empty line."""
     if found := tuple(problems):
         from infra.report import problem_output  # noqa: PLC0415 - slow, and only needed for problems
 
+        if after_result:
+            click.echo(err=True)
         problem_output.print_problems(found)
 
 

@@ -60,7 +60,7 @@ def plan(
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     _print(result)
-    print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems))
+    print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
 
