@@ -127,6 +127,7 @@ def _on_cluster(command: str) -> list[list[str]]:
         "acls": ["acls", "documents", "--self"],
         "import": ["import", "--describe", "app.txt", "--application-id", "imported"],
         "doctor": ["doctor"],
+        "upgrade": ["upgrade", "documents", "--to", "4.1"],
     }[command]
     return [[*base, "--format", str(form)] for form in formats] or [base]
 
