@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -23,6 +24,13 @@ _ROOT = Path(__file__).parents[2]
 _PROJECT = "name: headwater\nruntime: python\n"
 _SECONDS = 600  # more than any command takes; pytest has a timeout of its own
 _KILLED_SECONDS = 10
+_LIST = ("list", "-v", "--format", "json")
+_PIP = f"""
+import pathlib, sys
+if sys.argv[1:] != {list(_LIST)}:
+    sys.exit(f"no answer of pip is recorded for {{sys.argv[1:]}}")
+print(pathlib.Path(__file__).with_name("list.json").read_text())
+"""
 STACK = "test"
 
 
@@ -161,6 +169,7 @@ class Stack:
         return {
             "PULUMI_BACKEND_URL": file_backend(self.folder / "state"),
             "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
+            "PYTHONPATH": str(_recorded_pip()),
             **self.environment,
         }
 
@@ -174,6 +183,24 @@ def _empty_stack(toolchain: PulumiToolchain) -> Path:
     (folder / "Pulumi.yaml").write_text(_PROJECT)
     Stack(folder, toolchain).succeed("stack", "init", STACK)
     shutil.rmtree(folder / "home")
+    return folder
+
+
+@cache
+def _recorded_pip() -> Path:
+    """Return a folder with a module `pip` that repeats the answer of the real one.
+
+    The language host runs `pip list` before each program. That takes a quarter of the CPU time of a run, and
+    each answer is the same. The tests of `headwater demo` and of the tutorial run the real one.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="headwater-pip-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    answer = subprocess.run([sys.executable, "-m", "pip", *_LIST], stdout=subprocess.PIPE, check=True)
+    package = folder / "pip"
+    package.mkdir()
+    (package / "list.json").write_bytes(answer.stdout)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(_PIP)
     return folder
 
 
