@@ -31,6 +31,8 @@ def spark(spark_jars: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory)
             conf={
                 "spark.driver.memory": "1g",
                 "spark.ui.enabled": "false",
+                # Idle queries ask the broker for new records ten times a second, not a hundred times.
+                "spark.sql.streaming.pollingDelay": "100ms",
                 "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
                 "spark.log.level": "ERROR",
             },
