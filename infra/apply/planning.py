@@ -13,6 +13,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
 from infra.observe.visibility import check_visible
 from infra.planner import ActionKind, Plan, plan
+from infra.planner.upgrade import compile_recorded
 
 
 @attrs.frozen
@@ -48,7 +49,8 @@ def plan_stack(
         return Planned(None, (*settings.problems, *error.problems))
     elapsed_ms = round((time.monotonic() - started) * 1000)
     policy = attrs.evolve(settings.policy, stack=stack)
-    planned = plan(compiled, snapshot, state.records, policy, elapsed_ms)
+    earlier = compile_recorded(settings.documents, state.records, snapshot.partitions)
+    planned = plan(compiled, snapshot, state.records, policy, elapsed_ms, earlier=earlier)
     return Planned(planned, (*settings.problems, *planned.problems, *_unknown_replication(planned)))
 
 

@@ -96,6 +96,7 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
         "generatedNames": sorted(record.generated),
         "origins": dict(sorted(record.origins.items())),
         "clusterId": record.cluster_id,
+        "kafkaStreams": record.kafka_streams,
         "retired": record.retired,
     }
 
@@ -187,6 +188,7 @@ def _record(
         generated=frozenset(finished.get("generatedNames") or ()),
         origins=dict(finished.get("origins") or {}),
         cluster_id=str(finished.get("clusterId") or ""),
+        kafka_streams=str(finished.get("kafkaStreams") or ""),
         retired=bool(finished.get("retired")),
         unfinished=not finished,
         acls=frozenset(acl for acl, (owner, _) in acls.items() if owner == id_),

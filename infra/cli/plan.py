@@ -68,11 +68,15 @@ def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _milliseconds()
     compiled, snapshot = inputs.compile()
     from infra import planner  # noqa: PLC0415 - imported after the requests are sent
+    from infra.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 
     limits = planner.PlanPolicy(
         cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
     )
-    return planner.plan(compiled, snapshot, inputs.records or {}, limits, _milliseconds() - start_ms)
+    records = inputs.records or {}
+    earlier = compile_recorded(inputs.documents, records, snapshot.partitions)
+    elapsed_ms = _milliseconds() - start_ms
+    return planner.plan(compiled, snapshot, records, limits, elapsed_ms, earlier=earlier)
 
 
 def _validated(inputs: StackContext, result: "Plan") -> "Plan":

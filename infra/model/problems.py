@@ -57,6 +57,7 @@ class ProblemCode(StrEnum):
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
     APPLICATION_REMOVED = "ApplicationRemoved"
+    KAFKA_STREAMS_CHANGED = "KafkaStreamsChanged"
     TOPIC_REPLACED = "TopicReplaced"
     MANAGED_BY_ANOTHER_STACK = "ManagedByAnotherStack"
     GROUP_PROTOCOL_MISSING = "GroupProtocolMissing"

@@ -44,5 +44,7 @@ class SetupRecord:
     """The first of two steps to deletion is done: without the document, the internal topics are deleted."""
     unfinished: bool = False
     """The first run was interrupted: existing topics are its own, missing ones are not created yet."""
+    kafka_streams: str = attrs.field(default="", eq=False)
+    """The version of Kafka Streams at the time of the setup; empty = unknown. It alone is no change."""
     acls: frozenset[Acl] = frozenset()
     """The ACLs of the application in the stack."""

@@ -15,6 +15,7 @@ from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Setup, Sink
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.transfers import Transfer
+from infra.planner.upgrade import ApplicationUpgrade, State, compare_versions
 
 
 @attrs.frozen(kw_only=True)
@@ -56,6 +57,8 @@ class ActiveApplication(CountedApplication):
     record: SetupRecord | None
     predecessor: SetupRecord | None = None
     """The record of the id that the application had before (`renamedFrom`)."""
+    upgrade: ApplicationUpgrade | None = None
+    """What another version of Kafka Streams than that of the record changes."""
     elapsed_ms: int = 0
 
     @classmethod
@@ -67,12 +70,14 @@ class ActiveApplication(CountedApplication):
         *,
         predecessor: SetupRecord | None = None,
         received: Mapping[str, Transfer] | None = None,
+        earlier: CompiledApplication | None = None,
         elapsed_ms: int = 0,
         caller: Caller = PLAN,
     ) -> "ActiveApplication":
         """Return the application with every topic that its topology declares and whose count is decided.
 
-        `received` are the sinks that another application managed until now, by topic.
+        `received` are the sinks that another application managed until now, by topic. `earlier` is the
+        application, compiled for the version of Kafka Streams in the record, if that is another one.
         """
 
         def state(declared: InternalTopic | Sink, name: str, partitions: int) -> TopicState:
@@ -101,6 +106,7 @@ class ActiveApplication(CountedApplication):
             snapshot=snapshot,
             record=record,
             predecessor=predecessor,
+            upgrade=compare_versions(earlier, compiled, snapshot) if earlier is not None else None,
             elapsed_ms=elapsed_ms,
         )
 
@@ -138,7 +144,9 @@ class ActiveApplication(CountedApplication):
     @cached_property
     def has_losses(self) -> bool:
         """Whether data of an internal topic that was set up is lost, or would be lost by this run."""
-        return bool(self.renumberings) or any(topic.is_lost or topic.is_emptied for topic in self.internal)
+        is_other_version = self.upgrade is not None and self.upgrade.state is State.LOST
+        is_lost = any(topic.is_lost or topic.is_emptied for topic in self.internal)
+        return is_lost or is_other_version or bool(self.renumberings)
 
     @property
     def internal(self) -> tuple[TopicState, ...]:

@@ -33,6 +33,7 @@ def plan(
     elapsed_ms: int = 0,
     *,
     caller: Caller = PLAN,
+    earlier: Mapping[str, CompiledApplication] | None = None,
 ) -> Plan:
     """Decide what a run does to the cluster. Collects every problem and raises none.
 
@@ -43,6 +44,7 @@ def plan(
         policy: what holds for the whole stack.
         elapsed_ms: milliseconds that loading and reading have taken so far, checked against `setup.timeout`.
         caller: who plans; the texts of the problems depend on it.
+        earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
     is_other_cluster = expected_cluster(records, policy, snapshot.cluster_id) != snapshot.cluster_id
@@ -54,6 +56,7 @@ def plan(
             transfers.records.get(each.application.id),
             predecessor=records.get(each.application.renamed_from or ""),
             received=transfers.received(each.application.id),
+            earlier=(earlier or {}).get(each.application.id),
             elapsed_ms=elapsed_ms,
             caller=caller,
         )
@@ -132,6 +135,10 @@ def _completed(
 def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
     if application.record is None:
         yield f"first setup ({application.config.setup_mode.value})"
+    upgrade = application.upgrade
+    if upgrade is not None:
+        restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
+        yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
         changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)

@@ -28,6 +28,7 @@ def record_after(application: ActiveApplication, actions: Iterable[TopicAction])
         generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
         origins=origins(application.compiled),
         cluster_id=application.snapshot.cluster_id,
+        kafka_streams=str(application.compiled.application.kafka_streams),
     )
 
 

@@ -17,6 +17,7 @@ RECORD = SetupRecord(
     generated=frozenset({"app-KSTREAM-0000000001-repartition"}),
     origins={"app-KSTREAM-0000000001-repartition": "5d41402abc4b"},
     cluster_id="5L6g3nShT-eMCtK--X86sw",
+    kafka_streams="3.9.2",
 )
 
 
@@ -94,3 +95,11 @@ def test_released_application_has_no_record() -> None:
 def test_repairs_are_counted() -> None:
     [repaired] = StackState.of(resources({}, {"repaired": 2.0, "repairs": {"a": "b"}})).repairs.values()
     assert (repaired.times, repaired.texts) == (2, {"a": "b"})
+
+
+def test_the_version_of_kafka_streams_is_read_and_unknown_in_older_states() -> None:
+    outputs = {**record_outputs(RECORD)}
+
+    assert StackState.of(resources(outputs)).records["app"].kafka_streams == "3.9.2"
+    del outputs["kafkaStreams"]
+    assert StackState.of(resources(outputs)).records["app"].kafka_streams == ""

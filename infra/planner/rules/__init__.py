@@ -15,6 +15,7 @@ from infra.planner.rules.application_removed import application_removed
 from infra.planner.rules.group_active import group_active
 from infra.planner.rules.group_protocol import group_protocol
 from infra.planner.rules.incomplete_setup import incomplete_setup
+from infra.planner.rules.kafka_streams_changed import kafka_streams_changed
 from infra.planner.rules.lost_topics import lost_topics
 from infra.planner.rules.managed_elsewhere import managed_elsewhere
 from infra.planner.rules.misconfigured import misconfigured
@@ -44,6 +45,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     lost_topics,
     replaced_topics,
     renumbered,
+    kafka_streams_changed,
     source_topics_expanded,
     over_partitioned,
     unsafe_expansion,

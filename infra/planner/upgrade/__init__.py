@@ -1,6 +1,16 @@
 """What an upgrade of Kafka Streams changes for applications: pure, as the rest of the planner."""
 
 from infra.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
-from infra.planner.upgrade.find import find_upgrade
+from infra.planner.upgrade.find import compare_versions, find_upgrade
+from infra.planner.upgrade.recorded import compile_recorded
 
-__all__ = ["ApplicationUpgrade", "Change", "ChangeKind", "State", "Upgrade", "find_upgrade"]
+__all__ = [
+    "ApplicationUpgrade",
+    "Change",
+    "ChangeKind",
+    "State",
+    "Upgrade",
+    "compare_versions",
+    "compile_recorded",
+    "find_upgrade",
+]

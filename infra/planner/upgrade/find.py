@@ -41,7 +41,7 @@ def find_upgrade(
     return Upgrade(
         to=to,
         applications=tuple(
-            _application(old, new, to, snapshot) for old, new in active if old.application.id not in refused
+            compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
         ),
         problems=problems,
         assumed=tuple(sorted(assumed)),
@@ -72,13 +72,11 @@ def _not_compared(
             yield problem.located(application=application.id, location=application.at)
 
 
-def _application(
-    old: CompiledApplication,
-    new: CompiledApplication,
-    to: KafkaStreamsVersion,
-    snapshot: ClusterSnapshot | None,
+def compare_versions(
+    old: CompiledApplication, new: CompiledApplication, snapshot: ClusterSnapshot | None = None
 ) -> ApplicationUpgrade:
-    application = old.application
+    """Return what changes between two versions of one application; the second one may be the earlier."""
+    application, to = old.application, new.application.kafka_streams
     versions = Versions(old, new, snapshot, how_to_keep(application, to))
     refused = tuple(refusals(versions))
     is_comparable = not errors(old.problems) and not errors(new.problems)

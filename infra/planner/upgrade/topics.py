@@ -154,9 +154,9 @@ def _dropped(versions: Versions, old: InternalTopic) -> Change:
     )
 
 
-def _restored_from(old: InternalTopic, after: CompiledApplication) -> str | None:
-    """Return the source topic that serves as changelog of the store in the new version."""
-    part = next((part for part in after.subtopologies if old.node in part.stores), None)
+def _restored_from(changelog: InternalTopic, other: CompiledApplication) -> str | None:
+    """Return the source topic that serves as changelog of the store in the other version."""
+    part = next((part for part in other.subtopologies if changelog.node in part.stores), None)
     topics = part.source_changelogs if part is not None else ()
     return topics[0] if len(topics) == 1 else None
 
@@ -174,7 +174,7 @@ def _added(versions: Versions, new: InternalTopic) -> Change:
         if is_state
         else "Instances of the new version write to it and read from it.",
         first=_create(versions),
-        state=State.LOST if is_state else None,
+        state=State.LOST if is_state and _restored_from(new, versions.before) is not None else None,
         location=new.at,
     )
 
@@ -186,6 +186,7 @@ def _create(versions: Versions) -> str:
     return f"Create the topic before the upgrade: {how}"
 
 
+RESET = "To continue without the state, reset the application."
 _NOTHING = "Nothing: the topic does not exist on this cluster."
 
 
@@ -208,7 +209,7 @@ def _keep_name(versions: Versions, old: InternalTopic) -> str:
     if old.kind is TopicKind.CHANGELOG:
         return (
             f"Name the store `{prefix.removesuffix('-changelog')}` (`materialized`), so that its changelog "
-            "keeps its name. To continue without the state, reset the application."
+            f"keeps its name. {RESET}"
         )
     if old.kind is TopicKind.REPARTITION:
         return (
@@ -226,5 +227,5 @@ _DRAIN = (
 
 def _drain(versions: Versions, old: InternalTopic) -> str:
     if old.kind is TopicKind.CHANGELOG:
-        return f"{versions.keep} To continue without the state, reset the application.".strip()
+        return f"{versions.keep} {RESET}".strip()
     return f"{versions.keep} {_DRAIN}" if versions.keep else _DRAIN.replace("Otherwise stop", "Stop")

@@ -1,0 +1,125 @@
+"""A plan after the document names another version of Kafka Streams."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+from infra.model.callers import PLAN
+from infra.model.compiled import CompiledApplication, InternalTopic
+from infra.model.problems import Problem, ProblemCode, Severity, errors
+from infra.model.record import SetupRecord
+from infra.model.topology import Setup, TopologyDocument
+from infra.model.versions import KafkaStreamsVersion
+from infra.planner import Plan, plan
+from infra.planner.upgrade import compile_recorded
+from infra.report import problems_text
+from tests.compiler.applications import document
+from tests.planner.simulated_cluster import (
+    MANUAL,
+    NO_LIMITS,
+    SimulatedCluster,
+    application,
+    changelog,
+    repartition,
+)
+
+GOLDEN = Path(__file__).parents[1] / "upgrade/golden"
+OLD, NEW = KafkaStreamsVersion(3, 9, 2), KafkaStreamsVersion(4, 3, 1)
+CODE = ProblemCode.KAFKA_STREAMS_CHANGED
+
+
+def _compiled(
+    version: KafkaStreamsVersion,
+    topics: Sequence[InternalTopic],
+    *,
+    setup: Setup | None = None,
+    config: Mapping[str, str] | None = None,
+) -> CompiledApplication:
+    made = application(topics=topics, setup=setup, config=config)
+    return attrs.evolve(made, application=attrs.evolve(made.application, kafka_streams=version))
+
+
+BEFORE = (repartition("orders-a-repartition", 4), changelog("orders-counts-changelog", 4))
+WITHOUT_STATE = (repartition("orders-a-repartition", 4), changelog("orders-others-changelog", 4))
+WITHOUT_REPARTITION = (changelog("orders-counts-changelog", 4),)
+
+
+def _planned(
+    after: Sequence[InternalTopic], *, setup: Setup | None = None, config: Mapping[str, str] | None = None
+) -> Plan:
+    """Return the plan for the new version of an application that was set up with the old one."""
+    old = _compiled(OLD, BEFORE, config=config)
+    cluster = SimulatedCluster.set_up(old)
+    assert cluster.records["orders"].kafka_streams == "3.9.2"
+    new = _compiled(NEW, after, setup=setup, config=config)
+    return plan([new], cluster.snapshot, cluster.records, NO_LIMITS, caller=PLAN, earlier={"orders": old})
+
+
+def _changes(planned: Plan) -> list[Problem]:
+    return [problem for problem in planned.problems if problem.code is CODE]
+
+
+@pytest.mark.parametrize("config", [{}, MANUAL], ids=["automatic", "manual"])
+def test_a_version_that_does_not_use_a_changelog_is_refused(config: Mapping[str, str]) -> None:
+    planned = _planned(WITHOUT_STATE, config=config)
+
+    assert [(problem.code, problem.topic) for problem in errors(planned.problems)] == [
+        (CODE, "orders-counts-changelog")
+    ]
+    assert "`setup.reinitialize: true`" in _changes(planned)[0].fix
+
+
+def test_lost_state_is_accepted_by_reinitialize_and_stays_a_warning() -> None:
+    planned = _planned(WITHOUT_STATE, setup=Setup(reinitialize=True))
+
+    assert planned.is_applicable
+    assert [problem.severity for problem in _changes(planned)] == [Severity.WARNING]
+    assert ProblemCode.CONFIG_HAS_NO_EFFECT not in {problem.code for problem in planned.problems}
+
+
+def test_a_dropped_repartition_topic_is_a_warning() -> None:
+    planned = _planned(WITHOUT_REPARTITION)
+
+    assert planned.is_applicable
+    assert [(problem.topic, problem.severity) for problem in _changes(planned)] == [
+        ("orders-a-repartition", Severity.WARNING)
+    ]
+
+
+def test_the_plan_names_both_versions_and_records_the_new_one() -> None:
+    (part,) = _planned(BEFORE).applications
+
+    assert part.notes == ("Kafka Streams 3.9.2 to 4.3.1: a rolling restart is safe",)
+    assert part.record is not None
+    assert part.record.kafka_streams == "4.3.1"
+    assert not part.has_changes
+
+
+def test_the_texts_of_a_refused_version(golden: Callable[[Path, str], None]) -> None:
+    problems = [*_changes(_planned(WITHOUT_STATE)), *_changes(_planned(WITHOUT_REPARTITION))]
+
+    golden(GOLDEN / "plan.txt", problems_text(problems) + "\n")
+
+
+def _document(version: str) -> TopologyDocument:
+    return document(
+        f'application: {{id: app, kafkaStreams: "{version}"}}\ntopology: [{{stream: orders}}, {{to: copies}}]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "versions"),
+    [("4.0.2", ["4.0.2"]), ("4.1.2", []), ("", []), ("4.9.0", [])],
+    ids=["another", "the same", "not recorded", "not known"],
+)
+def test_an_application_is_compiled_for_the_recorded_version_if_it_is_another(
+    recorded: str, versions: list[str]
+) -> None:
+    record = SetupRecord("app", {}, kafka_streams=recorded)
+
+    found = compile_recorded([_document("4.1")], {"app": record}, {"orders": 1})
+
+    assert [str(each.application.kafka_streams) for each in found.values()] == versions
+    assert compile_recorded([_document("4.1")], {}, {"orders": 1}) == {}
