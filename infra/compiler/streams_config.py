@@ -7,7 +7,12 @@ from typing import TypeVar
 
 import attrs
 
-from infra.compiler.version_differences import EXPLICIT_NAMING, NO_UPGRADE_FROM_2_3, PROCESS_FIX
+from infra.compiler.version_differences import (
+    EXPLICIT_NAMING,
+    NO_OLD_GUARANTEES,
+    NO_UPGRADE_FROM_2_3,
+    PROCESS_FIX,
+)
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import Application, Protocol
 from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
@@ -45,6 +50,16 @@ class Guarantee(StrEnum):
 
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE_V2 = "exactly_once_v2"
+    EXACTLY_ONCE = "exactly_once"
+    """As `EXACTLY_ONCE_BETA`, only before Kafka Streams 4.0."""
+    EXACTLY_ONCE_BETA = "exactly_once_beta"
+
+    @property
+    def is_exactly_once(self) -> bool:
+        return self is not Guarantee.AT_LEAST_ONCE
+
+
+OLD_GUARANTEES = (Guarantee.EXACTLY_ONCE, Guarantee.EXACTLY_ONCE_BETA)
 
 
 @attrs.frozen
@@ -122,7 +137,7 @@ class StreamsConfig:
             max_task_idle_ms=values.read("max.task.idle.ms", _whole(-_LONG_MAX, _LONG_MAX), 0),
             stream_threads=values.read("num.stream.threads", _whole(-_INT_MAX, _INT_MAX), 1),
             uncaught_exception_handler=values.read("uncaught.exception.handler", _text, None),
-            guarantee=values.read("processing.guarantee", _one_of(Guarantee), Guarantee.AT_LEAST_ONCE),
+            guarantee=values.read("processing.guarantee", _guarantee(version), Guarantee.AT_LEAST_ONCE),
             topic_prefix=values.read("__internal.override.topic.prefix__", _text, None),
             process_changes_key=PROCESS_FIX.is_in(version)
             and values.read("__enable.process.processValue.fix__", _boolean, default=False),
@@ -235,6 +250,19 @@ def _one_of(words: type[Word]) -> Callable[[str], Word]:
             return words(value.strip())
         except ValueError:
             raise _BadValueError(" or ".join(words)) from None
+
+    return parse
+
+
+def _guarantee(version: KafkaStreamsVersion) -> Callable[[str], Guarantee]:
+    allowed = [
+        each for each in Guarantee if each not in OLD_GUARANTEES or not NO_OLD_GUARANTEES.is_in(version)
+    ]
+
+    def parse(value: str) -> Guarantee:
+        if value.strip() not in allowed:
+            raise _BadValueError(" or ".join(allowed))
+        return Guarantee(value.strip())
 
     return parse
 

@@ -50,6 +50,12 @@ UNNAMED_GLOBAL_STORE_FAILS = Difference(
     "KAFKA-18026",
     "A global table whose `Materialized` has no store name cannot be built.",
 )
+NO_OLD_GUARANTEES = Difference(
+    "no-old-guarantees",
+    _since("4.0.0"),
+    "KAFKA-12689",
+    "The guarantees `exactly_once` and `exactly_once_beta` do not exist.",
+)
 PROCESS_FIX = Difference(
     "process-fix",
     _since("4.0.1", "4.1.1"),
@@ -90,6 +96,7 @@ NO_UPGRADE_FROM_2_3 = Difference(
 DIFFERENCES = (
     OFFSET_RESETS,
     UNNAMED_GLOBAL_STORE_FAILS,
+    NO_OLD_GUARANTEES,
     PROCESS_FIX,
     STREAMS_PROTOCOL,
     EXPLICIT_NAMING,

@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.compiler.version_differences import NEW_CONFIGS, STREAMS_PROTOCOL, has_config
+from infra.compiler.streams_config import OLD_GUARANTEES
+from infra.compiler.version_differences import (
+    NEW_CONFIGS,
+    NO_OLD_GUARANTEES,
+    STREAMS_PROTOCOL,
+    has_config,
+)
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
 from infra.model.versions import (
@@ -29,7 +35,11 @@ def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
     version = declared_version(application)
     if version is None:
         return (_unsupported(raw, config_text(application["kafkaStreams"])),)
-    return (*_missing_protocol(raw, application, version), *_missing_configs(raw, application, version))
+    return (
+        *_missing_protocol(raw, application, version),
+        *_missing_configs(raw, application, version),
+        *_removed_guarantee(raw, application, version),
+    )
 
 
 def declared_version(application: Mapping[str, Any]) -> KafkaStreamsVersion | None:
@@ -76,6 +86,23 @@ def _missing_protocol(
             why="The application uses the classic protocol, which decides partition counts differently.",
             fix="Set `protocol: classic`, or `kafkaStreams` to the version that the application runs.",
             location=raw.location(("application", "protocol")),
+        )
+
+
+def _removed_guarantee(
+    raw: RawDocument, application: Mapping[str, Any], version: KafkaStreamsVersion
+) -> Iterator[Problem]:
+    key, config = "processing.guarantee", application.get("config")
+    value = config.get(key) if isinstance(config, dict) else None
+    if value in OLD_GUARANTEES and NO_OLD_GUARANTEES.is_in(version):
+        yield Problem(
+            code=ProblemCode.NOT_IN_VERSION,
+            summary=f"`{value}` exists only before Kafka Streams {NO_OLD_GUARANTEES.since_text}.",
+            expected="`exactly_once_v2` or `at_least_once`",
+            found=f"`{value}`, with Kafka Streams {version}",
+            why="Kafka Streams throws a ConfigException: the application does not start.",
+            fix="Set `exactly_once_v2`, or `kafkaStreams` to the version that the application runs.",
+            location=raw.location(("application", "config", key)),
         )
 
 

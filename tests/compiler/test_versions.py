@@ -147,6 +147,20 @@ def test_upgrade_from_names_an_earlier_release(version: str, value: str, *, is_a
     assert found == ([] if is_allowed else [ProblemCode.INVALID_CONFIG])
 
 
+@pytest.mark.parametrize("guarantee", ["exactly_once", "exactly_once_beta"])
+def test_the_old_guarantees_exist_before_4_0(guarantee: str) -> None:
+    text = f"""
+application: {{id: app, kafkaStreams: "3.9", config: {{processing.guarantee: {guarantee}}}}}
+topology: [{{stream: orders}}]
+"""
+    assert not _compiled(text, "3.9", orders=1).problems
+    (problem,) = errors(_compiled(text, "4.0", orders=1).problems)
+    assert (problem.code, problem.expected) == (
+        ProblemCode.INVALID_CONFIG,
+        "at_least_once or exactly_once_v2",
+    )
+
+
 def test_explicit_naming_has_no_effect_before_4_1() -> None:
     text = """
 application: {id: app, config: {ensure.explicit.internal.resource.naming: true}}

@@ -18,7 +18,6 @@ Transactional ids are `<application.id>-<process id>-<thread>`.
 from collections.abc import Iterator
 
 from infra.compiler import StreamsConfig
-from infra.compiler.streams_config import Guarantee
 from infra.model.acls import (
     ANY_NAME,
     AclDeclaration,
@@ -111,7 +110,7 @@ def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
     if _may_shut_down_all_clients(compiled):
         permission = Permission(ResourceKind.GROUP, f"{id_}-shutdown", Operation.READ)
         yield Need(permission, "shutdown-application of headwater run")
-    if StreamsConfig.of(compiled.application).guarantee is Guarantee.EXACTLY_ONCE_V2:
+    if StreamsConfig.of(compiled.application).guarantee.is_exactly_once:
         permission = Permission(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
         yield Need(permission, "transactions (exactly once)")
 

@@ -10,7 +10,6 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from infra.compiler import StreamsConfig
-from infra.compiler.streams_config import Guarantee
 from infra.model.compiled import Backend
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
@@ -99,7 +98,7 @@ class StreamsApplication:
             rounds=self._rounds,
             threads=self.stream_threads,
             exceptions=self._exceptions,
-            exactly_once=config.guarantee is Guarantee.EXACTLY_ONCE_V2,
+            exactly_once=config.guarantee.is_exactly_once,
         )
         self._queries: dict[str, SubtopologyQuery] = {}
         self._progress_watch = ProgressWatch(
