@@ -93,6 +93,25 @@ def test_documents_with_errors_are_not_compared(tmp_path: Path) -> None:
     assert "error[UnsupportedVersion] Kafka Streams 2.8 is not supported." in done.stderr
 
 
+def test_an_application_with_a_described_text_is_not_complete(tmp_path: Path) -> None:
+    text = """
+application: {id: described, kafkaStreams: "4.0"}
+describe:
+  text: |
+    Topologies:
+       Sub-topology: 0
+        Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
+          --> KSTREAM-SINK-0000000001
+        Sink: KSTREAM-SINK-0000000001 (topic: copies)
+          <-- KSTREAM-SOURCE-0000000000
+"""
+    done = headwater(document(tmp_path, text), "--to", "4.3", "--partitions", "orders=2")
+
+    assert done.exit_code == ExitCode.REFUSED
+    assert "warning[MissingDetail] What Kafka Streams 4.3.1 builds for described is not known." in done.stdout
+    assert "Rolling restart: not safe" in done.stdout
+
+
 @pytest.mark.broker
 def test_a_cluster_shows_counts_and_topics_with_data(
     kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path

@@ -3,16 +3,18 @@
 import attrs
 import pytest
 
+from infra.compiler import compile_documents
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.problems import Location, ProblemCode, Severity
 from infra.model.versions import SUPPORTED
 from infra.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, find_upgrade
-from tests.compiler.applications import compiled
+from tests.compiler.applications import compiled, document
 from tests.upgrade.upgrade_cases import FLAG, GLOBAL, JOINS, MERGED, NO_STATE, PLAIN, UNKNOWN_COUNTS, upgrade
 
 TO = SUPPORTED[-1]
 AT = Location("app.yaml", 7, 5)
+_DOCUMENT = document("topology: [{stream: orders}, {groupByKey: {}}, {count: {materialized: s}}]")
 
 
 def only(*texts: str, to: str = "4.3", snapshot: ClusterSnapshot | None = None) -> ApplicationUpgrade:
@@ -215,3 +217,28 @@ def test_the_removal_of_transform_values_is_noted_only_where_repartitions_are_me
 
 def test_retired_applications_are_left_out() -> None:
     assert upgrade(PLAIN.replace("id: plain", "id: plain, lifecycle: retired")).applications == ()
+
+
+def test_a_described_text_does_not_show_what_the_new_version_builds() -> None:
+    before, after = (
+        compile_documents(
+            [attrs.evolve(_DOCUMENT, application=attrs.evolve(_DOCUMENT.application, kafka_streams=version))],
+            {"orders": 2},
+        )
+        for version in (SUPPORTED[-2], TO)
+    )
+
+    found = find_upgrade(before, after, TO, without_calls={"app"})
+
+    (problem,) = found.problems
+    assert (problem.code, problem.severity) == (ProblemCode.MISSING_DETAIL, Severity.WARNING)
+    assert "KAFKA-20264 (4.3.0)" in problem.why
+    assert "KIP-1071" not in problem.why
+    assert not found.applications[0].is_rolling
+    assert find_upgrade(before, after, TO).problems == ()
+
+
+def test_a_described_text_is_enough_where_the_versions_build_the_same() -> None:
+    old = compile_documents([_DOCUMENT], {"orders": 2})
+
+    assert find_upgrade(old, old, old[0].application.kafka_streams, without_calls={"app"}).problems == ()

@@ -1,14 +1,17 @@
 """Compare applications compiled for the version that they run with the same for a later version."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+import attrs
+
+from infra.compiler.version_differences import Difference
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication, TopicKind
-from infra.model.problems import Problem, ProblemCode, errors
-from infra.model.topology import Lifecycle
+from infra.model.problems import Problem, ProblemCode, Severity, errors
+from infra.model.topology import Application, Lifecycle
 from infra.model.versions import KafkaStreamsVersion
 from infra.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
-from infra.planner.upgrade.notes import how_to_keep, notes
+from infra.planner.upgrade.notes import how_to_keep, notes, unseen_differences
 from infra.planner.upgrade.topics import Versions, topic_changes
 from infra.planner.upgrade.topology import is_one_group, refusals, topology_changes
 
@@ -23,6 +26,7 @@ def find_upgrade(
     *,
     snapshot: ClusterSnapshot | None = None,
     assumed: Iterable[str] = (),
+    without_calls: Collection[str] = (),
 ) -> Upgrade:
     """Return what an upgrade changes; raises nothing.
 
@@ -32,18 +36,29 @@ def find_upgrade(
         to: the version to upgrade to.
         snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
         assumed: source topics whose partition count is not known.
+        without_calls: ids of applications of which only a described text, or topics, are known.
     """
     active = [
         pair for pair in zip(before, after, strict=True) if pair[0].application.lifecycle is Lifecycle.ACTIVE
     ]
-    problems = tuple(problem for pair in active for problem in _not_compared(*pair, to))
+    problems = [problem for pair in active for problem in _not_compared(*pair, to)]
     refused = {problem.application for problem in problems}
+    compared = [
+        compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
+    ]
+    described = {
+        old.application.id: _described(old.application, to, differences)
+        for old, _ in active
+        if old.application.id in without_calls and old.application.id not in refused
+        if (differences := unseen_differences(old.application, to))
+    }
     return Upgrade(
         to=to,
         applications=tuple(
-            compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
+            attrs.evolve(part, obstacle=part.obstacle or _UNKNOWN) if part.id in described else part
+            for part in compared
         ),
-        problems=problems,
+        problems=(*problems, *described.values()),
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
@@ -70,6 +85,29 @@ def _not_compared(
     for problem in errors(old.problems):
         if (problem.code, problem.summary) in same:
             yield problem.located(application=application.id, location=application.at)
+
+
+_UNKNOWN = "the topology that the new version builds is not known"
+
+
+def _described(
+    application: Application, to: KafkaStreamsVersion, differences: Sequence[Difference]
+) -> Problem:
+    before = application.kafka_streams
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"What Kafka Streams {to} builds for {application.id} is not known.",
+        application=application.id,
+        expected="a document with calls, or the text that the new version prints",
+        found=f"a text of Kafka Streams {before}, or topics of a cluster",
+        why="They do not show whether these differences concern the application: "
+        + ", ".join(f"{each.source} ({each.since_text})" for each in differences)
+        + ".",
+        fix=f"Have the application print `Topology#describe()` with Kafka Streams {to}, and compare the "
+        "texts. docs/versions.md explains the differences.",
+        location=application.at,
+        severity=Severity.WARNING,
+    )
 
 
 def compare_versions(

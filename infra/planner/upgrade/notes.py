@@ -3,12 +3,23 @@
 from collections.abc import Iterator
 
 from infra.compiler.streams_config import MERGE_REPARTITIONS, StreamsConfig
-from infra.compiler.version_differences import FIRST_KEY_CHANGE_FOUND, PROCESS_FIX, Difference
+from infra.compiler.version_differences import (
+    DIFFERENCES,
+    FIRST_KEY_CHANGE_FOUND,
+    NO_OLD_GUARANTEES,
+    NO_UPGRADE_FROM_2_3,
+    OFFSET_RESETS,
+    PROCESS_FIX,
+    STREAMS_PROTOCOL,
+    Difference,
+)
 from infra.model.topology import Application
 from infra.model.versions import KafkaStreamsVersion
 
 _FLAG = "__enable.process.processValue.fix__"
 _FOUR = 4
+_SHOWN_BY_CONFIG = (OFFSET_RESETS, NO_OLD_GUARANTEES, STREAMS_PROTOCOL, NO_UPGRADE_FROM_2_3)
+"""Differences that do not change what an application builds, or that its config shows."""
 
 
 def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]:
@@ -35,6 +46,16 @@ def how_to_keep(application: Application, after: KafkaStreamsVersion) -> str:
             f"before the operators that need them ({FIRST_KEY_CHANGE_FOUND.source})."
         )
     return ""
+
+
+def unseen_differences(application: Application, after: KafkaStreamsVersion) -> tuple[Difference, ...]:
+    """Return the differences of which a text of `Topology#describe()` does not show whether they matter."""
+    return tuple(
+        difference
+        for difference in DIFFERENCES
+        if difference not in _SHOWN_BY_CONFIG
+        and difference.is_in(after) is not difference.is_in(application.kafka_streams)
+    )
 
 
 def _merges(application: Application) -> bool:

@@ -20,7 +20,7 @@ def upgrade_markdown(upgrade: Upgrade) -> str:
     for application in upgrade.applications:
         parts += _application(application)
     if upgrade.problems:
-        parts.append("### Not compared\n")
+        parts.append("### Not complete\n")
         parts += [block(problem_text(problem)) for problem in upgrade.problems]
     return "\n".join(parts)
 

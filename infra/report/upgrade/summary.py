@@ -26,7 +26,7 @@ def summary(upgrade: Upgrade) -> str:
     else:
         text = f"{target}: nothing changes in {compared}."
     if upgrade.problems:
-        text += f" The comparison is not complete: {counted(len(upgrade.problems), 'error')}."
+        text += f" The comparison is not complete: {counted(len(upgrade.problems), 'problem')}."
     return text
 
 
