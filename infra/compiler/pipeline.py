@@ -68,7 +68,9 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
         return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
     config = StreamsConfig.of(document.application)
     if document.described is not None:
-        return complete(document.described, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
+        return complete(
+            document.described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
+        )
     return build_dsl(document, config)
 
 

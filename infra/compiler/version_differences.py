@@ -38,6 +38,9 @@ def _since(*versions: str) -> tuple[KafkaStreamsVersion, ...]:
     return tuple(KafkaStreamsVersion(*map(int, version.split("."))) for version in versions)
 
 
+READ_ONLY_STORES = Difference(
+    "read-only-stores", _since("3.8.0"), "KIP-813", "`addReadOnlyStateStore` exists."
+)
 OFFSET_RESETS = Difference(
     "offset-resets",
     _since("4.0.0"),
@@ -56,6 +59,14 @@ NO_OLD_GUARANTEES = Difference(
     "KAFKA-12689",
     "The guarantees `exactly_once` and `exactly_once_beta` do not exist.",
 )
+STORES_OF_SUPPLIERS_FIRST = Difference(
+    "stores-of-suppliers-first",
+    _since("4.0.0"),
+    "KIP-1112",
+    "A stream-table join with a grace period, and `transformValues` of a table, are connected to their own "
+    "store first, then to other stores. It shows only in the order in which `describe()` lists two stores "
+    "whose hash codes share a bucket.",
+)
 PROCESS_FIX = Difference(
     "process-fix",
     _since("4.0.1", "4.1.1"),
@@ -71,6 +82,13 @@ EXPLICIT_NAMING = Difference(
     _since("4.1.0"),
     "KIP-1111",
     "`ensure.explicit.internal.resource.naming` refuses generated names.",
+)
+STORE_ADDED_AGAIN_STAYS_CONNECTED = Difference(
+    "store-added-again-stays-connected",
+    _since("4.2.2", "4.3.2"),
+    "KAFKA-20464",
+    "A `StoreBuilder` that is added again stays connected to its processors: they are in one sub-topology, "
+    "and its changelog is not dropped.",
 )
 FIRST_KEY_CHANGE_FOUND = Difference(
     "first-key-change-found",
@@ -94,13 +112,16 @@ NO_UPGRADE_FROM_2_3 = Difference(
 )
 
 DIFFERENCES = (
+    READ_ONLY_STORES,
     OFFSET_RESETS,
     UNNAMED_GLOBAL_STORE_FAILS,
     NO_OLD_GUARANTEES,
+    STORES_OF_SUPPLIERS_FIRST,
     PROCESS_FIX,
     STREAMS_PROTOCOL,
     EXPLICIT_NAMING,
     NO_UPGRADE_FROM_2_3,
+    STORE_ADDED_AGAIN_STAYS_CONNECTED,
     FIRST_KEY_CHANGE_FOUND,
     JOIN_STORES_WITH_HEADERS,
 )

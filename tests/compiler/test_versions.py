@@ -3,8 +3,9 @@
 import attrs
 import pytest
 
-from infra.compiler import compile_document
+from infra.compiler import build_nodes, compile_document
 from infra.compiler.version_differences import DIFFERENCES, NEW_CONFIGS, PROCESS_FIX, has_config
+from infra.describe import write_description
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, errors
 from infra.model.versions import SUPPORTED, KafkaStreamsVersion, is_older_than_supported, read_version
@@ -102,6 +103,53 @@ def test_the_fix_for_process_values_exists_since_4_0_1_and_4_1_1(version: str, *
 
     reading = next(part for part in compiled.subtopologies if part.repartition_topics)
     assert ("KSTREAM-PROCESSVALUES-0000000002" in reading.nodes) is is_moved
+
+
+ADDED_AGAIN = """
+topology:
+  - stream: orders
+  - processValues: {stores: [{name: seen, kind: keyValue, shared: true}]}
+  - addStateStore: {name: seen, kind: keyValue, shared: true}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "changelogs"),
+    [("4.1", []), ("4.2.1", []), ("4.2", ["app-seen-changelog"]), ("4.3", [])],
+)
+def test_the_store_of_a_builder_that_is_added_again_keeps_its_changelog_since_4_2_2(
+    version: str, changelogs: list[str]
+) -> None:
+    compiled = _compiled(ADDED_AGAIN, version, orders=2)
+
+    assert [each.name for each in compiled.internal_topics] == changelogs
+
+
+def test_read_only_stores_exist_since_3_8() -> None:
+    text = """
+topology:
+  - addReadOnlyStateStore: {store: {name: rates, kind: keyValue}, topic: rates, sourceName: source, name: n}
+"""
+    (problem,) = errors(_compiled(text, "3.7", rates=1).problems)
+
+    assert problem.code is ProblemCode.NOT_IN_VERSION
+    assert problem.summary == "`addReadOnlyStateStore` exists since Kafka Streams 3.8.0."
+    assert not errors(_compiled(text, "3.8", rates=1).problems)
+
+
+@pytest.mark.parametrize(("version", "order"), [("3.9", "[v, j-Buffer]"), ("4.0", "[j-Buffer, v]")])
+def test_stores_of_a_processor_are_described_in_the_order_of_the_version(version: str, order: str) -> None:
+    made = document("""
+topology:
+  - table: {topic: t, materialized: {supplier: {name: v, kind: versionedKeyValue, retention: 1h}}, as: t}
+  - stream: a
+  - leftJoin: {with: t, grace: 30m, name: j}
+""")
+    read = read_version(version)
+    assert read is not None
+    of_version = attrs.evolve(made, application=attrs.evolve(made.application, kafka_streams=read))
+
+    assert f"Processor: j (stores: {order})" in write_description(build_nodes(of_version))
 
 
 @pytest.mark.parametrize("reset", ["none", "by_duration:PT1H"])

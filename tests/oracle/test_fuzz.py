@@ -1,6 +1,7 @@
-"""Random topologies: Headwater and the real Kafka Streams 4.1.1 build the same, or both refuse them."""
+"""Random topologies: Headwater and each version of Kafka Streams build the same, or both refuse them."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from infra.compiler import build_nodes
+from infra.model.versions import DEFAULT_VERSION, SUPPORTED
 from infra.spec import load_documents
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.random_topologies.stores import Choices
@@ -18,6 +20,9 @@ pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 _HERE = Path(__file__).parent
 _QUICK = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "300"))
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "5000"))
+_QUICK_OF_OTHERS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "60"))
+_LONG_OF_OTHERS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "2000"))
+_OTHERS = [str(version) for version in SUPPORTED if version != DEFAULT_VERSION]
 _REGRESSIONS = dict(stored_situations(_HERE / "regressions"))
 _PUBLISHED = dict(stored_situations(_HERE / "published"))
 _EXAMPLES = [
@@ -40,38 +45,75 @@ def situations(draw: st.DrawFn) -> Situation:
     return random_situation(Choices(lambda options: draw(st.integers(0, options - 1))))
 
 
+@pytest.fixture(scope="module")
+def default_version() -> Iterator[KafkaStreams]:
+    yield from _running(str(DEFAULT_VERSION))
+
+
+@pytest.fixture(scope="module", params=_OTHERS)
+def other_version(request: pytest.FixtureRequest) -> Iterator[KafkaStreams]:
+    yield from _running(request.param)
+
+
+def _running(version: str) -> Iterator[KafkaStreams]:
+    oracle = KafkaStreams(version)
+    yield oracle
+    oracle.close()
+
+
 @settings(_common, max_examples=_QUICK)
 @given(situation=situations())
-def test_same_as_kafka_streams(kafka_streams: KafkaStreams, situation: Situation) -> None:
-    _assert_same(kafka_streams, situation)
+def test_same_as_kafka_streams(default_version: KafkaStreams, situation: Situation) -> None:
+    _assert_same(default_version, situation)
+
+
+@settings(_common, max_examples=_QUICK_OF_OTHERS)
+@given(situation=situations())
+def test_same_as_other_versions(other_version: KafkaStreams, situation: Situation) -> None:
+    _assert_same(other_version, situation)
+
+
+@pytest.mark.parametrize("situations", [_REGRESSIONS, _PUBLISHED], ids=["regressions", "published"])
+def test_stored_situations_in_other_versions(
+    other_version: KafkaStreams, situations: dict[str, Situation]
+) -> None:
+    for situation in situations.values():
+        _assert_same(other_version, situation)
 
 
 @pytest.mark.soak
 @settings(_common, max_examples=_LONG, derandomize=False)
 @given(situation=situations())
-def test_same_as_kafka_streams_for_long(kafka_streams: KafkaStreams, situation: Situation) -> None:
-    _assert_same(kafka_streams, situation)
+def test_same_as_kafka_streams_for_long(default_version: KafkaStreams, situation: Situation) -> None:
+    _assert_same(default_version, situation)
+
+
+@pytest.mark.soak
+@settings(_common, max_examples=_LONG_OF_OTHERS, derandomize=False)
+@given(situation=situations())
+def test_same_as_other_versions_for_long(other_version: KafkaStreams, situation: Situation) -> None:
+    _assert_same(other_version, situation)
 
 
 @pytest.mark.parametrize("name", _REGRESSIONS)
-def test_regressions(kafka_streams: KafkaStreams, name: str) -> None:
-    _assert_same(kafka_streams, _REGRESSIONS[name])
+def test_regressions(default_version: KafkaStreams, name: str) -> None:
+    _assert_same(default_version, _REGRESSIONS[name])
 
 
 @pytest.mark.parametrize("name", _PUBLISHED)
-def test_published_applications(kafka_streams: KafkaStreams, name: str) -> None:
+def test_published_applications(default_version: KafkaStreams, name: str) -> None:
     situation = _PUBLISHED[name]
-    answer = kafka_streams.ask(situation.document)
+    answer = default_version.ask(situation.document)
     assert answer.refusal is None, answer.refusal
-    _assert_same(kafka_streams, situation)
+    _assert_same(default_version, situation)
 
 
 @pytest.mark.parametrize("file", _EXAMPLES, ids=lambda file: file.stem)
-def test_examples_of_the_documentation(kafka_streams: KafkaStreams, file: Path) -> None:
+def test_examples_of_the_documentation(default_version: KafkaStreams, file: Path) -> None:
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
     typed = load_documents([file]).documents[0]
     sources = {topic for node in build_nodes(typed).nodes for topic in getattr(node, "topics", ())}
-    _assert_same(kafka_streams, Situation(document, (dict.fromkeys(sources, 3),)))
+    _assert_same(default_version, Situation(document, (dict.fromkeys(sources, 3),)))
 
 
 def _assert_same(kafka_streams: KafkaStreams, situation: Situation) -> None:

@@ -48,7 +48,7 @@ def _details(
     structure = Structure.of(described.nodes)
     reuses = REUSE_SOURCE_TOPICS in config.optimizations
     details = dict(described.stores)
-    for finding in find_stores(structure, described.stores, reuses_sources=reuses):
+    for finding in find_stores(structure, described.stores, config.version, reuses_sources=reuses):
         given = described.stores.get(finding.name)
         topic = naming.changelog(finding.name)
         live = snapshot.topics.get(topic)

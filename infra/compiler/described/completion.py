@@ -18,16 +18,22 @@ from infra.model.nodes import (
 )
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.model.topology import DescribedTopology
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
 
-def complete(described: DescribedTopology, *, reuses_sources: bool = False) -> NodeTopology:
+def complete(
+    described: DescribedTopology,
+    version: KafkaStreamsVersion = DEFAULT_VERSION,
+    *,
+    reuses_sources: bool = False,
+) -> NodeTopology:
     """Return the node topology to compile; its `problems` report missing details.
 
     `reuses_sources`: `topology.optimization` of the application has `reuse.ktable.source.topics`.
     """
     structure = Structure.of(described.nodes)
     internal = internal_topics(structure)
-    findings = find_stores(structure, described.stores, reuses_sources=reuses_sources)
+    findings = find_stores(structure, described.stores, version, reuses_sources=reuses_sources)
     implied = implied_groups(structure, frozenset(internal))
     given, unknown = _given_groups(described, structure)
     names = [

@@ -16,8 +16,10 @@ from infra.compiler.described.names import (
     is_suppress,
 )
 from infra.compiler.described.structure import Structure
+from infra.compiler.version_differences import JOIN_STORES_WITH_HEADERS
 from infra.model.nodes import ChangelogKind, ProcessorNode, SourceNode, StateStore
 from infra.model.topology import StoreDetail
+from infra.model.versions import KafkaStreamsVersion
 
 KINDS = {
     "keyValue": ChangelogKind.KEY_VALUE,
@@ -28,6 +30,10 @@ KINDS = {
     "session": ChangelogKind.WINDOWED,
 }
 """The values of `describe.stores.<name>.kind`."""
+
+
+_CERTAIN = (ChangelogKind.WINDOWED, ChangelogKind.WINDOWED_DUPLICATES)
+"""The kinds of the stores of stream-stream joins, which the text shows."""
 
 
 @attrs.frozen
@@ -44,7 +50,7 @@ class StoreFinding:
     @property
     def effective_kind(self) -> ChangelogKind:
         """Return the kind from the text if it is certain, else from the document, else key-value."""
-        if self.kind is ChangelogKind.WINDOWED_DUPLICATES or self.detail is None:
+        if self.kind in _CERTAIN or self.detail is None:
             return self.kind or ChangelogKind.KEY_VALUE
         given = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
         if given is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
@@ -91,7 +97,11 @@ _COMPUTED = {
 
 
 def find_stores(
-    structure: Structure, details: Mapping[str, StoreDetail], *, reuses_sources: bool
+    structure: Structure,
+    details: Mapping[str, StoreDetail],
+    version: KafkaStreamsVersion,
+    *,
+    reuses_sources: bool,
 ) -> tuple[StoreFinding, ...]:
     """Return all stores of the text in the order of their first use.
 
@@ -107,7 +117,7 @@ def find_stores(
         StoreFinding(
             name=name,
             node=users[0].name,
-            kind=_kind(name, users, structure, buffering),
+            kind=_kind(name, users, structure, buffering, version),
             detail=details.get(name),
             source_topic=_table_topic(name, users, structure) if reuses_sources else None,
             is_global=users[0].name in structure.global_nodes,
@@ -140,7 +150,11 @@ def _processors(structure: Structure) -> Iterator[ProcessorNode]:
 
 
 def _kind(
-    name: str, users: tuple[ProcessorNode, ...], structure: Structure, buffering: Collection[str]
+    name: str,
+    users: tuple[ProcessorNode, ...],
+    structure: Structure,
+    buffering: Collection[str],
+    version: KafkaStreamsVersion,
 ) -> ChangelogKind | None:
     """Return the kind that names and structure show, None if several are possible.
 
@@ -148,8 +162,11 @@ def _kind(
     """
     if _is_auxiliary(name, users):
         return ChangelogKind.KEY_VALUE
-    if JOIN_STORE.fullmatch(name) or any(WINDOWED_NODE.fullmatch(user.name) for user in users):
+    if JOIN_STORE.fullmatch(name):
         return ChangelogKind.WINDOWED_DUPLICATES
+    if any(WINDOWED_NODE.fullmatch(user.name) for user in users):
+        supplied = JOIN_STORES_WITH_HEADERS.is_in(version)
+        return ChangelogKind.WINDOWED if supplied else ChangelogKind.WINDOWED_DUPLICATES
     if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
     is_table = _table_topic(name, users, structure) is not None or _is_table(users)

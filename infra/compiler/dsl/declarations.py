@@ -59,7 +59,8 @@ class ProcessorDeclaration:
 
     `lazy_store` is the store of a `toTable` or of a foreign-key join's result. `required_history_ms` is the
     grace of a stream-table join: each connected store must be versioned with at least that history retention.
-    `behavior` is completed at the time of writing with `lazy_store` and `old_values`.
+    `behavior` is completed at the time of writing with `lazy_store` and `old_values`. `connected_first`: the
+    stores of the supplier are connected last, as before 4.0.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ProcessorDeclaration:
     required_history_ms: int | None = None
     behavior: Behavior | None = None
     old_values: OldValues | None = None
+    connected_first: bool = False
 
 
 @attrs.frozen

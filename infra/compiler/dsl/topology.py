@@ -41,7 +41,8 @@ class _AddedStore:
 class TopologyUnderConstruction:
     """Adds nodes and stores in order with the checks of Kafka Streams, and collects all problems."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_connections: bool = False) -> None:
+        self._keeps_connections = keeps_connections
         self.problems: list[Problem] = []
         self._nodes: dict[str, SourceNode | _Processor | SinkNode] = {}
         self._global_nodes: set[str] = set()
@@ -134,14 +135,14 @@ class TopologyUnderConstruction:
     # stores
 
     def add_store(self, store: Store, at: Location | None, *processors: str) -> None:
-        """`addStateStore`; a user's builder that is added again starts a new set of connected processors."""
+        """`addStateStore`; before KAFKA-20464, a builder that is added again loses its processors."""
         added = self._stores.get(store.name)
         if added is None:
             self._stores[store.name] = _AddedStore(store, at, store.logged)
         elif added.is_global or (added.store is not store and added.store.same_as != store.same_as):
             self._refuse_store(added, at)
             return
-        elif store.from_builder:
+        elif store.from_builder and not self._keeps_connections:
             added.connections.append(set())
         for processor in processors:
             self._connect(processor, store.name, at)

@@ -31,6 +31,7 @@ from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.compiler.dsl.stores import LazyStore, Store
 from infra.compiler.dsl.topology import TopologyUnderConstruction
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS
+from infra.compiler.version_differences import STORE_ADDED_AGAIN_STAYS_CONNECTED
 from infra.model import behaviors as does
 from infra.model.behaviors import (
     Behavior,
@@ -46,7 +47,9 @@ from infra.model.nodes import RepartitionTopic
 
 def write(builder: Builder) -> TopologyUnderConstruction:
     """Return the topology with all nodes that are reachable from the root and have all parents written."""
-    topology = TopologyUnderConstruction()
+    topology = TopologyUnderConstruction(
+        keeps_connections=STORE_ADDED_AGAIN_STAYS_CONNECTED.is_in(builder.config.version)
+    )
     for topic in builder.foreign_key_topics:
         topology.add_foreign_key_topic(topic)
     reuse = REUSE_SOURCE_TOPICS in builder.config.optimizations
@@ -124,9 +127,13 @@ def _global_store(
 def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: ProcessorDeclaration) -> None:
     stores = (*declares.stores, *_needed(declares.lazy_store))
     behavior = completed(declares.behavior, node, declares.old_values, declares.lazy_store)
-    topology.add_processor(declares.name, _parents(node), node.at, stores, behavior)
+    first = () if declares.connected_first else stores
+    topology.add_processor(declares.name, _parents(node), node.at, first, behavior)
     if declares.connected:
         topology.connect(declares.name, declares.connected, node.at)
+    if declares.connected_first:
+        for own in stores:
+            topology.add_store(own, node.at, declares.name)
     if declares.required_history_ms is not None:
         for store in declares.connected:
             _check_history(topology, node, store, declares.required_history_ms)

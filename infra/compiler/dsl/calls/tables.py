@@ -10,6 +10,7 @@ from infra.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
 from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.problems import lint
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
+from infra.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from infra.model import behaviors as does
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, TableView
@@ -83,7 +84,10 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
         builder.reject(_ignored(builder, name, call))
     parent = on.view.values
     behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
-    declares = made.declare(name, behavior, call.stores)
+    declares = attrs.evolve(
+        made.declare(name, behavior, call.stores),
+        connected_first=not STORES_OF_SUPPLIERS_FIRST.is_in(builder.config.version),
+    )
     return _derived(builder, on, call, made, declares, does.TransformedView(parent, name))
 
 

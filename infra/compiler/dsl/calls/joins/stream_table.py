@@ -7,6 +7,7 @@ from infra.compiler.dsl.formats import with_serdes
 from infra.compiler.dsl.handles import GlobalTable, Handle, Stream, Table
 from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.compiler.dsl.stores import Store
+from infra.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, StoreSettings, StreamGlobalJoin, StreamTableJoin
 from infra.model.nodes import ChangelogKind
@@ -32,7 +33,12 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     )
     history = call.grace_ms if table.node.versioned is not False else None
     declares = ProcessorDeclaration(
-        name, buffer, table.view.materialize(), required_history_ms=history, behavior=behavior
+        name,
+        buffer,
+        table.view.materialize(),
+        required_history_ms=history,
+        behavior=behavior,
+        connected_first=not STORES_OF_SUPPLIERS_FIRST.is_in(builder.config.version),
     )
     node = builder.add(name, declares, this.node, relaxes_null_keys=left)
     return Stream(name, sources, node, record=with_serdes(this.record, call.serdes))

@@ -1,0 +1,68 @@
+"""Each row of the table of differences between versions: the smallest topology that shows it really does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from infra.compiler import build_nodes
+from infra.compiler.version_differences import DIFFERENCES, Difference
+from infra.model.versions import SUPPORTED
+from infra.spec import load_documents
+from tests.oracle.kafka_streams import KafkaStreams
+from tests.oracle.situations import Situation
+
+_TOPOLOGIES = Path(__file__).parent / "differences"
+_DOCS = Path(__file__).parents[2] / "docs" / "versions.md"
+
+
+@pytest.fixture(scope="module")
+def oracles() -> Iterator[dict[str, KafkaStreams]]:
+    made = {str(version): KafkaStreams(str(version)) for version in SUPPORTED}
+    yield made
+    for oracle in made.values():
+        oracle.close()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: each.name)
+def test_smallest_topology_differs_between_neighbors(
+    oracles: dict[str, KafkaStreams], difference: Difference
+) -> None:
+    file = _TOPOLOGIES / f"{difference.name}.yaml"
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    topics = {
+        topic
+        for node in build_nodes(load_documents([file]).documents[0]).nodes
+        for topic in getattr(node, "topics", ())
+    }
+    document["application"].pop("protocol", None)  # a situation runs both protocols
+    situation = Situation(document, (dict.fromkeys(topics, 2),))
+    without, having = (str(version) for version in _neighbors(difference))
+    old, new = (
+        oracles[version].ask(document, situation.runs(), situation.clusters[0])
+        for version in (without, having)
+    )
+    assert old != new
+    assert situation.differences(oracles[without]) == []
+    assert situation.differences(oracles[having]) == []
+
+
+def _neighbors(difference: Difference) -> tuple[object, object]:
+    """Return the last version before the change, and the first with it."""
+    first = next(index for index, version in enumerate(SUPPORTED) if difference.is_in(version))
+    return SUPPORTED[first - 1], SUPPORTED[first]
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: each.name)
+def test_page_of_versions_has_the_row_and_the_topology(difference: Difference) -> None:
+    page = _DOCS.read_text(encoding="utf-8")
+    topology = (_TOPOLOGIES / f"{difference.name}.yaml").read_text(encoding="utf-8")
+    assert f"```yaml\n{topology}```" in page
+    assert f"| {difference.since_text.replace(' and ', ', ')} |" in page
+    assert difference.source in page
+
+
+def test_no_topology_is_left_over() -> None:
+    assert {file.stem for file in _TOPOLOGIES.glob("*.yaml")} == {each.name for each in DIFFERENCES}
