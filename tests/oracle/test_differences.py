@@ -1,6 +1,6 @@
 """Each row of the table of differences between versions: the smallest topology that shows it really does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ import yaml
 from infra.compiler import build_nodes
 from infra.compiler.version_differences import DIFFERENCES, Difference
 from infra.model.versions import SUPPORTED
-from infra.spec import load_documents
+from infra.spec import parse_document
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.situations import Situation
 
@@ -30,23 +30,30 @@ def oracles() -> Iterator[dict[str, KafkaStreams]]:
 def test_smallest_topology_differs_between_neighbors(
     oracles: dict[str, KafkaStreams], difference: Difference
 ) -> None:
-    file = _TOPOLOGIES / f"{difference.name}.yaml"
-    document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    topics = {
-        topic
-        for node in build_nodes(load_documents([file]).documents[0]).nodes
-        for topic in getattr(node, "topics", ())
-    }
-    document["application"].pop("protocol", None)  # a situation runs both protocols
-    situation = Situation(document, (dict.fromkeys(topics, 2),))
     without, having = (str(version) for version in _neighbors(difference))
+    situation = _situation(difference, (without, having))
     old, new = (
-        oracles[version].ask(document, situation.runs(), situation.clusters[0])
+        oracles[version].ask(situation.document, situation.runs(), situation.clusters[0])
         for version in (without, having)
     )
     assert old != new
     assert situation.differences(oracles[without]) == []
     assert situation.differences(oracles[having]) == []
+
+
+def _situation(difference: Difference, versions: Iterable[str]) -> Situation:
+    """Return the topology on a cluster with its source topics."""
+    document = yaml.safe_load((_TOPOLOGIES / f"{difference.name}.yaml").read_text(encoding="utf-8"))
+    document["application"].pop("protocol", None)  # a situation runs both protocols
+    loaded = [
+        read
+        for version in versions
+        for read in parse_document(
+            {**document, "application": {**document["application"], "kafkaStreams": version}}
+        ).documents
+    ]
+    topics = {topic for node in build_nodes(loaded[0]).nodes for topic in getattr(node, "topics", ())}
+    return Situation(document, (dict.fromkeys(topics, 2),))
 
 
 def _neighbors(difference: Difference) -> tuple[object, object]:
