@@ -74,7 +74,8 @@ def test_results_are_exact_while_threads_change_and_workers_are_killed(
             application.feed(_RECORDS)
             if _threads(endpoint):
                 application.await_counted(before + draw.randrange(1, _RECORDS // 2), process)
-                assert any(_kill(process, master, draw)), application.log()
+                killed = until(lambda: any(_kill(process, master, draw)), TIMEOUT_SECONDS)
+                assert killed, application.log()
             _change_to(threads, endpoint)
             assert process.poll() is None, application.log()
         assert _state(endpoint) in ("RUNNING", "REBALANCING")
