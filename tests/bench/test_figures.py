@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.bench.runtime.latency import Latency
-from tests.bench.runtime.threads import gains
+from tests.bench.runtime.threads import gain, slots
 from tests.bench.runtime.throughput import Throughput
 from tests.bench.runtime.workloads import Keys, Workload
 
@@ -21,11 +21,16 @@ def test_runs_that_are_too_short_have_no_figure() -> None:
     assert math.isnan(Throughput((100, 3.0), (1_100, 2.9)).rate)
 
 
-def test_gains_of_threads() -> None:
+def test_gain_and_slots_of_threads() -> None:
     rates = {"headwater-1": 100, "headwater-2": 180, "headwater-4": 291, "headwater-unset": 300}
     figures = {name: Throughput((0, 0.0), (rate, 1.0)) for name, rate in rates.items()}
     figures |= {"streams-1": Throughput((0, 0.0), (50, 1.0)), "streams-2": Throughput((0, 0.0), (100, 1.0))}
-    assert gains(figures) == pytest.approx((1.8, 2.0, 0.97))
+    found = gain("map", figures)
+    assert found.ratio == pytest.approx(1.8 / 2.0)
+    assert found.meets_goal
+    found = slots("map", figures)
+    assert found.ratio == pytest.approx(0.97)
+    assert found.meets_goal
 
 
 def test_percentiles() -> None:

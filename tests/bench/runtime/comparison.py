@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from spark_jobs.control.logs import configure_log
-from spark_jobs.runtime.driver.session import SessionSettings, start_session
+from spark_jobs.runtime.driver.session import SessionSettings, ship_packages, start_session
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
@@ -106,13 +106,13 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
 
 
 @contextmanager
-def session() -> Iterator[SparkSession]:
+def session(master: str = f"local[{CORES}]") -> Iterator[SparkSession]:
     """Start Spark as all programs use it."""
     conf = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
     spark = start_session(
         SessionSettings(
             application="bench",
-            master=f"local[{CORES}]",
+            master=master,
             jars=tuple(map(str, ensure_spark_jars())),
             shuffle_partitions=2,
             conf=conf,
@@ -120,6 +120,7 @@ def session() -> Iterator[SparkSession]:
     )
     # Failures are raised here; an interrupted batch is not an error.
     spark.sparkContext.setLogLevel("FATAL")
+    ship_packages(spark)
     try:
         yield spark
     finally:

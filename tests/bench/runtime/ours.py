@@ -13,6 +13,7 @@ from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from tests.bench.runtime.programs import Committed
 from tests.bench.runtime.workloads import Chain, Job, Workload
 
@@ -33,21 +34,30 @@ class Headwater:
     @contextmanager
     def running(self, job: Job, *, in_bulk: bool) -> Iterator[Committed]:
         del in_bulk
+        with self.started(job) as application:
+            progress = Committed(self._servers, job, lambda: _failure(application))
+            try:
+                yield progress
+                application.wait_until_idle()  # an interrupted batch logs long stack traces
+            finally:
+                progress.close()
+
+    @contextmanager
+    def started(self, job: Job, records_at_once: int = RECORDS_AT_ONCE) -> Iterator[StreamsApplication]:
+        """Start the application of a job, with at most `records_at_once` records in a batch."""
         document = _document(job)
         settings = RunSettings(
             connection=Connection(bootstrap_servers=(self._servers,)),
             checkpoint=str(self._folder / "checkpoint"),
             state_folder=self._folder / "state",
+            records_at_once=records_at_once,
         )
         application = StreamsApplication(self._spark, document, check_runnable(document).programs, settings)
-        progress = Committed(self._servers, job, lambda: _failure(application))
         try:
             application.start()
-            yield progress
-            application.wait_until_idle()  # an interrupted batch logs long stack traces
+            yield application
         finally:
             application.close()
-            progress.close()
             for kept in (self._folder / "checkpoint", self._folder / "state"):
                 rmtree(kept / job.id, ignore_errors=True)
 

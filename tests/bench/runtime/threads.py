@@ -1,13 +1,15 @@
-"""Throughput by number of stream threads: the gain from one to two, and threads = slots against none set.
+"""Stream threads: throughput and latency by their number, and how soon a change takes effect.
 
-`HEADWATER_BENCH_RECORDS` is the number of records of the largest run, `HEADWATER_BENCH_ROUNDS` the maximum
-number of rounds.
+The full run takes about 12 minutes on two cores. `HEADWATER_BENCH_RECORDS` is the number of records of the
+largest run of Headwater, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile,
+`HEADWATER_BENCH_ROUNDS` the maximum number of rounds.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from statistics import median
 
 import attrs
 from rich.console import Console
@@ -15,42 +17,59 @@ from rich.table import Table
 
 from spark_jobs.control.logs import configure_log
 from tests.bench.figures import Figure
-from tests.bench.runtime import throughput
+from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.comparison import WIDTH, session
+from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.programs import Program, Running
 from tests.bench.runtime.streams import KafkaStreamsPeer
+from tests.bench.runtime.thread_changes import (
+    batches_until_added,
+    batches_until_removed,
+    recorded_batches,
+)
 from tests.bench.runtime.throughput import Throughput
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import CORES, Job, Workload
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
+from toolchain.broker.readiness import until
 
-_RECORDS = 8_000_000
+_RECORDS = 1_200_000
+_RECORDS_OF_STREAMS = 3
+"""Kafka Streams is up to a second late with its commits, so it has this many times as many records."""
+_LATENCY_RECORDS = 100
 _ROUNDS = 5
 _GAIN = 0.85
 """Of Kafka Streams' own gain."""
 _SLOTS = 0.97
-"""Of the throughput without `num.stream.threads`."""
-_WORKLOADS = (
-    Workload(name="map", operator="map", rounds=_ROUNDS),
-    Workload(
-        name="count, one update per record, exactly once",
-        operator="count",
-        every_update=True,
-        exactly_once=True,
-        share=0.15,
-        rounds=_ROUNDS,
-    ),
+"""Of the throughput without `num.stream.threads`; of latencies, its inverse."""
+_BATCHES = 2
+"""Until a change of the threads has taken effect."""
+_EXECUTORS = "local-cluster[2,1,1024]"
+"""Master and workers of a standalone cluster, whose two executors are processes with one core."""
+_SHARE_OF_A_BATCH = 200
+_SECONDS = 120
+_MAP = Workload(name="map", operator="map")
+_COUNT = Workload(
+    name="count, one update per record, exactly once",
+    operator="count",
+    every_update=True,
+    exactly_once=True,
+    share=0.15,
 )
+
+Rates = Mapping[str, Throughput]
+"""Program and number of threads → throughput."""
 
 
 class WithThreads:
     """A program with a number of stream threads; None = not set."""
 
-    def __init__(self, program: Program, threads: int | None) -> None:
+    def __init__(self, program: Program, threads: int | None, records: int = 1) -> None:
         self.name = f"{program.name}-{threads or 'unset'}"
         self.title = f"{program.title} with {threads or 'unset'} stream threads"
+        self.records = records
         self._program = program
         self._threads = threads
 
@@ -59,63 +78,140 @@ class WithThreads:
         return self._program.running(attrs.evolve(job, workload=workload), in_bulk=in_bulk)
 
 
+@attrs.frozen
+class _Bench:
+    folder: Path
+    servers: str
+    topics: Topics
+    records: int
+    rounds: int
+    report: Callable[[str], None]
+
+    def on_slots(
+        self, streams: Program
+    ) -> tuple[dict[str, Rates], dict[str, Latency], list[tuple[int, int]]]:
+        """Return the rates and latencies in one process with `CORES` slots, and the batches of changes."""
+        with session() as spark:
+            headwater = Headwater(spark, self.servers, self.folder / "headwater")
+            programs = [WithThreads(headwater, threads) for threads in (1, 2, CORES, None)]
+            programs += [WithThreads(streams, threads, _RECORDS_OF_STREAMS) for threads in (1, 2)]
+            rates = {each.name: self._rates(each, programs) for each in (_MAP, _COUNT)}
+            number = int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS))
+            workload = attrs.evolve(_MAP, rounds=self.rounds)
+            latencies = latency.measure(workload, programs[2:4], self.topics, number, self.report)
+            return rates, latencies, self._changes(headwater)
+
+    def on_executors(self) -> Rates:
+        """Return the rates on two executors with one core each."""
+        with session(_EXECUTORS) as spark:
+            headwater = Headwater(spark, self.servers, self.folder / "executors")
+            return self._rates(_MAP, [WithThreads(headwater, threads) for threads in (1, 2)])
+
+    def _rates(self, workload: Workload, programs: Sequence[WithThreads]) -> Rates:
+        """Measure the programs in turns, after each has run once."""
+        seconds: dict[tuple[str, int], list[float]] = {}
+        for round_ in range(self.rounds + 1):
+            for program in programs:
+                sizes = workload.sizes(self.records * program.records)
+                for size in sizes if round_ else sizes[1:]:
+                    what = f"round {round_}" if round_ else "warming up"
+                    self.report(f"{workload.name}, {what}: {program.title}, {size:,} records")
+                    taken = throughput.seconds_of(program, workload, self.topics, size)
+                    if round_:
+                        seconds.setdefault((program.name, size), []).append(taken)
+        return {
+            program.name: Throughput(*((size, median(seconds[program.name, size])) for size in sizes))
+            for program in programs
+            for sizes in [workload.sizes(self.records * program.records)]
+        }
+
+    def _changes(self, headwater: Headwater) -> list[tuple[int, int]]:
+        """Return for each round the batches until an added thread takes part, and a removed one is gone."""
+        workload = attrs.evolve(_MAP, threads=1)
+        job = self.topics.job("changes", workload, self.records)
+        of_a_batch = max(2, self.records // _SHARE_OF_A_BATCH)
+        with recorded_batches() as batches, headwater.started(job, of_a_batch) as application:
+            if not until(lambda: len(batches) > 0, _SECONDS):
+                raise RuntimeError("no batch has ended")
+            return [
+                (batches_until_added(application, batches), batches_until_removed(application, batches))
+                for _ in range(self.rounds)
+            ]
+
+
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
-    """Print a table with the rates and the two ratios of each workload, and yield the ratios."""
+    """Print a table with the rates, and yield the figures."""
     configure_log(level="error")
-    records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
-    rounds = int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))
     servers = broker.bootstrap_servers
-    with session() as spark, KafkaStreamsPeer(servers, folder / "streams.log") as streams:
-        topics, progress = Topics(servers, "threads"), Console(stderr=True, width=WIDTH)
-        headwater = Headwater(spark, servers, folder / "headwater")
-        programs: list[Program] = [WithThreads(headwater, threads) for threads in (1, 2, CORES, None)]
-        programs += [WithThreads(streams, threads) for threads in (1, 2)]
-        for workload in _WORKLOADS:
-            for program in programs[1::2]:
-                progress.log(f"warming up: {workload.name}, {program.title}")
-                throughput.seconds_of(program, workload, topics, workload.sizes(records)[1])
-        figures = [
-            (each, throughput.measure(each, programs, topics, records, progress.log))
-            for each in (attrs.evolve(each, rounds=min(each.rounds, rounds)) for each in _WORKLOADS)
-        ]
-        Console(width=WIDTH).print(_table(figures))
-        for workload, by_program in figures:
-            yield from _figures(workload.name, *gains(by_program))
+    bench = _Bench(
+        folder=folder,
+        servers=servers,
+        topics=Topics(servers, "threads"),
+        records=int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS)),
+        rounds=min(_ROUNDS, int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))),
+        report=Console(stderr=True, width=WIDTH).log,
+    )
+    with KafkaStreamsPeer(servers, folder / "streams.log") as streams:
+        rates, latencies, changes = bench.on_slots(streams)
+    theirs = {name: rate for name, rate in rates[_MAP.name].items() if name.startswith(streams.name)}
+    executors = {**theirs, **bench.on_executors()}
+    shown = rates | {f"{_MAP.name}, two executors with one core": executors}
+    Console(width=WIDTH).print(_table(shown))
+    for name, by_program in shown.items():
+        yield gain(name, by_program)
+    for name, by_program in rates.items():
+        yield slots(name, by_program)
+    yield _latency(latencies)
+    yield from _batches(changes)
 
 
-def gains(figures: Mapping[str, Throughput]) -> tuple[float, float, float]:
-    """Return our gain from 1 to 2 threads, that of Kafka Streams, and threads = slots against unset."""
-    rates = {name: figure.rate for name, figure in figures.items()}
-    return (
-        rates["headwater-2"] / rates["headwater-1"],
-        rates["streams-2"] / rates["streams-1"],
-        rates[f"headwater-{CORES}"] / rates["headwater-unset"],
+def gain(name: str, figures: Rates) -> Figure:
+    """Return our gain from 1 to 2 threads next to that of Kafka Streams."""
+    ours, theirs = (
+        figures[f"{program}-2"].rate / figures[f"{program}-1"].rate for program in ("headwater", "streams")
+    )
+    what = f"{name}: gain from 1 to 2 threads"
+    return Figure(
+        what=what, unit="times", ours=ours, peer="Kafka Streams", theirs=theirs, goal=_GAIN, is_rate=True
     )
 
 
-def _figures(name: str, ours: float, theirs: float, slots: float) -> tuple[Figure, Figure]:
-    return (
-        Figure(
-            what=f"{name}: gain from 1 to 2 threads",
-            unit="times",
-            ours=ours,
-            peer="Kafka Streams",
-            theirs=theirs,
-            goal=_GAIN,
-            is_rate=True,
-        ),
-        Figure(
-            what=f"{name}: threads = slots, as a multiple of none set",
-            unit="times",
-            ours=slots,
-            goal=_SLOTS,
-            is_rate=True,
-        ),
+def slots(name: str, figures: Rates) -> Figure:
+    """Return the rate with as many threads as slots next to that without `num.stream.threads`."""
+    return Figure(
+        what=f"{name}: threads = slots",
+        unit="records/s",
+        ours=figures[f"headwater-{CORES}"].rate,
+        peer="no number of threads set",
+        theirs=figures["headwater-unset"].rate,
+        goal=_SLOTS,
+        is_rate=True,
     )
 
 
-def _table(figures: Sequence[tuple[Workload, Mapping[str, Throughput]]]) -> Table:
-    caption = f"2 partitions; Headwater: local[{CORES}], so {CORES} slots"
+def _latency(figures: Mapping[str, Latency]) -> Figure:
+    return Figure(
+        what="latency p50: map, threads = slots",
+        unit="s",
+        ours=figures[f"headwater-{CORES}"].p50,
+        peer="no number of threads set",
+        theirs=figures["headwater-unset"].p50,
+        goal=round(1 / _SLOTS, 2),
+    )
+
+
+def _batches(changes: Sequence[tuple[int, int]]) -> Iterator[Figure]:
+    """Yield the largest numbers of all rounds."""
+    for what, numbers in zip(
+        ("a thread that was added takes part", "a thread that was removed is gone"),
+        zip(*changes, strict=True),
+        strict=True,
+    ):
+        yield Figure(what=what, unit="batches", ours=max(numbers), goal=_BATCHES)
+
+
+def _table(figures: Mapping[str, Rates]) -> Table:
+    caption = f"2 partitions; Headwater: local[{CORES}], so {CORES} slots, or {_EXECUTORS}"
     table = Table(
         title="stream threads\nthousand records/s",
         title_justify="left",
@@ -123,21 +219,13 @@ def _table(figures: Sequence[tuple[Workload, Mapping[str, Throughput]]]) -> Tabl
         caption_justify="left",
     )
     table.add_column("", no_wrap=True)
-    for heading in ("threads", "Headwater", "Kafka Streams", "gain ours / Streams", "slots / unset"):
+    for heading in ("threads", "Headwater", "Kafka Streams"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for workload, by_program in figures:
-        for row in _rows(workload, by_program):
-            table.add_row(*row)
+    for name, by_program in figures.items():
+        for threads in ("1", "2", str(CORES), "unset"):
+            rates = [_rate(by_program.get(f"{program}-{threads}")) for program in ("headwater", "streams")]
+            table.add_row(name if threads == "1" else "", threads, *rates)
     return table
-
-
-def _rows(workload: Workload, figures: Mapping[str, Throughput]) -> Iterator[tuple[str, ...]]:
-    ours, theirs, slots = gains(figures)
-    gain = f"{ours:.2f} / {theirs:.2f} = {ours / theirs:.2f} (goal {_GAIN})"
-    notes = {"2": (gain, ""), str(CORES): ("", f"{slots:.2f} (goal {_SLOTS})")}
-    for threads in ("1", "2", str(CORES), "unset"):
-        rates = (_rate(figures.get(f"{program}-{threads}")) for program in ("headwater", "streams"))
-        yield (workload.name if threads == "1" else "", threads, *rates, *notes.get(threads, ("", "")))
 
 
 def _rate(figure: Throughput | None) -> str:

@@ -15,6 +15,11 @@ from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.stream_threads import StreamThreads
 from spark_jobs.runtime.worker.messages import BatchResult
 from spark_jobs.stream_threads import RemovalTimeoutError
+from tests.bench.runtime.thread_changes import (
+    batches_until_added,
+    batches_until_removed,
+    recorded_batches,
+)
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 from tests.runtime.spark.thread_classes import AddsThread, RemovesThread
 from toolchain.broker.readiness import until
@@ -200,6 +205,24 @@ def test_removal_waits_for_the_batch_of_the_thread(cluster: Cluster, tmp_path: P
         remover.join(TIMEOUT_SECONDS)
         assert removed == [new]
         assert application.state is ClientState.RUNNING
+
+
+def test_threads_are_added_and_removed_within_two_batches(cluster: Cluster) -> None:
+    """A batch that runs at that time is the first one."""
+    config = {"num.stream.threads": "1"}
+    with (
+        recorded_batches() as batches,
+        cluster.application(MAP, config, partitions=4, records_at_once=40, VALUE="string") as running,
+    ):
+        for partition in range(4):
+            running.feed(*[b"1"] * 600, partition=partition)
+        running.application.start()
+        assert until(lambda: len(batches) > 0, TIMEOUT_SECONDS)
+        for _ in range(2):
+            assert 1 <= batches_until_added(running.application, batches) <= 2
+            assert batches_until_removed(running.application, batches) <= 2
+        assert all(len(each) <= 2 for each in batches)
+        assert any(len(each) == 2 for each in batches), "both threads take part"
 
 
 def test_batch_that_waits_for_a_thread_ends_with_the_application(cluster: Cluster) -> None:
