@@ -8,9 +8,10 @@ import pytest
 
 from infra.model.callers import PLAN
 from infra.model.compiled import CompiledApplication, InternalTopic
-from infra.model.problems import Problem, ProblemCode, Severity, errors
+from infra.model.nodes import NodeTopology
+from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
 from infra.model.record import SetupRecord
-from infra.model.topology import Setup, TopologyDocument
+from infra.model.topology import DescribedTopology, Setup, TopologyDocument
 from infra.model.versions import KafkaStreamsVersion
 from infra.planner import Plan, plan
 from infra.planner.upgrade import compile_recorded
@@ -123,3 +124,12 @@ def test_an_application_is_compiled_for_the_recorded_version_if_it_is_another(
 
     assert [str(each.application.kafka_streams) for each in found.values()] == versions
     assert compile_recorded([_document("4.1")], {}, {"orders": 1}) == {}
+
+
+def test_an_application_with_a_described_text_is_not_compiled_for_another_version() -> None:
+    record = SetupRecord("app", {}, kafka_streams="4.0.2")
+    described = DescribedTopology(NodeTopology(()), at=Location("app.yaml"))
+
+    made = attrs.evolve(_document("4.1"), described=described, steps=())
+
+    assert compile_recorded([made], {"app": record}, {"orders": 1}) == {}

@@ -18,11 +18,13 @@ def compile_recorded(
 ) -> Mapping[str, CompiledApplication]:
     """Return application id → the application compiled for the recorded version, where that is another one.
 
+    Applications without calls are omitted: a text of one version does not show what another one builds.
     `partitions`: topic → partition count on the cluster.
     """
     changed = {
         document.application.id: recorded
         for document in documents
+        if document.described is None and document.observed is None
         if (recorded := _recorded(records.get(document.application.id))) is not None
         if recorded != document.application.kafka_streams
     }
