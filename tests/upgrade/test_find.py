@@ -1,20 +1,24 @@
 """What an upgrade changes: names, settings, state, and whether a rolling restart is safe."""
 
+import time
+
 import attrs
 import pytest
 
-from infra.compiler import compile_documents
+from infra.compiler import compile_document, compile_documents
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.problems import Location, ProblemCode, Severity
 from infra.model.versions import SUPPORTED
 from infra.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, find_upgrade
-from tests.compiler.applications import compiled, document
+from tests.compiler.applications import document
 from tests.upgrade.upgrade_cases import FLAG, GLOBAL, JOINS, MERGED, NO_STATE, PLAIN, UNKNOWN_COUNTS, upgrade
 
 TO = SUPPORTED[-1]
 AT = Location("app.yaml", 7, 5)
 _DOCUMENT = document("topology: [{stream: orders}, {groupByKey: {}}, {count: {materialized: s}}]")
+_COMPILED = compile_document(_DOCUMENT, {"orders": 2})
+(_TOPIC,) = _COMPILED.internal_topics
 
 
 def only(*texts: str, to: str = "4.3", snapshot: ClusterSnapshot | None = None) -> ApplicationUpgrade:
@@ -45,21 +49,11 @@ def synthetic(before: InternalTopic | None, after: InternalTopic | None) -> Chan
 
 
 def _with_topics(topic: InternalTopic | None) -> CompiledApplication:
-    made = compiled(
-        "topology: [{stream: orders}, {groupByKey: {}}, {count: {materialized: s}}]", {"orders": 2}
-    )
-    return attrs.evolve(made, internal_topics=(topic,) if topic is not None else ())
+    return attrs.evolve(_COMPILED, internal_topics=(topic,) if topic is not None else ())
 
 
 def changelog(name: str, at: Location | None = AT) -> InternalTopic:
-    (topic,) = _with_topics_of_count().internal_topics
-    return attrs.evolve(topic, name=f"app-{name}-changelog", node=name, at=at)
-
-
-def _with_topics_of_count() -> CompiledApplication:
-    return compiled(
-        "topology: [{stream: orders}, {groupByKey: {}}, {count: {materialized: s}}]", {"orders": 2}
-    )
+    return attrs.evolve(_TOPIC, name=f"app-{name}-changelog", node=name, at=at)
 
 
 def test_an_application_without_differences_keeps_its_state_and_can_be_restarted_one_by_one() -> None:
@@ -242,3 +236,24 @@ def test_a_described_text_is_enough_where_the_versions_build_the_same() -> None:
     old = compile_documents([_DOCUMENT], {"orders": 2})
 
     assert find_upgrade(old, old, old[0].application.kafka_streams, without_calls={"app"}).problems == ()
+
+
+def test_thousands_of_renamed_topics_are_compared_in_less_than_a_second() -> None:
+    made = _with_topics(None)
+    many = 5_000
+    old, new = (
+        attrs.evolve(
+            made,
+            internal_topics=tuple(
+                changelog(f"{prefix}-{number}", Location("app.yaml", number)) for number in range(1, many)
+            ),
+        )
+        for prefix in ("before", "after")
+    )
+    started = time.process_time()
+
+    (application,) = find_upgrade([old], [new], TO).applications
+
+    assert time.process_time() - started < 1
+    assert {change.kind for change in application.changes} == {ChangeKind.RENAMED_TOPIC}
+    assert len(application.changes) == many - 1

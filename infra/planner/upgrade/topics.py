@@ -1,5 +1,6 @@
 """Changes of internal topics between two versions: names, counts and configs."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
@@ -7,7 +8,7 @@ import attrs
 from infra.compiler.renumbering import origins, renumberings
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from infra.model.problems import Severity
+from infra.model.problems import Location, Severity
 from infra.planner.upgrade.changes import Change, ChangeKind, State
 
 
@@ -45,7 +46,7 @@ def topic_changes(versions: Versions) -> Iterator[Change]:
             yield _renamed_topic(versions, topic, after[renamed[name]])
         else:
             yield _dropped(versions, topic)
-    for name in after.keys() - before.keys() - set(renamed.values()):
+    for name in sorted(after.keys() - before.keys() - set(renamed.values())):
         yield _added(versions, after[name])
 
 
@@ -54,19 +55,21 @@ def _renamed(versions: Versions) -> dict[str, str]:
     before = {topic.name: topic for topic in versions.before.internal_topics}
     after = {topic.name: topic for topic in versions.after.internal_topics}
     old, new = before.keys() - after.keys(), after.keys() - before.keys()
+    of_call: defaultdict[tuple[TopicKind, Location | None], list[str]] = defaultdict(list)
+    for name in new:
+        of_call[after[name].kind, after[name].at].append(name)
     pairs: dict[str, str] = {}
+    taken: set[str] = set()
     for name in sorted(old):
-        same = [each for each in sorted(new) if _is_of_one_call(before[name], after[each])]
-        if len(same) == 1 and same[0] not in pairs.values():
+        same = of_call[before[name].kind, before[name].at] if before[name].at is not None else []
+        if len(same) == 1 and same[0] not in taken:
             pairs[name] = same[0]
+            taken.add(same[0])
     for pair in renumberings(origins(versions.before), origins(versions.after)):
-        if pair.old in old and pair.new in new and pair.old not in pairs and pair.new not in pairs.values():
+        if pair.old in old and pair.new in new and pair.old not in pairs and pair.new not in taken:
             pairs[pair.old] = pair.new
+            taken.add(pair.new)
     return pairs
-
-
-def _is_of_one_call(old: InternalTopic, new: InternalTopic) -> bool:
-    return old.at is not None and (old.kind, old.at) == (new.kind, new.at)
 
 
 def _changed(old: InternalTopic, new: InternalTopic) -> Iterator[Change]:
