@@ -47,3 +47,24 @@ def test_a_preview_after_a_change_of_the_version_names_the_dropped_topic(deploym
     again = deployment.stack.preview()
     assert "KafkaStreamsChanged" not in again.text, str(again)
     assert deployment.cluster.partitions(dropped) == 4
+
+
+def test_a_version_that_loses_state_is_refused_until_it_is_accepted(deployment: Deployment) -> None:
+    store = {"name": "seen", "kind": "keyValue", "shared": True}
+    topology: list[dict[str, object]] = [
+        {"stream": {"topic": deployment.source}},
+        {"processValues": {"stores": [dict(store)]}},
+        {"addStateStore": dict(store)},
+    ]
+    changelog = f"{deployment.id}-seen-changelog"
+    deployment.write(topology, application={"kafkaStreams": "4.2"})
+    deployment.up()
+    assert deployment.cluster.partitions(changelog) == 4
+
+    deployment.write(topology, application={"kafkaStreams": "4.3"})
+    refused = deployment.refused("KafkaStreamsChanged")
+    assert changelog in refused.text, str(refused)
+    deployment.stack.configure({"setup": {deployment.id: {"reinitialize": True}}})
+    up = deployment.up()
+    assert "warning[KafkaStreamsChanged]" in up.text, str(up)
+    assert deployment.cluster.partitions(changelog) == 4

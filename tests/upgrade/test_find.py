@@ -12,7 +12,17 @@ from infra.model.problems import Location, ProblemCode, Severity
 from infra.model.versions import SUPPORTED
 from infra.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, find_upgrade
 from tests.compiler.applications import document
-from tests.upgrade.upgrade_cases import FLAG, GLOBAL, JOINS, MERGED, NO_STATE, PLAIN, UNKNOWN_COUNTS, upgrade
+from tests.upgrade.upgrade_cases import (
+    FLAG,
+    GLOBAL,
+    JOINS,
+    MERGED,
+    NO_STATE,
+    PLAIN,
+    STORE_ADDED_AGAIN,
+    UNKNOWN_COUNTS,
+    upgrade,
+)
 
 TO = SUPPORTED[-1]
 AT = Location("app.yaml", 7, 5)
@@ -163,6 +173,14 @@ def test_a_source_topic_that_serves_as_changelog_restores_the_store() -> None:
     assert application.changes[0].after == "source topic orders"
     assert application.changes[0].severity is Severity.WARNING
     assert not application.is_rolling
+
+
+def test_a_fix_that_the_new_release_does_not_have_yet_loses_the_state_of_a_shared_store() -> None:
+    found = only(STORE_ADDED_AGAIN)
+
+    assert (found.changes[0].topic, found.changes[0].state) == ("again-seen-changelog", State.LOST)
+    assert found.state is State.LOST
+    assert not found.is_rolling
 
 
 def test_another_number_of_partitions_needs_a_reset() -> None:

@@ -69,6 +69,13 @@ topology:
   - groupByKey: {from: processed}
   - reduce: {add: value, materialized: latest}
 """
+STORE_ADDED_AGAIN = """
+application: {id: again, kafkaStreams: "4.2"}
+topology:
+  - stream: orders
+  - processValues: {stores: [{name: seen, kind: keyValue, shared: true}]}
+  - addStateStore: {name: seen, kind: keyValue, shared: true}
+"""
 UNKNOWN_COUNTS = """
 application: {id: broken, kafkaStreams: "4.1"}
 topology: [{stream: missing}, {groupByKey: {}}, {count: {}}]
