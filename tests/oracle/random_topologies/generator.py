@@ -32,6 +32,9 @@ _CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
     (5, "__enable.process.processValue.fix__", (True,)),
     (3, "replication.factor", (3,)),
     (3, "__internal.override.topic.prefix__", ("other",)),
+    (3, "dsl.store.format", ("HEADERS",)),
+    (3, "upgrade.from", ("2.3", "3.6", "3.9", "4.1", "4.2")),
+    (3, "processing.guarantee", ("exactly_once_v2", "exactly_once")),
 )
 
 
