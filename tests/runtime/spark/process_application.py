@@ -87,6 +87,8 @@ class ProcessApplication:
         command += ["--bootstrap-server", self.broker.bootstrap_servers, "--master", master]
         command += ["--jars", ",".join(self.jars), "--conf", "spark.ui.enabled=false"]
         command += ["--conf", "spark.driver.memory=600m", "--max-records", str(max_records)]
+        command += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
+        command += ["--conf", "spark.sql.streaming.pollingDelay=100ms"]
         command += ["--checkpoint", str(self.folder / "checkpoint")]
         command += ["--state-dir", str(self.folder / "state"), "--restarts", "30"]
         command += ["--until-idle"] if until_idle else []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill, kill_all
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
 
-_RECORDS = 6_000
+_RECORDS, _SOAK_RECORDS = 2_400, 6_000
+"""In batches of at most 400. Processing them takes most of the CPU time of a test."""
 _RECORDS_OF_A_FAULT = 300
 _RESTART = 75
 """The exit code of a driver whose JVM is gone."""
@@ -56,21 +58,32 @@ def open_application(own_broker: Callable[[], Broker], spark_jars: tuple[str, ..
 
 
 @pytest.fixture
-def application(open_application: Open) -> Iterator[ProcessApplication]:
+def application(open_application: Open, request: pytest.FixtureRequest) -> Iterator[ProcessApplication]:
     """An application with input for many batches."""
+    is_soak = request.node.get_closest_marker("soak") is not None
     with open_application() as application:
-        application.feed(_RECORDS)
+        application.feed(_SOAK_RECORDS if is_soak else _RECORDS)
         yield application
 
 
-def _kill_points(seed: int, number: int) -> list[int]:
+def _seeds(seeds: range, kills: int) -> list[ParameterSet]:
+    """Return seed and number of kills: all with three for `make fuzz`, and the first one with `kills`."""
+    return [
+        pytest.param(seeds[0], kills),
+        *(pytest.param(seed, 3, marks=pytest.mark.soak) for seed in seeds),
+    ]
+
+
+def _kill_points(application: ProcessApplication, seed: int, number: int) -> list[int]:
     """Return the numbers of output records at which a process is killed."""
-    return sorted(random.Random(seed).sample(range(1, _RECORDS * 9 // 10), number))  # noqa: S311
+    return sorted(random.Random(seed).sample(range(1, application.fed * 9 // 10), number))  # noqa: S311
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 11))])
-def test_results_are_exact_after_kills_of_the_driver(application: ProcessApplication, seed: int) -> None:
-    for least in _kill_points(seed, 3):
+@pytest.mark.parametrize(("seed", "kills"), _seeds(range(1, 11), 2))
+def test_results_are_exact_after_kills_of_the_driver(
+    application: ProcessApplication, seed: int, kills: int
+) -> None:
+    for least in _kill_points(application, seed, kills):
         with application.run() as process:
             application.await_counted(least, process)
             kill_all(process)
@@ -79,10 +92,12 @@ def test_results_are_exact_after_kills_of_the_driver(application: ProcessApplica
     application.check_log()
 
 
-@pytest.mark.parametrize("seed", [21, *(pytest.param(n, marks=pytest.mark.soak) for n in range(22, 32))])
-def test_results_are_exact_after_kills_of_the_jvm_alone(application: ProcessApplication, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "kills"), _seeds(range(21, 32), 1))
+def test_results_are_exact_after_kills_of_the_jvm_alone(
+    application: ProcessApplication, seed: int, kills: int
+) -> None:
     """The driver's process notices it and ends with exit code 75, so that it is started again."""
-    for least in _kill_points(seed, 3):
+    for least in _kill_points(application, seed, kills):
         with application.run() as process:
             application.await_counted(least, process)
             if process.poll() is None:
@@ -95,7 +110,7 @@ def test_results_are_exact_after_kills_of_the_jvm_alone(application: ProcessAppl
 def test_results_are_exact_after_kills_of_executors(application: ProcessApplication) -> None:
     killed = 0
     with application.run(_CLUSTER) as process:
-        for least in _kill_points(12, 2):
+        for least in _kill_points(application, 12, 2):
             application.await_counted(least, process)
             killed += sum(kill(executor) for executor in executors(process.pid)[:1])
         assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
@@ -106,7 +121,7 @@ def test_results_are_exact_after_kills_of_executors(application: ProcessApplicat
 def test_results_are_exact_after_loss_of_checkpoint_and_state(application: ProcessApplication) -> None:
     """Committed offsets are in Kafka; state is restored from the changelogs."""
     with application.run() as process:
-        application.await_counted(_RECORDS // 3, process)
+        application.await_counted(application.fed // 3, process)
         kill_all(process)
     for name in ("checkpoint", "state"):
         (application.folder / name).rename(application.folder / f"lost-{name}")

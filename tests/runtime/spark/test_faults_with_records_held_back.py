@@ -1,6 +1,6 @@
 """SIGKILL while records of a repartition topic are held back: none is lost, processed twice or too early."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,14 +80,25 @@ def _has_written(
     return application.topics.written(topic) >= least or process.poll() is not None
 
 
-def test_results_are_exact_after_kills_while_records_are_held_back(application: Application) -> None:
-    rows, events = _KEYS * _VERSIONS, _PARTITIONS * _EVENTS
-    for topic, least in ((_CHANGELOG, rows // 4), (_CHANGELOG, rows * 3 // 4), ("joined", events // 3)):
+_ROWS, _ALL_EVENTS = _KEYS * _VERSIONS, _PARTITIONS * _EVENTS
+_WHILE_READING_ROWS, _LATER = (_CHANGELOG, _ROWS // 4), (_CHANGELOG, _ROWS * 3 // 4)
+_WHILE_JOINING = ("joined", _ALL_EVENTS // 3)
+_SERIES = [
+    pytest.param((_LATER, _WHILE_JOINING), id="2 kills"),
+    pytest.param((_WHILE_READING_ROWS, _LATER, _WHILE_JOINING), id="3 kills", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize("kills", _SERIES)
+def test_results_are_exact_after_kills_while_records_are_held_back(
+    application: Application, kills: Sequence[tuple[str, int]]
+) -> None:
+    for topic, least in kills:
         with application.run() as process:
             _until_written(application, process, topic, least)
             kill_all(process)
     with application.run() as process:
-        _until_written(application, process, "joined", events * 2 // 3)
+        _until_written(application, process, "joined", _ALL_EVENTS * 2 // 3)
         assert sum(kill(worker) for worker in python_workers(process.pid)[:1])
         assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
     joined = sorted(str(record[5]) for record in application.topics.get("joined"))
