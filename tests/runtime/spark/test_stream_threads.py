@@ -87,11 +87,11 @@ def test_threads_are_added_and_removed_while_the_application_runs(
     """Names, reused indices, states, and that tasks run on the threads that are alive; 1, 3, 0, 2 threads."""
     results = Results(monkeypatch)
     config = {"num.stream.threads": "1", "client.id": "client-a"}
-    with cluster.application(COUNT, config, partitions=4) as running:
+    with cluster.application(COUNT, config, partitions=2) as running:
         application = running.application
         assert application.add_stream_thread() is None, "CREATED"
         application.start()
-        _put_all(running, b"a", b"b", partitions=4)
+        _put_all(running, b"a", b"b", partitions=2)
         application.wait_until_idle()
         assert results.threads == {"1"}
         assert max(len(batch) for batch in results.batches) > 1, "tasks share the thread"
@@ -100,7 +100,7 @@ def test_threads_are_added_and_removed_while_the_application_runs(
         assert application.add_stream_thread() == "client-a-StreamThread-3"
         assert until(lambda: application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
         results.batches.clear()
-        _put_all(running, b"a", b"c", partitions=4)
+        _put_all(running, b"a", b"c", partitions=2)
         application.wait_until_idle()
         assert len(results.threads) > 1
         assert results.threads <= {"1", "2", "3"}
@@ -113,7 +113,7 @@ def test_threads_are_added_and_removed_while_the_application_runs(
         assert application.threads() == ()
 
         results.batches.clear()
-        _put_all(running, b"a", partitions=4)
+        _put_all(running, b"a", partitions=2)
         waiting = "an idle stream thread"
         assert until(
             lambda: any(waiting in part["waitsFor"] for part in application.subtopology_status()),
@@ -127,7 +127,7 @@ def test_threads_are_added_and_removed_while_the_application_runs(
         application.wait_until_idle()
         assert results.threads <= {"1", "2"}
         counts = [int.from_bytes(value or b"", "big") for value in running.values()]
-        assert (len(counts), max(counts)) == (20, 12)
+        assert (len(counts), max(counts)) == (10, 6)
 
         running.restart()
         assert _names(running) == ["client-a-StreamThread-1"], "num.stream.threads applies"

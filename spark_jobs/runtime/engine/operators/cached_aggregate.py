@@ -163,22 +163,19 @@ class _Totals:
 
         It is the stored or the initial total; None = there is no room, so totals do not stay values.
         """
-        cache, read, init, first, reserve = (
-            self.cache,
-            self.read,
-            self._init,
-            self._first,
-            self._reserve_first,
-        )
+        cache, read, reserve = self.cache, self.read, self._reserve_first
+        init, deserialize = self._init, self._deserialize
 
         def start(key: bytes, timestamp: int) -> tuple[Value, int] | None:
             stored = read(key)
+            size = cache.estimate + cache.context_bytes + len(key) + _ENTRY
+            if size <= cache.limit and (stored is None or len(stored) <= _ENTRY):
+                cache.estimate = size
+            elif not reserve(key, stored):
+                return None
             if stored is None:
-                size = cache.estimate + cache.context_bytes + len(key) + _ENTRY
-                if size <= cache.limit:
-                    cache.estimate = size
-                    return init(), timestamp
-            return first(stored, timestamp) if reserve(key, stored) else None
+                return init(), timestamp
+            return deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
 
         return start
 
