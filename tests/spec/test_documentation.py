@@ -8,20 +8,29 @@ from typing import Any
 
 import pytest
 import yaml
+from _pytest.mark import ParameterSet
 
 from infra.compiler import compile_documents
 from infra.model.problems import Problem, ProblemCode, errors
+from infra.model.versions import SUPPORTED_RELEASES
 from infra.spec import load_text, parse_document
 from infra.spec.policies import load_policies_text
 
 _ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^ *```ya?ml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-_PAGES = sorted([_ROOT / "README.md", *(_ROOT / "docs").rglob("*.md")])
-_BLOCKS = [
-    pytest.param(block, id=f"{page.relative_to(_ROOT)}-{number}")
-    for page in _PAGES
-    for number, block in enumerate(_BLOCK.findall(page.read_text(encoding="utf-8")), 1)
-]
+_VERSIONS = _ROOT / "docs" / "versions.md"
+_PAGES = sorted({_ROOT / "README.md", *(_ROOT / "docs").rglob("*.md")} - {_VERSIONS})
+
+
+def _blocks(*pages: Path) -> list[ParameterSet]:
+    return [
+        pytest.param(block, id=f"{page.relative_to(_ROOT)}-{number}")
+        for page in pages
+        for number, block in enumerate(_BLOCK.findall(page.read_text(encoding="utf-8")), 1)
+    ]
+
+
+_BLOCKS = _blocks(*_PAGES)
 _DESCRIBED = """\
 Topologies:
    Sub-topology: 0
@@ -72,6 +81,18 @@ def test_an_example_has_no_error(block: str, tmp_path: Path) -> None:
             if key not in data and not (key == "topology" and {"describe", "observed"} & data.keys())
         )
         assert _errors(block + missing, str(tmp_path / "shown.yaml")) == ()
+
+
+@pytest.mark.parametrize("block", _blocks(_VERSIONS))
+def test_an_example_of_a_difference_has_no_error_in_some_version(block: str) -> None:
+    """`oracle/test_differences` compares each with the versions before and after the change."""
+
+    def in_version(release: str) -> str:
+        data = yaml.safe_load(block)
+        data["application"]["kafkaStreams"] = release
+        return yaml.safe_dump(data)
+
+    assert any(not _errors(in_version(release), "shown.yaml") for release in SUPPORTED_RELEASES)
 
 
 def _errors(text: str, file: str) -> tuple[Problem, ...]:
