@@ -50,7 +50,7 @@ _SETTINGS = "HEADWATER_BENCH_"
 def main(names: tuple[str, ...], output: Path | None, *, save: bool) -> None:
     """Run benchmarks, by default all of them."""
     toolchain = ensure_pulumi()
-    results = Results()
+    results, commit = Results(), _commit()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
         settings = Settings(heap_mb=512, sustained_load=True)
         with Broker(ensure_kafka(), Path(folder, "kafka"), settings) as broker:
@@ -59,21 +59,26 @@ def main(names: tuple[str, ...], output: Path | None, *, save: bool) -> None:
                 for figure in _BENCHMARKS[name](Path(folder), toolchain, broker):
                     click.echo(shown([figure]))
                     figures.append(figure)
-                results = results.having(name, _measured(tuple(figures)))
+                results = results.having(name, _measured(tuple(figures), commit))
                 if output is not None:
                     results.write(output)
                 if save:
                     report.write(report.saved().having(name, results.benchmarks[name]))
 
 
-def _measured(figures: tuple[Figure, ...]) -> Measured:
-    commit = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+def _commit() -> str:
+    """Return the commit, before results change files."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _measured(figures: tuple[Figure, ...], commit: str) -> Measured:
     settings = (
         f"`{name}={value}`" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS)
     )
     return Measured(
         figures=figures,
-        commit=subprocess.run(commit, capture_output=True, text=True, check=True).stdout.strip(),
+        commit=commit,
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         machine=_machine(),
         settings=", ".join(settings),
