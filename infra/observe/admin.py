@@ -87,16 +87,20 @@ class Admin:
         self._connection = connection
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
-        messages: deque[ClientMessage] = deque(maxlen=50)
-        self._messages = messages  # with `self` in the callback the client could never be freed
         self.requests = 0
         self._descriptions: set[Future[TopicDescription]] = set()
         self._group_timeout = _FIRST_TRY_SECONDS
+        self._connect()
+
+    def _connect(self) -> None:
+        messages: deque[ClientMessage] = deque(maxlen=50)
+        self._messages = messages  # with `self` in the callback the client could never be freed
+        self._is_lost = False
         settings: dict[str, Any] = {
-            **connection.confluent(),
+            **self._connection.confluent(),
             "client.id": "headwater",
             "error_cb": lambda error: messages.append(client_message(error)),
-            "socket.connection.setup.timeout.ms": int(min(timeout_seconds, 10) * 1000),
+            "socket.connection.setup.timeout.ms": int(min(self._timeout, 10) * 1000),
             "reconnect.backoff.max.ms": 500,
         }
         try:
@@ -107,9 +111,16 @@ class Admin:
             raise ProblemsError([_unusable(error.args[0])]) from None
 
     def open(self) -> FirstRequest:
-        """Begin to connect and send the first request."""
+        """Begin to connect and send the first request.
+
+        After a request without an answer this is done with a new client: librdkafka (2.16) forgets the
+        bootstrap servers when metadata has no brokers, and then does not connect again for minutes.
+        """
+        if self._is_lost:
+            self.settle()
+            self._connect()
         self.requests += 1
-        return FirstRequest(in_background(self._metadata))
+        return FirstRequest(in_background(partial(self._metadata, self._client)))
 
     def metadata(self, first: FirstRequest) -> ClusterMetadata:
         """Return the id of the cluster, brokers, and partitions and replicas of all topics.
@@ -128,12 +139,12 @@ class Admin:
         self._group_timeout = min(self._timeout, max(_FIRST_TRY_SECONDS, _TIMES_AS_LONG * taken))
         return metadata
 
-    def _metadata(self) -> ClusterMetadata:
+    def _metadata(self, client: AdminClient) -> ClusterMetadata:
         """Return the metadata; waits while the answers have neither brokers nor topics."""
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                return self._client.list_topics(timeout=self._timeout)
+                return client.list_topics(timeout=self._timeout)
             except KafkaException as error:
                 if error.args[0].code() != _NOTHING_YET or time.monotonic() > deadline:
                     raise
@@ -299,6 +310,7 @@ class Admin:
 
     def _unreachable(self) -> Problem:
         """Report the messages of the client library, which say more than the timeout."""
+        self._is_lost = True
         return unreachable(self._servers, tuple(self._messages), self._timeout)
 
 
