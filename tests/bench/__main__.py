@@ -41,6 +41,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Fig
     "threads": threads.run,
 }
 _SETTINGS = "HEADWATER_BENCH_"
+_BROKER = Settings(heap_mb=512, sustained_load=True)
 
 
 @click.command()
@@ -52,18 +53,19 @@ def main(names: tuple[str, ...], output: Path | None, *, save: bool) -> None:
     toolchain = ensure_pulumi()
     results, commit = Results(), _commit()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:
-        settings = Settings(heap_mb=512, sustained_load=True)
-        with Broker(ensure_kafka(), Path(folder, "kafka"), settings) as broker:
-            for name in names or _BENCHMARKS:
+        for name in names or _BENCHMARKS:
+            work = Path(folder, name)
+            # topics of an earlier benchmark would change the result
+            with Broker(ensure_kafka(), work / "kafka", _BROKER) as broker:
                 figures = []
-                for figure in _BENCHMARKS[name](Path(folder), toolchain, broker):
+                for figure in _BENCHMARKS[name](work, toolchain, broker):
                     click.echo(shown([figure]))
                     figures.append(figure)
-                results = results.having(name, _measured(tuple(figures), commit))
-                if output is not None:
-                    results.write(output)
-                if save:
-                    report.write(report.saved().having(name, results.benchmarks[name]))
+            results = results.having(name, _measured(tuple(figures), commit))
+            if output is not None:
+                results.write(output)
+            if save:
+                report.write(report.saved().having(name, results.benchmarks[name]))
 
 
 def _commit() -> str:

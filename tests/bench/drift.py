@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import attrs
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
 from tests.bench.figures import Figure
 from tests.bench.timing import compared, succeeds, take_turns
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
+from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import STACK, Stack
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
@@ -45,9 +45,7 @@ for start in range(0, len(names), 1000):
 
 def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     servers = broker.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": servers})
-    if SOURCE not in admin.list_topics(timeout=30).topics:
-        admin.create_topics([NewTopic(SOURCE, num_partitions=1, replication_factor=1)])[SOURCE].result()
+    Cluster(servers).create(SOURCE, 1)
     for topics, rounds in ROUNDS.items():
         documents = folder / f"drift-{topics}"
         command, minimum = _commands(documents, topics, servers)

@@ -73,7 +73,11 @@ class Results:
 
     def having(self, name: str, measured: Measured) -> "Results":
         """Return the same with new figures of a benchmark. Figures that are not numbers are left out."""
-        valid = tuple(figure for figure in measured.figures if math.isfinite(figure.ours))
+        valid = tuple(
+            figure
+            for figure in measured.figures
+            if math.isfinite(figure.ours) and (figure.theirs is None or math.isfinite(figure.theirs))
+        )
         return Results({**self.benchmarks, name: attrs.evolve(measured, figures=valid)})
 
     def __iter__(self) -> Iterator[tuple[str, Figure]]:

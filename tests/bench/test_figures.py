@@ -7,7 +7,7 @@ import pytest
 
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.threads import gain, slots
-from tests.bench.runtime.throughput import Throughput
+from tests.bench.runtime.throughput import Length, Throughput
 from tests.bench.runtime.workloads import Keys, Workload
 
 
@@ -19,6 +19,21 @@ def test_startup_and_shutdown_time_is_separated_from_records() -> None:
 
 def test_runs_that_are_too_short_have_no_figure() -> None:
     assert math.isnan(Throughput((100, 3.0), (1_100, 2.9)).rate)
+
+
+@pytest.mark.parametrize(
+    ("rate", "start_up", "times"), [(100, 1.0, 1), (1_000, 1.0, 16), (1_000, 0.0, 16), (10**9, 1.0, 64)]
+)
+def test_runs_are_long_enough(rate: int, start_up: float, times: int) -> None:
+    runs = []
+
+    def seconds_for(many: int) -> float:
+        runs.append(many)
+        return start_up + 1_000 * many / rate
+
+    assert Length(1_000, 10.0).times(seconds_for) == times
+    assert runs[-1] == times
+    assert len(runs) <= 3
 
 
 def test_gain_and_slots_of_threads() -> None:

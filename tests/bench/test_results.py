@@ -47,7 +47,8 @@ def test_lines() -> None:
 
 
 def test_results_are_written_and_read(tmp_path: Path) -> None:
-    written = results(TIME, RATE, attrs.evolve(ALONE, ours=math.nan))
+    without = attrs.evolve(ALONE, ours=math.nan), attrs.evolve(RATE, theirs=math.nan)
+    written = results(TIME, RATE, *without)
     written.write(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == written == results(TIME, RATE)
 

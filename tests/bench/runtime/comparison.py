@@ -1,8 +1,8 @@
 """Compare the runtime with plain PySpark and a Kafka Streams program, in turns on one broker.
 
-docs/benchmarks.md describes the measurements. `HEADWATER_BENCH_RECORDS` is the number of records of the
-largest run, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile, `HEADWATER_BENCH_ROUNDS`
-the maximum number of rounds.
+docs/benchmarks.md describes the measurements. `HEADWATER_BENCH_RECORDS` and `HEADWATER_BENCH_SECONDS` are the
+least records and seconds of a full run, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a
+percentile, `HEADWATER_BENCH_ROUNDS` the maximum number of rounds.
 """
 
 import os
@@ -34,7 +34,8 @@ from tests.bench.runtime.workloads import CORES, Workload
 from toolchain import PulumiToolchain, ensure_spark_jars
 from toolchain.broker import Broker
 
-_RECORDS = 8_000_000
+_RECORDS = 4_000_000
+_SECONDS = 10.0
 _LATENCY_RECORDS = 100
 _ROUNDS = 3
 WIDTH = 150
@@ -44,20 +45,14 @@ WIDTH = 150
 class _Bench:
     programs: Sequence[Program]
     topics: Topics
+    length: throughput.Length
     rounds: int
     shown: Console
     progress: Console
 
-    def warm_up(self, records: int) -> None:
-        """Run each operator in full: a JVM compiles for minutes, which is long over in a service."""
-        for workload in OPERATORS:
-            for program in self._programs(workload):
-                self._report(f"warming up: {workload.name}, {program.title}")
-                throughput.seconds_of(program, workload, self.topics, workload.sizes(records)[1])
-
-    def throughput(self, title: str, workloads: Sequence[Workload], records: int) -> Iterator[Figure]:
+    def throughput(self, title: str, workloads: Sequence[Workload]) -> Iterator[Figure]:
         figures = [
-            (each, throughput.measure(each, self._programs(each), self.topics, records, self._report))
+            (each, throughput.measure(each, self._programs(each), self.topics, self.length, self._report))
             for each in self._shortened(workloads)
         ]
         self.shown.print(throughput_table(title, figures))
@@ -90,19 +85,25 @@ class _Bench:
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     """Print a table for each kind of measurement, and yield the figures."""
     configure_log(level="error")
-    records = int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS))
     with session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
         topics = Topics(broker.bootstrap_servers)
         plain = PlainPySpark(spark, broker.bootstrap_servers, folder / "plain", topics)
         headwater = Headwater(spark, broker.bootstrap_servers, folder / "headwater")
         rounds = int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))
         shown, progress = Console(width=WIDTH), Console(stderr=True, width=WIDTH)
-        bench = _Bench((plain, streams, headwater), topics, rounds, shown, progress)
-        bench.warm_up(records)
-        yield from bench.throughput("operators", OPERATORS, records)
-        yield from bench.throughput("count by distribution of keys", KEYS, records)
-        yield from bench.throughput("independent sub-topologies", AT_ONCE, records)
+        bench = _Bench((plain, streams, headwater), topics, length(_RECORDS), rounds, shown, progress)
+        yield from bench.throughput("operators", OPERATORS)
+        yield from bench.throughput("count by distribution of keys", KEYS)
+        yield from bench.throughput("independent sub-topologies", AT_ONCE)
         yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
+
+
+def length(records: int) -> throughput.Length:
+    """Return how many records a run has, by default at least `records`."""
+    return throughput.Length(
+        int(os.environ.get("HEADWATER_BENCH_RECORDS", records)),
+        float(os.environ.get("HEADWATER_BENCH_SECONDS", _SECONDS)),
+    )
 
 
 @contextmanager

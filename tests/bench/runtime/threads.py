@@ -1,15 +1,14 @@
 """Stream threads: throughput and latency by their number, and how soon a change takes effect.
 
-The full run takes about 12 minutes on two cores. `HEADWATER_BENCH_RECORDS` is the number of records of the
-largest run of Headwater, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile,
-`HEADWATER_BENCH_ROUNDS` the maximum number of rounds.
+`HEADWATER_BENCH_RECORDS` and `HEADWATER_BENCH_SECONDS` are the least records and seconds of a full run,
+`HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile, `HEADWATER_BENCH_ROUNDS` the maximum
+number of rounds.
 """
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from statistics import median
 
 import attrs
 from rich.console import Console
@@ -18,7 +17,7 @@ from rich.table import Table
 from spark_jobs.control.logs import configure_log
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
-from tests.bench.runtime.comparison import WIDTH, session
+from tests.bench.runtime.comparison import WIDTH, length, session
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.programs import Program, Running
@@ -28,7 +27,7 @@ from tests.bench.runtime.thread_changes import (
     batches_until_removed,
     recorded_batches,
 )
-from tests.bench.runtime.throughput import Throughput
+from tests.bench.runtime.throughput import Length, Throughput
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import CORES, Job, Workload
 from toolchain import PulumiToolchain
@@ -36,8 +35,6 @@ from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
 _RECORDS = 1_200_000
-_RECORDS_OF_STREAMS = 3
-"""Kafka Streams is up to a second late with its commits, so it has this many times as many records."""
 _LATENCY_RECORDS = 100
 _ROUNDS = 5
 _GAIN = 0.85
@@ -66,10 +63,9 @@ Rates = Mapping[str, Throughput]
 class WithThreads:
     """A program with a number of stream threads; None = not set."""
 
-    def __init__(self, program: Program, threads: int | None, records: int = 1) -> None:
+    def __init__(self, program: Program, threads: int | None) -> None:
         self.name = f"{program.name}-{threads or 'unset'}"
         self.title = f"{program.title} with {threads or 'unset'} stream threads"
-        self.records = records
         self._program = program
         self._threads = threads
 
@@ -83,7 +79,7 @@ class _Bench:
     folder: Path
     servers: str
     topics: Topics
-    records: int
+    length: Length
     rounds: int
     report: Callable[[str], None]
 
@@ -94,7 +90,7 @@ class _Bench:
         with session() as spark:
             headwater = Headwater(spark, self.servers, self.folder / "headwater")
             programs = [WithThreads(headwater, threads) for threads in (1, 2, CORES, None)]
-            programs += [WithThreads(streams, threads, _RECORDS_OF_STREAMS) for threads in (1, 2)]
+            programs += [WithThreads(streams, threads) for threads in (1, 2)]
             rates = {each.name: self._rates(each, programs) for each in (_MAP, _COUNT)}
             number = int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS))
             workload = attrs.evolve(_MAP, rounds=self.rounds)
@@ -107,29 +103,15 @@ class _Bench:
             headwater = Headwater(spark, self.servers, self.folder / "executors")
             return self._rates(_MAP, [WithThreads(headwater, threads) for threads in (1, 2)])
 
-    def _rates(self, workload: Workload, programs: Sequence[WithThreads]) -> Rates:
-        """Measure the programs in turns, after each has run once."""
-        seconds: dict[tuple[str, int], list[float]] = {}
-        for round_ in range(self.rounds + 1):
-            for program in programs:
-                sizes = workload.sizes(self.records * program.records)
-                for size in sizes if round_ else sizes[1:]:
-                    what = f"round {round_}" if round_ else "warming up"
-                    self.report(f"{workload.name}, {what}: {program.title}, {size:,} records")
-                    taken = throughput.seconds_of(program, workload, self.topics, size)
-                    if round_:
-                        seconds.setdefault((program.name, size), []).append(taken)
-        return {
-            program.name: Throughput(*((size, median(seconds[program.name, size])) for size in sizes))
-            for program in programs
-            for sizes in [workload.sizes(self.records * program.records)]
-        }
+    def _rates(self, workload: Workload, programs: Sequence[Program]) -> Rates:
+        measured = attrs.evolve(workload, rounds=self.rounds)
+        return throughput.measure(measured, programs, self.topics, self.length, self.report)
 
     def _changes(self, headwater: Headwater) -> list[tuple[int, int]]:
         """Return for each round the batches until an added thread takes part, and a removed one is gone."""
         workload = attrs.evolve(_MAP, threads=1)
-        job = self.topics.job("changes", workload, self.records)
-        of_a_batch = max(2, self.records // _SHARE_OF_A_BATCH)
+        job = self.topics.job("changes", workload, self.length.records)
+        of_a_batch = max(2, self.length.records // _SHARE_OF_A_BATCH)
         with recorded_batches() as batches, headwater.started(job, of_a_batch) as application:
             if not until(lambda: len(batches) > 0, _SECONDS):
                 raise RuntimeError("no batch has ended")
@@ -147,7 +129,7 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
         folder=folder,
         servers=servers,
         topics=Topics(servers, "threads"),
-        records=int(os.environ.get("HEADWATER_BENCH_RECORDS", _RECORDS)),
+        length=length(_RECORDS),
         rounds=min(_ROUNDS, int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))),
         report=Console(stderr=True, width=WIDTH).log,
     )

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 
 import attrs
@@ -10,6 +11,8 @@ import attrs
 from tests.bench.runtime.programs import Program
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
+
+_MOST_TIMES = 64
 
 
 @attrs.frozen
@@ -31,27 +34,52 @@ class Throughput:
         return self.small[1] - self.small[0] / self.rate
 
 
+@attrs.frozen
+class Length:
+    """`records` of a run, or as many times as many as take at least `seconds`."""
+
+    records: int
+    seconds: float
+
+    def times(self, seconds_for: Callable[[int], float]) -> int:
+        """Return how many times as many records take long enough, a power of two.
+
+        `seconds_for` runs a program with that many times as many records, and returns the seconds.
+        """
+        times = 1
+        while (seconds := seconds_for(times)) < self.seconds and times < _MOST_TIMES:
+            times *= 2 ** math.ceil(math.log2(min(self.seconds / seconds, _MOST_TIMES / times)))
+        return times
+
+
 def measure(
     workload: Workload,
     programs: Sequence[Program],
     topics: Topics,
-    records: int,
+    length: Length,
     report: Callable[[str], None],
 ) -> dict[str, Throughput]:
     """Return name of program → throughput; programs run alternately: other load affects all of them."""
-    small, large = workload.sizes(records)
+
+    def taken(program: Program, records: int, when: str) -> float:
+        report(f"{workload.name}, {when}: {program.title}, {records:,} records")
+        return seconds_of(program, workload, topics, records)
+
+    def warm_up(program: Program, times: int) -> float:
+        return taken(program, workload.sizes(length.records * times)[1], "warming up")
+
+    sizes = {
+        each.name: workload.sizes(length.records * length.times(partial(warm_up, each))) for each in programs
+    }
     seconds: dict[tuple[str, int], list[float]] = {}
     for round_ in range(workload.rounds):
         for program in programs:
-            for size in (small, large):
-                report(f"{workload.name}, round {round_ + 1}: {program.title}, {size:,} records")
-                taken = seconds_of(program, workload, topics, size)
-                seconds.setdefault((program.name, size), []).append(taken)
+            for size in sizes[program.name]:
+                found = taken(program, size, f"round {round_ + 1}")
+                seconds.setdefault((program.name, size), []).append(found)
     return {
-        program.name: Throughput(
-            (small, median(seconds[program.name, small])), (large, median(seconds[program.name, large]))
-        )
-        for program in programs
+        name: Throughput(*((size, median(seconds[name, size])) for size in both))
+        for name, both in sizes.items()
     }
 
 
