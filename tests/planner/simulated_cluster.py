@@ -14,12 +14,14 @@ from infra.model.record import SetupRecord
 from infra.model.topology import Application, Lifecycle, Setup, Sink
 from infra.planner import ActionKind, Plan, PlanPolicy, plan
 
+REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
+"""The internal topics of `application()`."""
 CLUSTER = "Pb8QEjjNSZeqdoOWZfNKSA"
 NO_LIMITS = PlanPolicy()
 MANUAL = {"internal.topics.setup": "manual"}
 AUTOSCALING = {"partition.autoscaling.enabled": "true", "static.partitioner.class": "tenants:Tenants"}
 
-REPARTITION = {
+REPARTITION_CONFIG = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "CreateTime",
     "retention.ms": "-1",
@@ -56,7 +58,7 @@ def repartition(
         name=name,
         kind=TopicKind.REPARTITION,
         partitions=partitions,
-        config=REPARTITION,
+        config=REPARTITION_CONFIG,
         subtopology=subtopology,
         node=f"{name}-sink",
         replication_factor=replication_factor,

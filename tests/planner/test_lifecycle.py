@@ -10,6 +10,7 @@ from infra.model.problems import ProblemCode
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Lifecycle, Sink
 from infra.planner import ActionKind, Plan, TopicAction
+from tests.planner.plans import kinds
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     MANUAL,
@@ -23,10 +24,6 @@ REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-change
 WITH_SINK = Sink(SINK, 4)
 RETIRED = application(lifecycle=Lifecycle.RETIRED)
 RELEASED = application(lifecycle=Lifecycle.RELEASED)
-
-
-def kinds(plan: Plan) -> dict[str, ActionKind]:
-    return {action.name: action.kind for action in plan.actions}
 
 
 def codes(plan: Plan) -> list[ProblemCode]:

@@ -5,73 +5,21 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.model.compiled import CompiledApplication
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from infra.model.ownership import OwnershipRecord, StackIdentity
 from infra.model.problems import Problem, ProblemCode, Severity
-from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import ActionKind, Plan, PlanPolicy, plan
 from infra.planner.claims import change_after, change_before, race, retraction
 from infra.planner.ownership import Ownership
 from infra.planner.rules.managed_elsewhere import refusal
 from tests.planner.simulated_cluster import SimulatedCluster, application
+from tests.planner.simulated_stacks import Cluster, Stack
 
 REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
 ORDERS = application()
 RETIRED = application(lifecycle=Lifecycle.RETIRED)
 RELEASED = application(lifecycle=Lifecycle.RELEASED)
 TAKING_OVER = application(setup=Setup(take_over=True))
-
-
-@attrs.define
-class Cluster:
-    """Topics and ownership records that several stacks share."""
-
-    simulated: SimulatedCluster = attrs.field(factory=SimulatedCluster)
-    ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
-
-    def write(self, change: OwnershipChange) -> None:
-        self.ownership.update({record.key: record for record in change.written})
-        for key in change.deleted:
-            self.ownership.pop(key, None)
-
-
-@attrs.define
-class Stack:
-    cluster: Cluster
-    identity: StackIdentity
-    records: dict[str, SetupRecord] = attrs.field(factory=dict)
-
-    @classmethod
-    def on(cls, cluster: Cluster, name: str, id_: str | None = None) -> "Stack":
-        return cls(cluster, StackIdentity(name if id_ is None else id_, f"organization/headwater/{name}"))
-
-    def plan(self, *applications: CompiledApplication) -> Plan:
-        records = tuple(record for _, record in sorted(self.cluster.ownership.items()))
-        snapshot = attrs.evolve(self.cluster.simulated.snapshot, ownership=records)
-        return plan(applications, snapshot, self.records, PlanPolicy(stack=self.identity))
-
-    def begin(self, *applications: CompiledApplication) -> Plan:
-        """Claim what the run changes, as a run does that is killed right after it."""
-        planned = self.plan(*applications)
-        assert planned.is_applicable, planned.problems
-        assert planned.ownership is not None
-        self.cluster.write(change_before(planned, planned.ownership))
-        return planned
-
-    def simulate_claim(self, sink: Sink) -> None:
-        """Claim a sink at the same time as another stack: neither has read the other's record."""
-        record = OwnershipRecord(application_id="sales", stack=self.identity, topics={sink.topic: ""})
-        self.cluster.write(OwnershipChange((record,)))
-
-    def up(self, *applications: CompiledApplication) -> Plan:
-        planned = self.begin(*applications)
-        assert planned.ownership is not None
-        simulated = self.cluster.simulated
-        simulated.records = self.records
-        simulated.apply(planned)
-        self.cluster.write(change_after(planned, planned.ownership, self.records))
-        return planned
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from infra.model.compiled import InternalTopic
 from infra.model.nodes import ChangelogKind
 from infra.planner.actions import ConfigChange
 from infra.planner.settings import Misconfiguration, Settings, differences, misconfigurations
-from tests.planner.simulated_cluster import REPARTITION, changelog, repartition
+from tests.planner.simulated_cluster import REPARTITION_CONFIG, changelog, repartition
 
 REKEYED = repartition("a-repartition", 1)
 COUNTS = changelog("a-changelog", 1)
@@ -117,10 +117,10 @@ def test_declared_configs_that_are_not_numbers_are_not_compared(invalid: str) ->
 
 
 def test_a_broker_default_equal_to_the_declared_config_is_no_difference() -> None:
-    config = {key: value for key, value in REPARTITION.items() if key != "segment.bytes"}
+    config = {key: value for key, value in REPARTITION_CONFIG.items() if key != "segment.bytes"}
     live = LiveTopic("a-repartition", "id", 1, 1, config)
-    assert not differences(REPARTITION, Settings(live, {"segment.bytes": "52428800"}))
-    (change,) = differences(REPARTITION, Settings(live, {"segment.bytes": "1073741824"}))
+    assert not differences(REPARTITION_CONFIG, Settings(live, {"segment.bytes": "52428800"}))
+    (change,) = differences(REPARTITION_CONFIG, Settings(live, {"segment.bytes": "1073741824"}))
     assert (change.key, change.live, change.declared) == ("segment.bytes", None, "52428800")
 
 

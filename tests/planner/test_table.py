@@ -7,36 +7,25 @@ import pytest
 
 from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
+from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.record import RecordedTopic
 from infra.model.topology import Setup, Sink
-from infra.planner import ActionKind, Plan, plan
+from infra.planner import ActionKind, plan
+from tests.planner.plans import codes, kinds, warnings
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
+    CHANGELOG,
     CLUSTER,
     MANUAL,
     NO_LIMITS,
+    REPARTITION,
     SimulatedCluster,
     application,
-    changelog,
     repartition,
 )
 
 AUTOMATIC: Mapping[str, str] = {}
 BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])
-REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
-
-
-def codes(plan: Plan) -> list[ProblemCode]:
-    return [problem.code for problem in errors(plan.problems)]
-
-
-def warnings(plan: Plan) -> list[Problem]:
-    return [problem for problem in plan.problems if problem.severity is Severity.WARNING]
-
-
-def kinds(plan: Plan) -> dict[str, ActionKind]:
-    return {action.name: action.kind for action in plan.actions}
 
 
 @BOTH
@@ -395,24 +384,3 @@ def test_a_managed_sink_is_created_expanded_and_never_shrunk(mode: Mapping[str, 
     assert codes(cluster.plan(compiled(6, {"retention.ms": "1000"}))) == [ProblemCode.OVER_PARTITIONED]
     del cluster.topics["orders-out"]
     assert kinds(cluster.up(compiled(8)))["orders-out"] is ActionKind.RECREATE
-
-
-def renumbered(index: int, config: Mapping[str, str], setup: Setup | None = None) -> CompiledApplication:
-    name = f"orders-KSTREAM-AGGREGATE-STATE-STORE-{index:010}-changelog"
-    return application(config=config, setup=setup, topics=[attrs.evolve(changelog(name, 4), generated=True)])
-
-
-def test_renumbered_topics_are_an_error_when_set_up_manually() -> None:
-    cluster = SimulatedCluster.set_up(renumbered(3, MANUAL))
-    assert codes(cluster.plan(renumbered(5, MANUAL))) == [ProblemCode.RENUMBERED]
-    accepted = cluster.up(renumbered(5, MANUAL, Setup(reinitialize=True)))
-    assert [problem.code for problem in warnings(accepted)] == [ProblemCode.RENUMBERED]
-    assert not cluster.plan(renumbered(5, MANUAL)).problems
-
-
-def test_renumbered_topics_are_a_warning_when_set_up_automatically() -> None:
-    cluster = SimulatedCluster.set_up(renumbered(3, {}))
-    plan = cluster.up(renumbered(5, {}))
-    assert [problem.code for problem in warnings(plan)] == [ProblemCode.RENUMBERED]
-    assert set(kinds(plan).values()) == {ActionKind.CREATE, ActionKind.KEEP}
-    assert not cluster.plan(renumbered(5, {})).problems

@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from infra.model.problems import ProblemCode
-from spark_jobs.runtime.driver.progress import Progress
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.stream_threads import StreamThreads
-from spark_jobs.runtime.worker.messages import BatchResult
 from spark_jobs.stream_threads import RemovalTimeoutError
 from tests.bench.runtime.thread_changes import (
     batches_until_added,
@@ -21,6 +19,7 @@ from tests.bench.runtime.thread_changes import (
     recorded_batches,
 )
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
+from tests.runtime.spark.batch_results import Results
 from tests.runtime.spark.thread_classes import AddsThread, RemovesThread
 from toolchain.broker.readiness import until
 
@@ -39,25 +38,6 @@ COUNT_BY_KEY = """
   - to: {topic: OUT, serdes: {key: string, value: long}}
 """
 _HANDLERS = "tests.runtime.spark.thread_classes"
-
-
-class Results:
-    """The results of all batches, as the driver receives them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.batches: list[list[BatchResult]] = []
-        record = Progress.record_batch
-
-        def spy(progress: Progress, query: str, number: int, results: Iterable[BatchResult]) -> None:
-            kept = list(results)
-            self.batches.append(kept)
-            record(progress, query, number, kept)
-
-        monkeypatch.setattr(Progress, "record_batch", spy)
-
-    @property
-    def threads(self) -> set[str]:
-        return {result.thread.rpartition("-")[2] for batch in self.batches for result in batch}
 
 
 def _names(running: RunningApplication) -> list[str]:

@@ -1,0 +1,16 @@
+"""What a plan contains, in the short forms that tests compare."""
+
+from infra.model.problems import Problem, ProblemCode, Severity, errors
+from infra.planner import ActionKind, Plan
+
+
+def codes(plan: Plan) -> list[ProblemCode]:
+    return [problem.code for problem in errors(plan.problems)]
+
+
+def warnings(plan: Plan) -> list[Problem]:
+    return [problem for problem in plan.problems if problem.severity is Severity.WARNING]
+
+
+def kinds(plan: Plan) -> dict[str, ActionKind]:
+    return {action.name: action.kind for action in plan.actions}
