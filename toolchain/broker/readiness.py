@@ -10,16 +10,20 @@ from confluent_kafka.admin import AdminClient
 
 from toolchain.broker.ports import HOST
 
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.1
+_PART_OF_WAIT = 1 / 20
 
 T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], timeout: float) -> T:
-    """Return the first true result of `condition`, or its last one when `timeout` seconds have passed."""
-    deadline = time.monotonic() + timeout
-    while not (result := condition()) and time.monotonic() < deadline:
-        time.sleep(_PAUSE_SECONDS)
+    """Return the first true result of `condition`, or its last one when `timeout` seconds have passed.
+
+    The pauses become longer: each check takes CPU time of the processes that have to make it true.
+    """
+    start = time.monotonic()
+    while not (result := condition()) and (waited := time.monotonic() - start) < timeout:
+        time.sleep(min(max(_PAUSE_SECONDS, waited * _PART_OF_WAIT), _LONGEST_PAUSE_SECONDS))
     return result
 
 
