@@ -32,13 +32,13 @@ _SEPARATE_TESTS = (
     "tests/runtime/spark/test_thread_faults.py",
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",
-    "tests/runtime/spark/test_health.py",
     "tests/wheel/test_new_repository.py",
 )
 
 _LONG = (
     *(f"Spark session {number}" for number in range(len(_SPARK_SESSIONS))),
     *_SEPARATE_TESTS,
+    "tests/runtime/spark/test_health.py",
     "tests/workflows/test_steps.py",
     "tests/cli/",
     "tests/pulumi/",

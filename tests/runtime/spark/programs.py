@@ -15,6 +15,11 @@ import pyspark
 from tests.runtime.spark.kafka_topics import Topics
 
 ROOT = Path(__file__).parents[3]
+_SPARK = (
+    *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=512m"),
+    # Idle queries ask the broker for new records ten times a second, not a hundred times.
+    *("--conf", "spark.sql.streaming.pollingDelay=100ms"),
+)
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _SETTINGS = {
     "changelog": {"cleanup.policy": "compact"},
@@ -109,10 +114,10 @@ class Application:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def headwater_run(self) -> list[str]:
-        command = [sys.executable, "-m", "infra.cli", "run", "--master", "local[2]", "--jars", self.jars]
-        return [*command, "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=512m"]
+        command = [sys.executable, "-m", "infra.cli", "run", "--master", "local[2]"]
+        return [*command, "--jars", self.jars, *_SPARK]
 
     def spark_submit(self, program: str = "run_main.py", master: str = "local[2]") -> list[str]:
-        command = [str(SUBMIT), "--master", master, "--jars", self.jars]
-        command += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=512m"]
+        command = [str(SUBMIT), "--master", master, "--jars", self.jars, *_SPARK]
+        command += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
         return [*command, str(ROOT / "spark_jobs" / program)]

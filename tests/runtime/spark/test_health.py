@@ -2,11 +2,11 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from subprocess import Popen
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
 
+import attrs
 import pytest
 
 from tests.control.conftest import HttpClient
@@ -21,80 +21,93 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 _START_SECONDS = 240.0
 _SECONDS = 120.0
 _RECORDS = 10
-_HEALTHY = {"ok": True, "reason": ""}
 
 
-@pytest.fixture
-def application(
-    kafka: local.LocalBroker, spark_jars: tuple[str, ...], tmp_path: Path, unique: Callable[[str], str]
-) -> Application:
-    servers = kafka.bootstrap_servers
-    found = Application(Topics(servers), servers, ",".join(spark_jars), tmp_path, unique("app"))
-    found.prepare("automatic", "max.poll.interval.ms: 4000")
-    return found
+@attrs.frozen
+class Running:
+    """An application in a process that the tests share, and its endpoint."""
+
+    application: Application
+    pid: int
+    client: HttpClient
+
+    def answers(self, status: int) -> bool:
+        return {self.client.get(f"/health/{path}").status for path in ("live", "ready")} == {status}
+
+    def reason(self) -> str:
+        return str(self.client.get("/health/live").json["reason"])
+
+    def subtopologies(self) -> list[dict[str, Any]]:
+        return list(self.client.get("/status").json["runtime"]["subtopologies"])
+
+    def has_read(self, records: Sequence[int]) -> bool:
+        """Return whether the sub-topologies have read at least as many records, and there are no others."""
+        parts = self.subtopologies()
+        return all(
+            part["recordsRead"] >= least and part["lag"] == 0
+            for part, least in zip(parts, records, strict=True)
+        )
+
+    def put_and_await(self) -> None:
+        """Write records and wait until all sub-topologies have processed them."""
+        expected = [part["recordsRead"] + _RECORDS for part in self.subtopologies()]
+        self.application.put(_RECORDS)
+        assert until(lambda: self.has_read(expected), _SECONDS), self.client.get("/status").text
+
+    @contextmanager
+    def stopped(self, pids: Sequence[int]) -> Iterator[None]:
+        """Stop processes, and let them continue after the block."""
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
 
-@contextmanager
-def _running(application: Application) -> Iterator[tuple[Popen[bytes], HttpClient]]:
+@pytest.fixture(scope="module")
+def running(
+    kafka: local.LocalBroker,
+    spark_jars: tuple[str, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+    unique: Callable[[str], str],
+) -> Iterator[Running]:
+    servers, folder = kafka.bootstrap_servers, tmp_path_factory.mktemp("health")
+    application = Application(Topics(servers), servers, ",".join(spark_jars), folder, unique("app"))
+    application.prepare("automatic", "max.poll.interval.ms: 4000")
     command = [*application.headwater_run(), "--http", "127.0.0.1:0", "--log-format", "json"]
     with application.process(command, "one") as process:
         assert until(lambda: application.endpoint("one"), _START_SECONDS), application.log("one")
         client = HttpClient(application.endpoint("one"))
-        assert until(lambda: client.get("/health/ready").status == 200, _START_SECONDS), application.log(
-            "one"
-        )
-        yield process, client
+        is_ready = until(lambda: client.get("/health/ready").status == 200, _START_SECONDS)
+        assert is_ready, application.log("one")
+        yield Running(application, process.pid, client)
 
 
-def _answers(client: HttpClient, status: int) -> bool:
-    return {client.get(f"/health/{path}").status for path in ("live", "ready")} == {status}
-
-
-def _is_idle(client: HttpClient) -> bool:
-    """Return whether all sub-topologies have processed all records."""
-    parts = client.get("/status").json["runtime"]["subtopologies"]
-    return [part["recordsRead"] for part in parts] == [_RECORDS] * 2 and all(
-        part["lag"] == 0 for part in parts
-    )
-
-
-def _reason(client: HttpClient) -> str:
-    return str(client.get("/health/live").json["reason"])
-
-
-def test_application_whose_worker_hangs_is_not_healthy_until_it_continues(application: Application) -> None:
-    with _running(application) as (process, client):
-        application.put(2)  # starts the workers
-        assert until(lambda: python_workers(process.pid), _SECONDS)
-        assert until(lambda: client.get("/status").json["runtime"]["subtopologies"][0]["lag"] == 0, _SECONDS)
-        workers = python_workers(process.pid)
-        for worker in workers:
-            os.kill(worker, signal.SIGSTOP)
-        application.put(10)
-        assert until(lambda: _answers(client, 503), _SECONDS)
-        assert "has made no progress for" in _reason(client)
-        parts = client.get("/status").json["runtime"]["subtopologies"]
-        waiting = [part["waitsFor"] for part in parts if part["stalled"]]
+def test_application_whose_worker_hangs_is_not_healthy_until_it_continues(running: Running) -> None:
+    running.put_and_await()  # starts the workers
+    workers = python_workers(running.pid)
+    assert workers
+    with running.stopped(workers):
+        running.application.put(_RECORDS)
+        assert until(lambda: running.answers(503), _SECONDS)
+        assert "has made no progress for" in running.reason()
+        waiting = [part["waitsFor"] for part in running.subtopologies() if part["stalled"]]
         assert waiting
-        assert all(text.startswith("batch ") for text in waiting)
-        for worker in workers:
-            os.kill(worker, signal.SIGCONT)
-        assert until(lambda: _answers(client, 200), _SECONDS), client.get("/status").text
+        assert all(str(text).startswith("batch ") for text in waiting)
+    assert until(lambda: running.answers(200), _SECONDS), running.client.get("/status").text
 
 
-def test_application_whose_jvm_hangs_is_not_healthy_until_it_continues(application: Application) -> None:
-    with _running(application) as (process, client):
-        hanging = jvm(process.pid)
-        os.kill(hanging, signal.SIGSTOP)
-        application.put(10)
-        assert until(lambda: _answers(client, 503), _SECONDS)
-        assert "It waits for" in _reason(client)
-        os.kill(hanging, signal.SIGCONT)
-        assert until(lambda: _answers(client, 200), _SECONDS), client.get("/status").text
+def test_application_whose_jvm_hangs_is_not_healthy_until_it_continues(running: Running) -> None:
+    with running.stopped([jvm(running.pid)]):
+        running.application.put(_RECORDS)
+        assert until(lambda: running.answers(503), _SECONDS)
+        assert "It waits for" in running.reason()
+    assert until(lambda: running.answers(200), _SECONDS), running.client.get("/status").text
 
 
-def test_application_without_input_stays_healthy(application: Application) -> None:
-    with _running(application) as (_, client):
-        application.put(_RECORDS)
-        assert until(lambda: _is_idle(client), _SECONDS)
-        assert not until(lambda: not _answers(client, 200), 8.0), _reason(client)
+def test_application_without_input_stays_healthy(running: Running) -> None:
+    running.put_and_await()
+    assert not until(lambda: not running.answers(200), 8.0), running.reason()
