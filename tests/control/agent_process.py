@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from tests.control.conftest import HttpClient
 from toolchain.broker.readiness import until
@@ -85,11 +86,15 @@ class AgentProcess:
         """Return the sum of the samples of /metrics with these labels; None if there are none."""
         found = [
             sample.value
-            for family in text_string_to_metric_families(self.endpoint.get("/metrics").text)
-            for sample in family.samples
+            for sample in self.samples()
             if sample.name == name and labels.items() <= sample.labels.items()
         ]
         return sum(found) if found else None
+
+    def samples(self) -> list[Sample]:
+        """Return all samples of /metrics."""
+        families = text_string_to_metric_families(self.endpoint.get("/metrics").text)
+        return [sample for family in families for sample in family.samples]
 
     def await_value(self, expected: float, name: str, **labels: str) -> None:
         assert until(lambda: self.value(name, **labels) == expected, SECONDS), self.value(name, **labels)

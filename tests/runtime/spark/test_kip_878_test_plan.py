@@ -96,7 +96,7 @@ class ExpandingApplication:
 
     def await_processed(self) -> None:
         """Wait until all produced records are processed."""
-        assert until(lambda: all(map(self.is_consumed, _SOURCES)), _TIMEOUT_SECONDS), self.status()
+        assert until(lambda: self.is_consumed(*_SOURCES), _TIMEOUT_SECONDS), self.status()
         self.client.wait_until_idle()
         assert self.client.state is ClientState.RUNNING, self.status()
 
@@ -104,13 +104,16 @@ class ExpandingApplication:
         self.produced.put(entries)
         self.await_processed()
 
-    def is_consumed(self, source: str) -> bool:
+    def is_consumed(self, *sources: str) -> bool:
         """Return whether the application's group has committed the end offsets of all partitions."""
         assert not self.client.state.is_final, self.status()
-        name = self.produced.name(source)
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
         try:
-            partitions = [TopicPartition(name, each) for each in range(self.topics.partitions(name))]
+            partitions = [
+                TopicPartition(name, each)
+                for name in map(self.produced.name, sources)
+                for each in range(self.topics.partitions(name))
+            ]
             found = reader.committed(partitions, 30)
             ends = [reader.get_watermark_offsets(each, 30)[1] for each in partitions]
             return [max(each.offset, 0) for each in found] == ends
@@ -132,7 +135,7 @@ class ExpandingApplication:
 
         def produce() -> None:
             number = 100
-            while not stop.wait(0.2):
+            while not stop.wait(0.5):
                 self.produced.put(round_of(number, tenants, albums))
                 number += 1
 
@@ -273,13 +276,13 @@ def await_parallelism(
     """Wait until the agent's metrics report the expected number of tasks for every sub-topology."""
 
     def reported() -> Mapping[str, set[float | None]]:
+        found = {
+            (sample.name, sample.labels.get("subtopology_id")): sample.value
+            for sample in agent.samples()
+            if sample.labels.get("application_id") == application.id
+        }
         return {
-            part: {
-                agent.value(
-                    f"{kind}_subtopology_parallelism", application_id=application.id, subtopology_id=part
-                )
-                for kind in ("current", "expected")
-            }
+            part: {found.get((f"{kind}_subtopology_parallelism", part)) for kind in ("current", "expected")}
             for part in expected
         }
 
