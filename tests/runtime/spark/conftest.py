@@ -16,7 +16,7 @@ def cluster(
     return Cluster(spark, Topics(kafka.bootstrap_servers), kafka.bootstrap_servers, tmp_path, unique)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def keeping_broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
     """Start a broker that deletes no records: recorded timestamps are years old."""
     never = "86400000"

@@ -64,7 +64,7 @@ def test_ctrl_c_stops_it_without_an_error(application: Application) -> None:
 def test_spark_submit_runs_it_on_executors(application: Application) -> None:
     application.prepare("automatic")
     application.put(120)
-    command = [*application.spark_submit(master="local-cluster[2,1,1024]"), "--until-idle"]
+    command = [*application.spark_submit(master="local-cluster[1,1,1024]"), "--until-idle"]
     with application.process(command, "one") as process:
         assert process.wait(_TIMEOUT_SECONDS) == 0, application.log("one")[-4000:]
     counts = {

@@ -1,6 +1,7 @@
 """Files that are deleted under a running application: its checkpoint, and the local state of its tasks."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,19 +13,31 @@ from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
-_GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+_AT_LEAST_ONCE, _EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
 _LOSS = "deleted before they were processed"
 _MANY = 2_500
 """More records than a worker forwards to the owner of a task."""
+_PARTS = ("", "metadata", "offsets", "commits", "sources", "offsets/0")
+"""Parts of a checkpoint."""
 
 
-@_GUARANTEES
-def test_a_checkpoint_can_be_deleted_while_the_application_runs(cluster: Cluster, guarantee: str) -> None:
+@pytest.mark.parametrize(
+    ("guarantee", "parts"),
+    [
+        pytest.param(_AT_LEAST_ONCE, _PARTS[3:], id=f"{_AT_LEAST_ONCE}-few"),
+        pytest.param(_EXACTLY_ONCE, _PARTS[:3], id=f"{_EXACTLY_ONCE}-few"),
+        pytest.param(_AT_LEAST_ONCE, _PARTS, id=f"{_AT_LEAST_ONCE}-all", marks=pytest.mark.soak),
+        pytest.param(_EXACTLY_ONCE, _PARTS, id=f"{_EXACTLY_ONCE}-all", marks=pytest.mark.soak),
+    ],
+)
+def test_a_checkpoint_can_be_deleted_while_the_application_runs(
+    cluster: Cluster, guarantee: str, parts: Sequence[str]
+) -> None:
     """Spark's warnings and ours of lost data appear for real losses only."""
     with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running, capture_logs() as log:
         running.application.start()
         expected = 0
-        for part in ("", "metadata", "offsets", "commits", "sources", "offsets/0"):
+        for part in parts:
             expected = feed_and_check(running, 2, expected)
             assert delete(cluster.folder / "checkpoint" / running.id, part)
             expected = feed_and_check(running, 2, expected)
@@ -62,17 +75,25 @@ def test_offsets_that_the_brokers_have_forgotten_are_read_from_the_checkpoint(cl
         assert until(lambda: running.values() == [b"<1>", b"<2>", b"<3>"], TIMEOUT_SECONDS), running.values()
 
 
-@_GUARANTEES
+@pytest.mark.parametrize(
+    ("guarantee", "batches"),
+    [
+        pytest.param(_AT_LEAST_ONCE, (5,), id=f"{_AT_LEAST_ONCE}-few"),
+        pytest.param(_EXACTLY_ONCE, (5, _MANY), id=f"{_EXACTLY_ONCE}-few"),
+        pytest.param(_AT_LEAST_ONCE, (5, _MANY, 5, 5), id=f"{_AT_LEAST_ONCE}-all", marks=pytest.mark.soak),
+        pytest.param(_EXACTLY_ONCE, (5, _MANY, 5, 5), id=f"{_EXACTLY_ONCE}-all", marks=pytest.mark.soak),
+    ],
+)
 def test_local_state_that_is_deleted_while_the_application_runs_is_restored(
-    cluster: Cluster, guarantee: str
+    cluster: Cluster, guarantee: str, batches: Sequence[int]
 ) -> None:
     """As after the loss of a disk, several times: the results are those of an undisturbed run."""
     with cluster.application(COUNT, {"processing.guarantee": guarantee}, partitions=2) as running:
         running.application.start()
         expected = feed_and_check(running, 10, 0)
-        for records in (5, _MANY, 5, 5):
+        for records in batches:
             for part in ("", f"{running.id}/1_0", f"{running.id}/1_1"):
-                if guarantee == "at_least_once":  # else a batch that is not committed is repeated
+                if guarantee == _AT_LEAST_ONCE:  # else a batch that is not committed is repeated
                     running.application.wait_until_idle()
                 shutil.rmtree(cluster.folder / "state" / part, ignore_errors=True)
                 expected = feed_and_check(running, records, expected)
@@ -85,6 +106,8 @@ def feed_and_check(running: RunningApplication, records: int, before: int) -> in
     """Feed records with one value, after `before` others; check that each is counted once."""
     after = before + records
     running.feed(*[b"a"] * records)
+    # Reading all records is slow, so first wait until there are enough, transaction markers included.
+    assert until(lambda: running.cluster.topics.written(running.sink) >= after, TIMEOUT_SECONDS)
     assert until(lambda: counts(running)[-1:] == [after], TIMEOUT_SECONDS), (counts(running)[-9:], after)
     assert counts(running) == list(range(1, after + 1))
     return after

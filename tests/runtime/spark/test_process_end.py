@@ -44,7 +44,7 @@ def _all_ended(pids: Iterable[int]) -> bool:
     return not any(is_running(pid) for pid in pids)
 
 
-@pytest.mark.parametrize("records", [0, 40_000])
+@pytest.mark.parametrize("records", [pytest.param(0, marks=pytest.mark.soak), 40_000])
 def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application, records: int) -> None:
     with application.process([*application.headwater_run(), "--max-records", "500"], "one") as process:
         _await_running(application, process)

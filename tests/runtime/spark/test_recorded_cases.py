@@ -40,8 +40,13 @@ _OF_SIX_TASKS = (
     "<app>-paid-clicks-store-this-join-store-changelog",
 )
 """Topics with six partitions, and one in the test driver: here each task numbers duplicates separately."""
+_LARGE = ("everything_opt_none", "large_deep_chain_30")
+"""Topologies with so many queries that they take up to a minute of CPU time.
+
+`runtime/engine/test_recorded_cases` runs them without Spark.
+"""
 CASES = [
-    case
+    pytest.param(case, id=case.name, marks=[pytest.mark.soak] if case.name in _LARGE else [])
     for case in cases_with("input.jsonl", "output.jsonl")
     if case.json("case.json")["group"] != "third-party"
 ]
@@ -51,12 +56,11 @@ CASES = [
 def topics(keeping_broker: Broker) -> Iterator[Topics]:
     """Return the topics of a broker without topics: cases share names."""
     topics = Topics(keeping_broker.bootstrap_servers)
-    topics.delete_all()
     yield topics
     topics.delete_all()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES)
 def test_a_recorded_case(
     case: Case, spark: SparkSession, keeping_broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
