@@ -195,7 +195,7 @@ def test_application_id_imports_an_application_without_a_group(workspace: Worksp
 
 
 @pytest.mark.pulumi
-@pytest.mark.parametrize("mode", ["automatic", "manual"])
+@pytest.mark.parametrize("mode", [pytest.param("automatic", marks=pytest.mark.soak), "manual"])
 def test_the_first_up_adopts_everything_and_changes_nothing(
     workspace: Workspace, pulumi_toolchain: PulumiToolchain, kafka_streams: KafkaStreams, mode: str
 ) -> None:

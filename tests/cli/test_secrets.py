@@ -6,7 +6,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 
 import attrs
@@ -41,6 +44,8 @@ Topologies:
       --> none
 
 """
+_AT_ONCE = 4
+"""Commands that run at the same time: most wait for an answer that does not come."""
 _ELSEWHERE = {"local", "demo", "run"}
 """The first two start a broker without authentication; the last one runs until it is stopped."""
 
@@ -50,6 +55,7 @@ class Outputs:
     """All texts that a user can read, by their origin."""
 
     texts: dict[str, bytes] = attrs.field(factory=dict)
+    _numbers: Iterator[int] = attrs.field(factory=count)
 
     def run(self, environment: Mapping[str, str], *arguments: str, folder: Path) -> int:
         command = [sys.executable, "-m", "infra.cli", *arguments]
@@ -62,7 +68,7 @@ class Outputs:
             stderr=subprocess.STDOUT,
             check=False,
         )
-        self.texts[f"{len(self.texts)}: headwater {' '.join(arguments)}"] = done.stdout
+        self.texts[f"{next(self._numbers)}: headwater {' '.join(arguments)}"] = done.stdout
         return done.returncode
 
     def files(self, folder: Path) -> None:
@@ -78,7 +84,7 @@ class Outputs:
             assert not any(encoded in text for encoded in _ENCODED), where
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def secured(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
     with own_broker(Settings(sasl_users=(BY_ENVIRONMENT, BY_FILE, BY_STACK))) as broker:
         yield broker
@@ -147,7 +153,13 @@ def _connecting() -> list[str]:
     ]
 
 
-def test_secrets_from_environment_and_file(deployment: Deployment, secured: Broker) -> None:
+@pytest.mark.parametrize("every_format", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_secrets_from_environment_and_file(
+    deployment: Deployment,
+    secured: Broker,
+    every_format: bool,  # noqa: FBT001 - parameter of a test
+) -> None:
+    """Each format is written with the secrets of one source, or, if `every_format`, of both."""
     outputs, folder = Outputs(), deployment.stack.folder
     deployment.cluster.create(deployment.repartition, 9)
     file = folder / "client.properties"
@@ -158,16 +170,23 @@ def test_secrets_from_environment_and_file(deployment: Deployment, secured: Brok
         "unreachable": (BY_ENVIRONMENT.password, BY_FILE.password, nowhere),
     }
     codes: dict[str, set[int]] = {}
+    run = partial(outputs.run, folder=folder)
     for case, (by_environment, by_file, server) in given.items():
         file.write_text(_properties(secured, by_file, server))
         own = _environment(secured, by_environment, server)
-        for command in _connecting():
-            lines = _on_cluster(command)
-            for line in lines if case == "right" else lines[:1]:
-                # With a server on the command line, the other settings are read from the environment.
-                server_option = ("--bootstrap-server", own["HEADWATER_BOOTSTRAP_SERVERS"])
-                codes.setdefault(case, set()).add(outputs.run(own, *line, *server_option, folder=folder))
-                codes[case].add(outputs.run({}, *line, "--command-config", str(file), folder=folder))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            done: list[Future[int]] = []
+            for command in _connecting():
+                lines = _on_cluster(command)
+                for number, line in enumerate(lines if case == "right" else lines[:1]):
+                    both = every_format or len(lines) == 1 or case != "right"
+                    # With a server on the command line, the other settings are read from the environment.
+                    server_option = ("--bootstrap-server", own["HEADWATER_BOOTSTRAP_SERVERS"])
+                    if both or number % 2 == 0:
+                        done.append(pool.submit(run, own, *line, *server_option))
+                    if both or number % 2 == 1:
+                        done.append(pool.submit(run, {}, *line, "--command-config", str(file)))
+        codes[case] = {each.result() for each in done}
     file.unlink()
     outputs.files(folder / "documents")
     outputs.assert_no_secret()
@@ -226,7 +245,12 @@ def test_secrets_from_stack(deployment: Deployment, secured: Broker) -> None:
     run("preview", "--json", succeeds=False)
     run(*up, succeeds=False)
     stack.set_secret("saslPassword", BY_STACK.password)
-    for arguments in (("preview",), ("preview", "--json"), ("preview", "--diff"), up):
+    for arguments in (
+        ("preview",),
+        ("preview", "--diff"),
+        ("preview", "--diff", "--json"),
+        (*up, "--diff"),
+    ):
         run(*arguments, succeeds=True)
     preview = stack.folder / "preview.json"
     preview.write_text(stack.succeed("preview", "--json"))

@@ -169,7 +169,7 @@ class Stack:
         return {
             "PULUMI_BACKEND_URL": file_backend(self.folder / "state"),
             "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
-            "PYTHONPATH": str(_recorded_pip()),
+            "PYTHONPATH": str(recorded_pip()),
             **self.environment,
         }
 
@@ -187,11 +187,11 @@ def _empty_stack(toolchain: PulumiToolchain) -> Path:
 
 
 @cache
-def _recorded_pip() -> Path:
+def recorded_pip() -> Path:
     """Return a folder with a module `pip` that repeats the answer of the real one.
 
     The language host runs `pip list` before each program. That takes a quarter of the CPU time of a run, and
-    each answer is the same. The tests of `headwater demo` and of the tutorial run the real one.
+    each answer is the same. The test of the tutorial runs the real one.
     """
     folder = Path(tempfile.mkdtemp(prefix="headwater-pip-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

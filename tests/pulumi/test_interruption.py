@@ -39,7 +39,7 @@ def many(
     return [f"{deployment.id}-store-{number}-changelog" for number in range(STORES)]
 
 
-@pytest.mark.parametrize("setup", ["manual", "automatic"])
+@pytest.mark.parametrize("setup", ["manual", pytest.param("automatic", marks=pytest.mark.soak)])
 def test_a_killed_up_is_finished_by_the_next(deployment: Deployment, setup: str) -> None:
     names = many(deployment, setup)
     process = deployment.stack.start(*SLOWLY)

@@ -51,18 +51,6 @@ def test_a_topic_expanded_beyond_its_source_is_never_replaced(deployment: Deploy
     deployment.refused("OverPartitionedInternalTopic", flags=("--refresh",))
 
 
-def test_what_the_agent_expanded_is_no_change(deployment: Deployment) -> None:
-    deployment.set_up(GROWING, setup=UNSAFE)
-    for name in (deployment.source, *deployment.topics):
-        deployment.cluster.expand(name, 6)
-    deployment.is_clean()
-    deployment.is_clean("--refresh")
-    deployment.cluster.expand(deployment.source, 8)
-    deployment.up()
-    deployment.settles_at(8, 8)
-    deployment.is_clean()
-
-
 def test_an_expansion_during_an_up_leaves_nothing_to_do(deployment: Deployment) -> None:
     deployment.set_up(GROWING, setup=UNSAFE)
     deployment.cluster.expand(deployment.source, 6)

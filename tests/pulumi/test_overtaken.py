@@ -36,7 +36,13 @@ pulumi.run(main)
 """
 
 
-@pytest.mark.parametrize("config", [GROWING, {**GROWING, "topic.segment.bytes": 2_000_000}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(GROWING, marks=pytest.mark.soak),
+        {**GROWING, "topic.segment.bytes": 2_000_000},
+    ],
+)
 def test_up_continues_and_the_next_preview_is_clean(
     deployment: Deployment, config: dict[str, object]
 ) -> None:

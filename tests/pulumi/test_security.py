@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 USER = SaslUser(name="headwater", password="blue-heron-4711")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA) -> Iterator[Broker]:
     tls = server_tls(certificate_authority, client_certificate_required=True)
     with own_broker(Settings(sasl_users=(USER,), tls=tls)) as broker:

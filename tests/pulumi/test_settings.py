@@ -1,15 +1,10 @@
 """Settings of a stack, and the secrets that it must not print."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import Deployment, make_deployment
-from toolchain import KafkaDistribution, PulumiToolchain
-from toolchain.broker import Broker, SaslUser, Settings
+from tests.pulumi.conftest import Deployment
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
@@ -54,47 +49,6 @@ def test_previews_can_be_read_by_programs(deployment: Deployment) -> None:
     steps = json.loads(answer.text)["steps"]
     created = {step["urn"].rpartition("::")[2] for step in steps if step["op"] == "create"}
     assert set(deployment.topics) <= created
-
-
-def test_secrets_are_shown_nowhere(
-    tmp_path: Path,
-    pulumi_toolchain: PulumiToolchain,
-    kafka_distribution: KafkaDistribution,
-    unique: Callable[[str], str],
-) -> None:
-    settings = Settings(sasl_users=(SaslUser(name="headwater", password=PASSWORD),))
-    with Broker(kafka_distribution, tmp_path / "broker", settings) as broker:
-        deployment = make_deployment(
-            tmp_path / "stack", pulumi_toolchain, Cluster(broker.bootstrap_servers), unique
-        )
-        deployment.declare()
-        deployment.stack.configure(
-            {
-                "bootstrapServers": broker.address("SASL_PLAINTEXT"),
-                "saslMechanism": "SCRAM-SHA-512",
-                "saslUsername": "headwater",
-            }
-        )
-        deployment.stack.set_secret("saslPassword", PASSWORD + "-mistyped")
-        refused = deployment.stack.up()
-        assert "error[AuthenticationRefused]" in refused.text, str(refused)
-        deployment.stack.set_secret("saslPassword", PASSWORD)
-        outputs = [
-            refused.text,
-            deployment.stack.preview("--json").text,
-            deployment.up("--diff").text,
-            deployment.stack.preview("--diff", "--json").text,
-            deployment.stack.succeed("stack", "export"),
-        ]
-        deployment.settles_at(4, 4)
-        deployment.is_clean()
-        assert [text for text in outputs if PASSWORD in text] == []
-        files = [
-            path for path in deployment.stack.folder.rglob("*") if path.is_file() and not path.is_symlink()
-        ]
-        state = [path for path in files if "state" in path.parts or path.suffix == ".yaml"]
-        assert state
-        assert [path for path in state if PASSWORD.encode() in path.read_bytes()] == []
 
 
 def test_a_secret_in_plain_text_causes_a_warning(deployment: Deployment) -> None:
