@@ -297,3 +297,72 @@ def test_a_table_that_thousands_of_streams_join() -> None:
     assert time.process_time() - started < 2
     assert len(application.copartition_groups[0]) == 2501
     assert counts(application) == {"store-changelog": 3}
+
+
+SHARED_STORE = """
+topology:
+  - addStateStore: {name: seen, kind: KIND, retention: 1h, windowSize: 1m, shared: true}
+  - table: {topic: orders, as: orders}
+  - transformValues: {from: orders, stores: [seen], as: changed}
+  - leftJoin: {from: changed, with: changed, name: KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000003-topic}
+"""
+TABLE_BELOW_A_TABLE = """
+  - table: {topic: rates, as: rates}
+  - transformValues: {from: rates, name: marked, stores: [seen]}
+"""
+TABLE_BELOW_AN_AGGREGATION = """
+  - stream: rates
+  - groupByKey: {}
+  - count: {as: rates}
+  - transformValues: {from: rates, name: marked, stores: [seen]}
+"""
+TABLE_BELOW_A_NAMED_TABLE = """
+  - table: {topic: rates, as: rates}
+  - mapValues: {from: rates, name: rounded, materialized: rounded-rates, as: rounded}
+  - transformValues: {from: rounded, name: marked, stores: [seen]}
+"""
+STREAM = """
+  - stream: {topic: rates, as: rates}
+  - processValues: {from: rates, name: marked, stores: [seen]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "reader"),
+    [
+        ("keyValue", TABLE_BELOW_A_TABLE),
+        ("keyValue", TABLE_BELOW_AN_AGGREGATION),
+        ("keyValue", TABLE_BELOW_A_NAMED_TABLE),
+        ("window", TABLE_BELOW_A_TABLE),
+        ("window", STREAM),
+        ("session", STREAM),
+    ],
+)
+def test_a_named_processor_that_shares_a_store_with_transform_values_is_no_join(
+    kind: str, reader: str
+) -> None:
+    text = SHARED_STORE.replace("KIND", kind) + reader
+    if kind == "keyValue":
+        text = text.replace(", retention: 1h, windowSize: 1m", "")
+
+    application = compile_described(
+        imported(text, stores={"seen": StoreDetail(kind, 3_600_000)}), {"orders": 3, "rates": 1}
+    )
+
+    assert application.copartition_groups == (("orders",),)
+    assert "seen-changelog" in counts(application)
+
+
+def test_a_named_join_of_a_stream_with_a_transformed_table_is_a_join() -> None:
+    text = """
+topology:
+  - table: {topic: orders, as: orders}
+  - transformValues: {from: orders, materialized: seen, as: changed}
+  - stream: rates
+  - leftJoin: {with: changed, name: marked}
+"""
+    described = imported(text, stores={"seen": StoreDetail("timestampedKeyValue")})
+
+    application = compile_described(described, {"orders": 3, "rates": 3})
+
+    assert application.copartition_groups == (("orders", "rates"),)

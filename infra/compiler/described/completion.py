@@ -34,7 +34,8 @@ def complete(
     structure = Structure.of(described.nodes)
     internal = internal_topics(structure)
     findings = find_stores(structure, described.stores, version, reuses_sources=reuses_sources)
-    implied = implied_groups(structure, frozenset(internal))
+    windowed = frozenset(finding.name for finding in findings if finding.is_windowed)
+    implied = implied_groups(structure, frozenset(internal), windowed)
     given, unknown = _given_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
@@ -60,7 +61,7 @@ def complete(
             *_unknown_names(described, structure, internal),
             *unknown,
             *uncertain_topics(structure),
-            *uncertain_groups(structure),
+            *uncertain_groups(structure, windowed),
         ),
     )
 

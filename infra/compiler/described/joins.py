@@ -18,8 +18,10 @@ from infra.compiler.described.names import (
     JOIN_STORE,
     RESOLVER_NODE,
     SHARED_JOIN_STORE,
+    TABLE,
     TABLE_AGGREGATION_NODE,
     TABLE_NODE,
+    TRANSFORM_VALUES_NODE,
     WINDOWED_NODE,
     index_in,
     is_grace_buffer,
@@ -31,18 +33,23 @@ from infra.model.nodes import ProcessorNode, SourceNode
 from infra.model.problems import Problem, ProblemCode, Severity
 
 
-def implied_groups(structure: Structure, internal: frozenset[str]) -> tuple[frozenset[str], ...]:
-    """Return groups of source nodes, in the order of the generated indices of their operators if any."""
-    found = [*_joins(structure), *_cogroups(structure, internal)]
+def implied_groups(
+    structure: Structure, internal: frozenset[str], windowed: frozenset[str] = frozenset()
+) -> tuple[frozenset[str], ...]:
+    """Return groups of source nodes, in the order of the generated indices of their operators if any.
+
+    `windowed` are the window and session stores.
+    """
+    found = [*_joins(structure, windowed), *_cogroups(structure, internal)]
     return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
 
 
-def uncertain_groups(structure: Structure) -> Iterator[Problem]:
+def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset()) -> Iterator[Problem]:
     """Warn of stores that custom processors with different sources share: they may be a join or not."""
     origins = structure.origins(frozenset())
     for store, users in structure.users.items():
         branches = {origins.of([user.name]) for user in users}
-        if len(branches) > 1 and not _is_table_or_join(store, users, structure):
+        if len(branches) > 1 and not _is_table_or_join(store, users, structure, windowed):
             names = ", ".join(user.name for user in users)
             topics = sorted({t for branch in branches for s in branch for t in _topics(structure, s)})
             yield Problem(
@@ -66,8 +73,10 @@ def uncertain_groups(structure: Structure) -> Iterator[Problem]:
             )
 
 
-def _joins(structure: Structure) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
-    stores = {name: _Store.of(name, users, structure) for name, users in structure.users.items()}
+def _joins(
+    structure: Structure, windowed: frozenset[str]
+) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+    stores = {name: _Store.of(name, users, structure, windowed) for name, users in structure.users.items()}
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
     further_parents = {
         node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
@@ -110,15 +119,17 @@ class _Store:
     is_read_by_joins: bool
 
     @classmethod
-    def of(cls, name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> "_Store":
-        windowed = any(WINDOWED_NODE.fullmatch(user.name) for user in users)
+    def of(
+        cls, name: str, users: tuple[ProcessorNode, ...], structure: Structure, windowed: frozenset[str]
+    ) -> "_Store":
+        is_written_by_join = any(WINDOWED_NODE.fullmatch(user.name) for user in users)
         return cls(
             name=name,
             users=tuple(user.name for user in users),
             fillers=tuple(user.name for user in users if _fills(user, structure)),
             suppressing=tuple(user.name for user in users if is_suppress(user.name, user.stores)),
-            is_of_join=windowed or JOIN_STORE.fullmatch(name) is not None,
-            is_read_by_joins=_is_table_or_join(name, users, structure),
+            is_of_join=is_written_by_join or JOIN_STORE.fullmatch(name) is not None,
+            is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
         )
 
     def owners(self, reader: str) -> tuple[str, ...]:
@@ -196,10 +207,30 @@ def _nodes_without_sources(structure: Structure) -> frozenset[str]:
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
-    """Return whether a processor can be a join: not a custom one and not one that writes the store."""
+    """Return whether a processor can be a join: not a custom one and not one that writes the store.
+
+    The names of joins of tables are recognized, so another processor of a table is no join.
+    """
     return JOIN_NODE.fullmatch(node.name) is not None or not (
-        CUSTOM_NODE.fullmatch(node.name) or _fills(node, structure) or is_suppress(node.name, node.stores)
+        CUSTOM_NODE.fullmatch(node.name)
+        or _fills(node, structure)
+        or is_suppress(node.name, node.stores)
+        or any(_is_table(parent, structure) for parent in node.parents)
     )
+
+
+def _is_table(name: str, structure: Structure) -> bool:
+    """Return whether the result of a node is a table: a processor of a table that has a store is one."""
+    seen: set[str] = set()
+    while TABLE.fullmatch(name) is None:
+        node = structure.nodes.get(name)
+        if not isinstance(node, ProcessorNode) or not node.stores or name in seen:
+            return False
+        if _is_below_source(node, structure) and any(table_topic(each, structure) for each in node.stores):
+            return True
+        seen.add(name)
+        name = node.parents[0] if node.parents else ""
+    return True
 
 
 def _fills(node: ProcessorNode, structure: Structure) -> bool:
@@ -217,19 +248,28 @@ def _is_below_source(node: ProcessorNode, structure: Structure) -> bool:
     return node.parents == (f"{node.name}-source",) and node.parents[0] in structure.nodes
 
 
-def _is_table_or_join(store: str, users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
-    """Return whether a store belongs to a table or a stream-stream join, not to a user's processors."""
+def _is_table_or_join(
+    store: str, users: tuple[ProcessorNode, ...], structure: Structure, windowed: frozenset[str]
+) -> bool:
+    """Return whether a store belongs to a table or a stream-stream join, not to a user's processors.
+
+    The own store of a table's `transformValues` is not windowed.
+    """
     return (
         bool(JOIN_STORE.fullmatch(store) or SHARED_JOIN_STORE.fullmatch(store))
         or table_topic(store, structure) is not None
         or any(
-            TABLE_NODE.fullmatch(user.name)
+            (TABLE_NODE.fullmatch(user.name) and not _is_of_user(store, user, windowed))
             or AGGREGATION_NODE.fullmatch(user.name)
             or WINDOWED_NODE.fullmatch(user.name)
             or JOIN_NODE.fullmatch(user.name)
             for user in users
         )
     )
+
+
+def _is_of_user(store: str, user: ProcessorNode, windowed: frozenset[str]) -> bool:
+    return store in windowed and TRANSFORM_VALUES_NODE.fullmatch(user.name) is not None
 
 
 def _topics(structure: Structure, source: str) -> tuple[str, ...]:

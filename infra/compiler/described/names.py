@@ -41,6 +41,16 @@ TABLE_NODE = re.compile(
 )
 """Table processors, whose stores are key-value stores."""
 
+TABLE = re.compile(
+    rf"KTABLE-(?:SOURCE|AGGREGATE|REDUCE|MERGE|FILTER|MAPVALUES|TRANSFORMVALUES|SUPPRESS)-{_INDEX}"
+    rf"|KTABLE-FK-JOIN-OUTPUT-{_INDEX}|KSTREAM-(?:TOTABLE|AGGREGATE|REDUCE)-{_INDEX}"
+    rf"|COGROUPKSTREAM-(?:AGGREGATE|MERGE)-{_INDEX}"
+)
+"""Processors with generated names whose results are a table: only operators of tables are below them."""
+
+TRANSFORM_VALUES_NODE = re.compile(rf"KTABLE-TRANSFORMVALUES-{_INDEX}")
+"""Table processors that also use stores of the user."""
+
 TABLE_AGGREGATION_NODE = re.compile(rf"KTABLE-(?:AGGREGATE|REDUCE)-{_INDEX}")
 """Aggregations of grouped tables."""
 

@@ -58,6 +58,11 @@ class StoreFinding:
         return given
 
     @property
+    def is_windowed(self) -> bool:
+        """Return whether it is known to be a window or session store."""
+        return self.effective_kind in _CERTAIN
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """Return `kind` or `retention` if the changelog's config needs it."""
         if self.is_global or self.source_topic is not None:
