@@ -10,6 +10,13 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, errors
 from infra.model.versions import SUPPORTED, KafkaStreamsVersion, is_older_than_supported, read_version
 from tests.compiler.applications import codes, document, topic
+from tests.compiler.version_topologies import (
+    KEY_CHANGE_IN_THE_FIRST_INPUT,
+    MERGES_REPARTITIONS,
+    STORE_ADDED_AGAIN,
+    SUPPLIED_JOIN_STORES,
+    UNNAMED_GLOBAL_STORE,
+)
 
 
 def _compiled(text: str, version: str, **partitions: int) -> CompiledApplication:
@@ -20,43 +27,14 @@ def _compiled(text: str, version: str, **partitions: int) -> CompiledApplication
     return compile_document(attrs.evolve(made, application=application), partitions)
 
 
-SUPPLIED_JOIN_STORE = """
-topology:
-  - stream: {topic: right, as: right}
-  - stream: left
-  - join:
-      with: right
-      window: {before: 5s, after: 5s}
-      thisStore: {name: mine, windowSize: 10s, retention: 10s}
-      otherStore: {name: others, windowSize: 10s, retention: 10s}
-"""
-
-
 @pytest.mark.parametrize(
     ("version", "policy"), [("3.7", "delete"), ("4.2", "delete"), ("4.3", "compact,delete")]
 )
 def test_the_changelog_of_a_supplied_join_store_is_compacted_since_4_3(version: str, policy: str) -> None:
-    compiled = _compiled(SUPPLIED_JOIN_STORE, version, left=2, right=2)
+    compiled = _compiled(SUPPLIED_JOIN_STORES, version, left=2, right=2)
 
     assert topic(compiled, "mine-changelog").config["cleanup.policy"] == policy
     assert topic(compiled, "others-changelog").config["cleanup.policy"] == policy
-
-
-KEY_CHANGE_IN_THE_FIRST_INPUT = """
-application:
-  id: app
-  config: {topology.optimization: merge.repartition.topics}
-topology:
-  - stream: {topic: plain, as: plain}
-  - stream: keyed
-  - selectKey: {key: value.id}
-  - filter: {where: value.ok, as: keyed}
-  - merge: {from: keyed, with: plain, as: merged}
-  - groupByKey: {from: merged}
-  - count: {materialized: counts}
-  - groupByKey: {from: merged}
-  - reduce: {add: value, materialized: latest}
-"""
 
 
 @pytest.mark.parametrize(
@@ -66,12 +44,10 @@ topology:
 def test_repartitions_below_a_merge_are_one_since_4_3_if_the_first_input_changes_the_key(
     version: str, names: list[str]
 ) -> None:
-    compiled = _compiled(KEY_CHANGE_IN_THE_FIRST_INPUT, version, plain=2, keyed=2)
+    head = f"application: {{id: app, config: {{{MERGES_REPARTITIONS}}}}}"
+    compiled = _compiled(head + KEY_CHANGE_IN_THE_FIRST_INPUT, version, plain=2, keyed=2)
 
     assert [t.name.removeprefix("app-") for t in compiled.internal_topics if "repartition" in t.name] == names
-
-
-UNNAMED_GLOBAL_STORE = "topology: [{globalTable: {topic: rates, materialized: {}}}]"
 
 
 def test_a_global_table_with_an_unnamed_store_cannot_be_built_since_4_0() -> None:
@@ -105,14 +81,6 @@ def test_the_fix_for_process_values_exists_since_4_0_1_and_4_1_1(version: str, *
     assert ("KSTREAM-PROCESSVALUES-0000000002" in reading.nodes) is is_moved
 
 
-ADDED_AGAIN = """
-topology:
-  - stream: orders
-  - processValues: {stores: [{name: seen, kind: keyValue, shared: true}]}
-  - addStateStore: {name: seen, kind: keyValue, shared: true}
-"""
-
-
 @pytest.mark.parametrize(
     ("version", "changelogs"),
     [("4.1", []), ("4.2.1", []), ("4.2", ["app-seen-changelog"]), ("4.3", [])],
@@ -120,7 +88,7 @@ topology:
 def test_the_store_of_a_builder_that_is_added_again_keeps_its_changelog_since_4_2_2(
     version: str, changelogs: list[str]
 ) -> None:
-    compiled = _compiled(ADDED_AGAIN, version, orders=2)
+    compiled = _compiled(STORE_ADDED_AGAIN, version, orders=2)
 
     assert [each.name for each in compiled.internal_topics] == changelogs
 

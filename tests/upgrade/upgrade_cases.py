@@ -12,34 +12,23 @@ from infra.model.topology import TopologyDocument
 from infra.model.versions import read_version
 from infra.planner.upgrade import Upgrade, find_upgrade
 from infra.spec import load_text
+from tests.compiler import version_topologies as topologies
 
-MERGED = """
+MERGED = f"""
 application:
   id: merged
   kafkaStreams: "4.2"
-  config: {topology.optimization: merge.repartition.topics}
-topology:
-  - stream: {topic: plain, as: plain}
-  - stream: keyed
-  - selectKey: {key: value.id}
-  - filter: {where: value.ok, as: keyed}
-  - merge: {from: keyed, with: plain, as: merged}
-  - groupByKey: {from: merged}
-  - count: {materialized: counts}
-  - groupByKey: {from: merged}
-  - reduce: {add: value, materialized: latest}
-"""
-JOINS = """
-application: {id: joins, kafkaStreams: "3.9"}
-topology:
-  - stream: {topic: right, as: right}
-  - stream: left
-  - join:
-      with: right
-      window: {before: 5s, after: 5s}
-      thisStore: {name: mine, windowSize: 10s, retention: 10s}
-      otherStore: {name: others, windowSize: 10s, retention: 10s}
-"""
+  config: {{{topologies.MERGES_REPARTITIONS}}}
+{topologies.KEY_CHANGE_IN_THE_FIRST_INPUT}"""
+JOINS = f"""
+application: {{id: joins, kafkaStreams: "3.9"}}
+{topologies.SUPPLIED_JOIN_STORES}"""
+GLOBAL = f"""
+application: {{id: rates, kafkaStreams: "3.8"}}
+{topologies.UNNAMED_GLOBAL_STORE}"""
+STORE_ADDED_AGAIN = f"""
+application: {{id: again, kafkaStreams: "4.2"}}
+{topologies.STORE_ADDED_AGAIN}"""
 PLAIN = """
 application: {id: plain, kafkaStreams: "4.1"}
 topology:
@@ -50,11 +39,6 @@ topology:
 NO_STATE = """
 application: {id: no-state, kafkaStreams: "4.1"}
 topology: [{stream: orders}, {to: copies}]
-"""
-GLOBAL = """
-application: {id: rates, kafkaStreams: "3.8"}
-topology:
-  - globalTable: {topic: rates, materialized: {}}
 """
 FLAG = """
 application:
@@ -68,13 +52,6 @@ topology:
   - count: {materialized: counts}
   - groupByKey: {from: processed}
   - reduce: {add: value, materialized: latest}
-"""
-STORE_ADDED_AGAIN = """
-application: {id: again, kafkaStreams: "4.2"}
-topology:
-  - stream: orders
-  - processValues: {stores: [{name: seen, kind: keyValue, shared: true}]}
-  - addStateStore: {name: seen, kind: keyValue, shared: true}
 """
 UNKNOWN_COUNTS = """
 application: {id: broken, kafkaStreams: "4.1"}
