@@ -13,7 +13,7 @@ from infra.cli.demo.steps import STEPS
 from infra.cli.exit_codes import ExitCode
 from infra.cli.pulumi_project import Finished
 from infra.model.cluster import LiveTopic
-from tests.pulumi.driver import recorded_pip
+from tests.pulumi.driver import time_saving_variables
 
 
 @pytest.mark.pulumi
@@ -24,7 +24,7 @@ from tests.pulumi.driver import recorded_pip
 def test_all_steps_go_as_expected_and_everything_is_stopped_and_removed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "infra.cli", "demo"],
-        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(recorded_pip())},
+        env={**os.environ, "TMPDIR": str(tmp_path), **time_saving_variables()},
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
-from tests.pulumi.driver import STACK, recorded_pip
+from tests.pulumi.driver import STACK, time_saving_variables
 from tests.workflows.forge import TOKEN, Forge, running_forge
 from tests.workflows.scripts import Done, Pipeline, clean_environment
 from toolchain import PulumiToolchain
@@ -108,7 +108,7 @@ def repository(
             if name.startswith("PULUMI_")
         },
         "PATH": f"{Path(sys.prefix) / 'bin'}:{deployment.stack._environment()['PATH']}",
-        "PYTHONPATH": str(recorded_pip()),
+        **time_saving_variables(),
         "GITHUB_API_URL": forge.address,
         "GITHUB_REPOSITORY": "acme/shop",
         "GITHUB_SHA": head,
