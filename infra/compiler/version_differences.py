@@ -127,6 +127,31 @@ DIFFERENCES = (
 )
 """All of them, from the oldest to the newest."""
 
+ASYMMETRIC_WINDOWS = Difference(
+    "asymmetric-windows",
+    _since("3.8.0"),
+    "KAFKA-15417",
+    "In a left or outer join of streams whose `before` and `after` differ, a record without a partner is "
+    "emitted when the window of its own side closes, before when that of the next record's side closed.",
+)
+FOREIGN_KEY_NULLS = Difference(
+    "foreign-key-nulls",
+    _since("3.9.1", "4.0.1", "4.1.0"),
+    "KAFKA-16394, KAFKA-16407",
+    "A join of tables by foreign key processes changes from and to a null foreign key, and emits fewer "
+    "deletions that repeat an earlier one.",
+)
+LOGGED_HEADERS = Difference(
+    "logged-headers",
+    _since("4.3.0"),
+    "KIP-1271",
+    "Changelog records of the window stores of stream-stream joins, and of the subscriptions of joins by "
+    "foreign key, have the headers of the record that caused them.",
+)
+
+RESULT_DIFFERENCES = (ASYMMETRIC_WINDOWS, FOREIGN_KEY_NULLS, LOGGED_HEADERS)
+"""Changes of results with the same topology, from the oldest; the runtime has both behaviors."""
+
 NEW_CONFIGS: Mapping[str, tuple[KafkaStreamsVersion, ...]] = {
     "task.assignor.class": _since("3.8.0"),
     "log.summary.interval.ms": _since("3.9.0"),

@@ -7,7 +7,7 @@ import attrs
 
 from infra.compiler.dsl.formats import size_of, with_serdes
 from infra.compiler.dsl.problems import ARGUMENT, topology_error
-from infra.compiler.version_differences import JOIN_STORES_WITH_HEADERS
+from infra.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
 from infra.model.behaviors import RecordFormat, StoreSettings
 from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location, Problem
@@ -125,7 +125,7 @@ def windowed_store(
 
 
 def join_store(
-    name: str, window: JoinWindow, logging: Logging | None, same_as: object, record: RecordFormat
+    name: str, window: JoinWindow, logging: Logging | None, same_as: object, settings: StoreSettings
 ) -> Store:
     """Return a join's window store (`StreamJoinedStoreFactory`).
 
@@ -140,14 +140,22 @@ def join_store(
         overrides,
         join_retention_ms(window),
         same_as,
-        keeps=_join_settings(window, record),
+        keeps=settings,
     )
 
 
-def _join_settings(window: JoinWindow, record: RecordFormat, *, in_memory: bool = False) -> StoreSettings:
-    size = window.before_ms + window.after_ms
+def join_settings(
+    window: JoinWindow, record: RecordFormat, version: KafkaStreamsVersion, *, in_memory: bool = False
+) -> StoreSettings:
+    """Return how the runtime opens a join's window store."""
     return StoreSettings(
-        "window", record, join_retention_ms(window), size, retain_duplicates=True, in_memory=in_memory
+        "window",
+        record,
+        join_retention_ms(window),
+        window.before_ms + window.after_ms,
+        retain_duplicates=True,
+        in_memory=in_memory,
+        logs_headers=LOGGED_HEADERS.is_in(version),
     )
 
 
@@ -168,7 +176,7 @@ def supplied_join_store(
         supplier.name,
         ChangelogKind.WINDOWED if is_compacted else ChangelogKind.WINDOWED_DUPLICATES,
         base_ms=supplier.retention_ms,
-        keeps=_join_settings(window, record, in_memory=in_memory),
+        keeps=join_settings(window, record, version, in_memory=in_memory),
     )
 
 

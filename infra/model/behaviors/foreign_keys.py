@@ -19,6 +19,8 @@ class ForeignKeySend:
     left: RecordFormat
     foreign: RecordFormat
     versioned: bool = False
+    has_null_fixes: bool = True
+    """Whether KAFKA-16394 and KAFKA-16407 are fixed: fewer nulls in results, and no lost changes."""
 
 
 @attrs.frozen

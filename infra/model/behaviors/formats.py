@@ -92,3 +92,5 @@ class StoreSettings:
     ordered_by_key: bool = False
     """Closed windows are emitted by segment and key instead of by time (supplier of a store on disk)."""
     right: RecordFormat | None = None
+    logs_headers: bool = False
+    """Changelog records have the headers of the record that caused them (since Kafka Streams 4.3)."""

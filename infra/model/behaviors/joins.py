@@ -28,6 +28,11 @@ class StreamStreamJoin:
     own_store: str
     other_store: str
     shared: str | None = None
+    closes_by_own_side: bool = True
+    """Whether a record waits until the window of its own side closes (KAFKA-15417).
+
+    Before, it waited until that of the side closes that receives a record.
+    """
 
 
 @attrs.frozen

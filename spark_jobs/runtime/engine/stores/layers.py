@@ -69,6 +69,7 @@ class Logged:
         prefix: The number of bytes at the start of a key that are not logged.
         timestamped: Values start with their timestamp.
         without_timestamps: Values are logged with their timestamp, but stored with -1.
+        logs_headers: Changelog records have the headers of the record that caused them.
     """
 
     __slots__ = (
@@ -91,6 +92,7 @@ class Logged:
         prefix: int = 0,
         timestamped: bool = False,
         without_timestamps: bool = False,
+        logs_headers: bool = False,
     ) -> None:
         self.overlay = self.lowest = overlay
         self.get: Get = overlay.get
@@ -100,6 +102,8 @@ class Logged:
         self.reverse_range: Range = overlay.reverse_range
         self.without_timestamps = without_timestamps
         put = _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
+        if changelog is not None and logs_headers:
+            put = _logged_with_headers(overlay, changelog, prefix, timestamped)
         self.put: Put = _without_timestamps(put, overlay) if without_timestamps else put
 
 
@@ -123,6 +127,26 @@ def _logged(overlay: Overlay, changelog: tuple[str, int, Append], prefix: int, t
             append((topic, partition, key[prefix:], value[TIMESTAMP:], read_timestamp(value), ()))
         else:
             append((topic, partition, key[prefix:], value, context[0], ()))
+
+    return put
+
+
+def _logged_with_headers(
+    overlay: Overlay,
+    changelog: tuple[str, int, Append],
+    prefix: int,
+    timestamped: bool,  # noqa: FBT001
+) -> Put:
+    written = overlay.written
+    topic, partition, append = changelog
+
+    def put(key: bytes, value: bytes | None, context: Context) -> None:
+        written[key] = value
+        if value is not None and timestamped:
+            time = read_timestamp(value)
+            append((topic, partition, key[prefix:], value[TIMESTAMP:], time, context[1]))
+        else:
+            append((topic, partition, key[prefix:], value, context[0], context[1]))
 
     return put
 

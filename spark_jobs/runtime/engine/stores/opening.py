@@ -115,6 +115,7 @@ class _Opening:
             prefix=prefix,
             timestamped=timestamped,
             without_timestamps=self.without_timestamps,
+            logs_headers=self.settings.logs_headers,
         )
         if not self.cache:
             return logged, logged

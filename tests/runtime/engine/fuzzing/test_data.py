@@ -11,7 +11,9 @@ from typing import Any, Literal
 import attrs
 import pytest
 
+from infra.compiler.version_differences import has_config
 from infra.model.behaviors import Format
+from infra.model.versions import read_version
 from infra.spec import load_text
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import engine_settings
@@ -110,6 +112,7 @@ def situation(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
     """Yield differences; none for topologies that Kafka Streams rejects, or data on which both fail."""
     document, data = situation(seed)
+    document = _of_version(document, kafka_streams.version)
     answer = kafka_streams.run(document, data)
     steps = "\n".join(json.dumps(step) for step in document["topology"])
     if isinstance(answer, Refusal):
@@ -126,6 +129,14 @@ def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
                 f"seed {seed}: {topic} differs at {at}: {one[at : at + 3]} instead of {other[at : at + 3]}\n"
                 f"{document['application']}\n{steps}"
             )
+
+
+def _of_version(document: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return the document for a version, without configs that the version ignores."""
+    application, read = document["application"], read_version(version)
+    assert read is not None
+    config = {key: value for key, value in application.get("config", {}).items() if has_config(key, read)}
+    return {**document, "application": {**application, "config": config, "kafkaStreams": version}}
 
 
 def _comparable(one: Records, other: Records) -> tuple[Records, Records]:

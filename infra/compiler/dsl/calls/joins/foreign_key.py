@@ -11,6 +11,7 @@ from infra.compiler.dsl.graph import GraphNode
 from infra.compiler.dsl.handles import Handle, Table, View
 from infra.compiler.dsl.old_values import OldValues
 from infra.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned
+from infra.compiler.version_differences import FOREIGN_KEY_NULLS, LOGGED_HEADERS
 from infra.model import operators as op
 from infra.model.behaviors import (
     ForeignKeyAnswer,
@@ -87,7 +88,13 @@ class _Join:
         """Add the nodes that send subscriptions to the right side; return the node that reads them there."""
         builder, names, on, foreign = self.builder, self.names, self.on, self.foreign
         asks = self._subscriptions
-        sends = ForeignKeySend(self.kind, self.call.foreign_key, on.record, foreign.record)
+        sends = ForeignKeySend(
+            self.kind,
+            self.call.foreign_key,
+            on.record,
+            foreign.record,
+            has_null_fixes=FOREIGN_KEY_NULLS.is_in(builder.config.version),
+        )
         send = builder.add(names.send, ProcessorDeclaration(names.send, behavior=sends), on.node)
         sink = builder.add(
             names.registration_sink,
@@ -111,7 +118,11 @@ class _Join:
             names.store,
             ChangelogKind.KEY_VALUE,
             same_as=("subscriptions", names.store),
-            keeps=StoreSettings("subscription", self._subscriptions),
+            keeps=StoreSettings(
+                "subscription",
+                self._subscriptions,
+                logs_headers=LOGGED_HEADERS.is_in(builder.config.version),
+            ),
         )
         receives = ForeignKeyReceive(names.store)
         receive = builder.add(

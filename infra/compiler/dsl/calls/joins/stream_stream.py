@@ -14,11 +14,13 @@ from infra.compiler.dsl.stores import (
     WINDOW_KINDS,
     Store,
     join_retention_ms,
+    join_settings,
     join_store,
     shared_join_store,
     supplied_join_store,
     supplier_problems,
 )
+from infra.compiler.version_differences import ASYMMETRIC_WINDOWS
 from infra.model import operators as op
 from infra.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
 from infra.model.operators import JoinType
@@ -75,6 +77,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
         own_store=this_store.name,
         other_store=other_store.name,
         shared=shared.name if shared is not None else None,
+        closes_by_own_side=ASYMMETRIC_WINDOWS.is_in(builder.config.version),
     )
     declares = StreamJoinDeclaration(
         names.this_windowed,
@@ -167,7 +170,8 @@ class _Stores:
     def make(self, supplier: StoreSupplier | None, name: str, record: RecordFormat) -> Store:
         if supplier is not None:
             return supplied_join_store(supplier, self.window, record, self.version)
-        return join_store(f"{name}-store", self.window, self.call.logging, self.same_as, record)
+        settings = join_settings(self.window, record, self.version)
+        return join_store(f"{name}-store", self.window, self.call.logging, self.same_as, settings)
 
 
 def _shared_name(call: op.Join, this_generated: str) -> str:

@@ -37,7 +37,7 @@ _LENGTH = 4
 
 def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
     """`SubscriptionSendProcessorSupplier`."""
-    instructions = _left_instructions if behavior.kind == "left" else _inner_instructions
+    instructions = _INSTRUCTIONS[behavior.kind == "left", behavior.has_null_fixes]
     foreign_key_of = context.expression(behavior.foreign_key, "key", "value")
     serialize_foreign = context.key_serde(behavior.foreign.key).serialize
     serialize_left = context.value_serde(behavior.left.value).serialize
@@ -98,6 +98,37 @@ def _inner_instructions(keys: _ForeignKeys) -> Messages | None:
     if not keys.moved:
         return ((keys.new, ONLY_IF_PRESENT),)
     return ((keys.old, DELETE_QUIETLY), (keys.new, NULL_IF_MISSING))
+
+
+def _left_instructions_before(keys: _ForeignKeys) -> Messages | None:
+    """Return the messages without the fix for KAFKA-16394: a change of the foreign key deletes the result."""
+    if not keys.had:
+        return ((keys.new, NULL_IF_MISSING),) if keys.has else ()
+    gone = ((keys.old, DELETE_AND_PROPAGATE),) if keys.old is not None and keys.moved else ()
+    return (*gone, (keys.new, NULL_IF_MISSING))
+
+
+def _inner_instructions_before(keys: _ForeignKeys) -> Messages | None:
+    """Return the messages without the fix for KAFKA-16407: changes from and to null are dropped."""
+    if not keys.had and not keys.has:
+        return ()
+    if (keys.had and keys.old is None) or (keys.has and keys.new is None):
+        return None
+    if not keys.had:
+        return ((keys.new, ONLY_IF_PRESENT),)
+    if not keys.has:
+        return ((keys.old, DELETE_AND_PROPAGATE),)
+    gone = ((keys.old, DELETE_QUIETLY),) if keys.moved else ()
+    return (*gone, (keys.new, NULL_IF_MISSING))
+
+
+_INSTRUCTIONS: Mapping[tuple[bool, bool], Callable[[_ForeignKeys], Messages | None]] = {
+    (True, True): _left_instructions,
+    (True, False): _left_instructions_before,
+    (False, True): _inner_instructions,
+    (False, False): _inner_instructions_before,
+}
+"""(is a left join, has the fixes for null foreign keys) → the messages for a change"""
 
 
 def receive(behavior: ForeignKeyReceive, context: OperatorContext) -> Process:

@@ -118,10 +118,12 @@ class _Waiting:
     left_after_ms: int
     right_after_ms: int
     grace_ms: int
+    before_fix_ms: int | None
+    """Without the fix for KAFKA-15417: the other end of the window, for the lower bound."""
 
     @classmethod
     def of(cls, behavior: StreamStreamJoin, after: int, context: OperatorContext) -> "_Waiting":
-        name = behavior.shared or ""
+        name, window, is_fixed = behavior.shared or "", behavior.window, behavior.closes_by_own_side
         return cls(
             store=context.store(name, ListBytes),
             times=_Times.of(name, context),
@@ -132,9 +134,10 @@ class _Waiting:
             wall_clock=context.task.wall_clock,
             interval_ms=context.settings.outer_join_interval_ms,
             own_after_ms=after,
-            left_after_ms=behavior.window.after_ms,
-            right_after_ms=behavior.window.before_ms,
-            grace_ms=behavior.window.grace_ms,
+            left_after_ms=window.after_ms if is_fixed else after,
+            right_after_ms=window.before_ms if is_fixed else after,
+            grace_ms=window.grace_ms,
+            before_fix_ms=None if is_fixed else window.before_ms + window.after_ms - after,
         )
 
     def add(self, key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -153,9 +156,7 @@ class _Waiting:
     def emit(self, timestamp: int, headers: Headers) -> None:
         """Join records whose window is closed with null (`emitNonJoinedOuterRecords`)."""
         times = self.times
-        closes = times.earliest.now + self.own_after_ms + self.grace_ms
-        # without waiting records the sum overflows in Java, and the throttle is reset
-        if times.stream.now <= closes <= NEVER:
+        if self._waits():
             return
         now = self.wall_clock()
         if now < times.next_emission.now:
@@ -168,6 +169,15 @@ class _Waiting:
             self.store.clear(time, is_left, key)
         self.current.context = None
 
+    def _waits(self) -> bool:
+        """Return whether no window can be closed, by the lower bound for the times of waiting records."""
+        times = self.times
+        if self.before_fix_ms is not None:
+            return times.earliest.now >= times.stream.now - self.before_fix_ms - self.grace_ms
+        closes = times.earliest.now + self.own_after_ms + self.grace_ms
+        # without waiting records the sum overflows in Java, and the throttle is reset
+        return times.stream.now <= closes <= NEVER
+
     def _forward_closed(self, headers: Headers) -> "list[tuple[int, bool, Value]]":
         """Forward them in order of time, until a record with an open window is found on both sides."""
         times, open_sides, emitted = self.times, set[bool](), list[tuple[int, bool, Value]]()
@@ -177,6 +187,8 @@ class _Waiting:
                 break
             after = self.left_after_ms if is_left else self.right_after_ms
             if time + after + self.grace_ms >= times.stream.now:
+                if self.before_fix_ms is not None:
+                    break
                 open_sides.add(is_left)
                 continue
             joined = self.joined(value, None, key) if is_left else self.joined(None, value, key)
