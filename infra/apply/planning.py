@@ -13,7 +13,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
 from infra.observe.visibility import check_visible
 from infra.planner import ActionKind, Plan, plan
-from infra.planner.upgrade import compile_recorded
+from infra.planner.upgrade import compile_recorded, with_recorded_versions
 
 
 @attrs.frozen
@@ -40,16 +40,17 @@ def plan_stack(
         return Planned(None, settings.problems)
     try:
         reader = reader_for(settings.connection)
-        request = snapshot_request(settings.documents, state.records)
+        documents = with_recorded_versions(settings.documents, state.records)
+        request = snapshot_request(documents, state.records)
         with_ownership = settings.has_ownership_records and stack is not None
         snapshot = reader.read(attrs.evolve(request, with_ownership=with_ownership))
-        compiled = compile_documents(settings.documents, snapshot.partitions)
+        compiled = compile_documents(documents, snapshot.partitions)
         check_visible(reader, snapshot, compiled)
     except ProblemsError as error:
         return Planned(None, (*settings.problems, *error.problems))
     elapsed_ms = round((time.monotonic() - started) * 1000)
     policy = attrs.evolve(settings.policy, stack=stack)
-    earlier = compile_recorded(settings.documents, state.records, snapshot.partitions)
+    earlier = compile_recorded(documents, state.records, snapshot.partitions)
     planned = plan(compiled, snapshot, state.records, policy, elapsed_ms, earlier=earlier)
     return Planned(planned, (*settings.problems, *planned.problems, *_unknown_replication(planned)))
 

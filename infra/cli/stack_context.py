@@ -49,6 +49,12 @@ class StackContext:
     stack: StackIdentity | None = None
     has_ownership_records: bool = False
 
+    def with_records(self, records: Mapping[str, SetupRecord]) -> "StackContext":
+        """Return the context with setup records, whose versions hold for documents that name none."""
+        from infra.planner.upgrade import with_recorded_versions  # noqa: PLC0415 - only for a stack
+
+        return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
+
     def compile(self) -> tuple[tuple[CompiledApplication, ...], ClusterSnapshot]:
         """Compile the documents for the cluster while the cluster answers the remaining requests.
 
@@ -118,16 +124,15 @@ def _with_stack(
 
     if stack.state is not None:
         text = sys.stdin.read() if str(stack.state) == "-" else _state_text(stack.state)
-        return attrs.evolve(context, records=parse_state(text, str(stack.state)).records)
+        return context.with_records(parse_state(text, str(stack.state)).records)
     name = str(stack.name)
     config = read_config(name, stack.project)
     policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
     documents = with_switches(loaded.documents, config, are_all=False)
     state = read_state(name, stack.project)
+    context = attrs.evolve(context, documents=documents).with_records(state.records)
     return attrs.evolve(
         context,
-        documents=documents,
-        records=state.records,
         stack=StackIdentity(state.stack_id, state.name or name),
         has_ownership_records=has_ownership(config),
         policies=policy.policies if policy else (),

@@ -98,6 +98,8 @@ class Application:
     """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
     kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
     """The version of Kafka Streams that the application runs."""
+    names_version: bool = False
+    """Whether the document names the version; otherwise it is that of the setup record, or the default."""
 
 
 @attrs.frozen

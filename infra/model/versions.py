@@ -38,8 +38,10 @@ SUPPORTED = tuple(
 
 _LATEST = {version.release: version for version in SUPPORTED}
 SUPPORTED_RELEASES = tuple(_LATEST)
-DEFAULT_VERSION = _LATEST["4.1"]
-"""The version of a document that names none."""
+DEFAULT_VERSION = SUPPORTED[-1]
+"""The version of a document that names none, unless the application was set up with another one."""
+BEFORE_VERSIONS = _LATEST["4.1"]
+"""The version of a setup record that contains none: earlier releases of Headwater knew only this one."""
 
 
 def read_version(text: str) -> KafkaStreamsVersion | None:

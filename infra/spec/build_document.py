@@ -46,6 +46,7 @@ def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None
         at=raw.location(("application", "id")) or Location(raw.file),
         protocol=_protocol(options),
         kafka_streams=declared_version(options) or DEFAULT_VERSION,
+        names_version=options.get("kafkaStreams") is not None,
         config=config(options.get("config")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),

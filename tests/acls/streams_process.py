@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from tests.oracle.kafka_streams import built_program
+from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 
 _MAIN = "headwater.oracle.Runs"
 _SECONDS = 60.0
@@ -86,7 +86,7 @@ class StreamsProcess:
         process.stdin.flush()
 
     def _start(self) -> "subprocess.Popen[str]":
-        java, folder = built_program()
+        java, folder = built_program(OF_THE_BROKER)
         class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
         self._process = subprocess.Popen(
             [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN],

@@ -80,3 +80,34 @@ def test_document_problems_are_reported_without_a_cluster(documents: Path) -> No
     result = planned(documents, Unreachable(cluster()), {})
     assert result.plan is None
     assert codes(result) == [ProblemCode.YAML_SYNTAX, ProblemCode.CLUSTER_UNREACHABLE]
+
+
+JOIN = """
+application: {id: shop}
+topology:
+  - stream: {topic: right, as: right}
+  - stream: orders
+  - join:
+      with: right
+      window: {difference: 5s}
+      otherStore: {name: mine, retention: 10s, windowSize: 10s}
+"""
+
+
+def test_a_new_default_version_does_not_change_the_topics_of_a_document_without_one(documents: Path) -> None:
+    """Kafka Streams 4.3 compacts this changelog, and 4.1 does not."""
+    (documents / "shop.yaml").write_text(JOIN)
+    reader = cluster().reader()
+    reader.cluster.create("right", 4)
+
+    def policy(records: Mapping[str, SetupRecord]) -> tuple[str, list[ProblemCode]]:
+        made = planned(documents, reader, records)
+        assert made.plan is not None
+        (config,) = [a.config for a in made.plan.actions if a.name == "shop-mine-changelog"]
+        return config["cleanup.policy"], [
+            problem.code for problem in made.problems if problem.code is ProblemCode.MISSING_DETAIL
+        ]
+
+    assert policy({"shop": SetupRecord("shop", {}, 4)}) == ("delete", [ProblemCode.MISSING_DETAIL])
+    assert policy({"shop": SetupRecord("shop", {}, 4, kafka_streams="4.3.1")}) == ("compact,delete", [])
+    assert policy({}) == ("compact,delete", [])

@@ -12,6 +12,7 @@ from infra.describe import read_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.problems import Location, errors
 from infra.model.topology import Application, DescribedTopology, TopologyDocument
+from tests.oracle.recorded import of_recorded_version
 
 CASES = Path(__file__).parent.parent / "oracle" / "cases"
 AT = Location("describe.txt")
@@ -45,7 +46,8 @@ def test_an_imported_application_has_the_topics_of_the_running_one(case: Path, r
     application = Application("app", AT, config={key: str(value) for key, value in config.items()})
     snapshot = live(run)
     described = complete_from_cluster(DescribedTopology(nodes, AT), application, snapshot)
-    compiled = compile_document(TopologyDocument(application, described=described), snapshot.partitions)
+    document = of_recorded_version(TopologyDocument(application, described=described))
+    compiled = compile_document(document, snapshot.partitions)
     assert {topic.name: (topic.partitions, dict(topic.config)) for topic in compiled.internal_topics} == {
         topic["name"].replace("<app>", "app"): (topic["partitions"], topic["configs"])
         for topic in run["internal_topics"]

@@ -8,8 +8,10 @@ from typing import Any
 import attrs
 
 from infra.model.topology import TopologyDocument
+from infra.model.versions import read_version
 from infra.spec import load_documents
 from tests.oracle.case_documents import case_folders
+from tests.oracle.kafka_streams import OF_THE_BROKER
 
 Json = dict[str, Any]
 
@@ -33,9 +35,17 @@ class Case:
         return content
 
     def document(self) -> TopologyDocument:
+        """Return the document for the version of Kafka Streams that was recorded."""
         documents = load_documents([self.folder / "document.yaml"])
         assert not documents.problems
-        return documents.documents[0]
+        return of_recorded_version(documents.documents[0])
+
+
+def of_recorded_version(document: TopologyDocument) -> TopologyDocument:
+    version = read_version(OF_THE_BROKER)
+    assert version is not None
+    application = attrs.evolve(document.application, kafka_streams=version, names_version=True)
+    return attrs.evolve(document, application=application)
 
 
 CASES = tuple(Case(folder) for folder in case_folders())

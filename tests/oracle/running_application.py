@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from tests.oracle.kafka_streams import built_program
+from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 
 _MAIN = "headwater.oracle.Application"
 _SECONDS = 90
@@ -18,7 +18,7 @@ _SECONDS = 90
 @contextmanager
 def running_application(bootstrap_servers: str, document: Mapping[str, Any]) -> Iterator[None]:
     """Run the application of `document`; it is in the state RUNNING inside the context."""
-    java, folder = built_program()
+    java, folder = built_program(OF_THE_BROKER)
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
     command = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]
     process = subprocess.Popen(

@@ -10,7 +10,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
-from tests.oracle.kafka_streams import built_program
+from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 from tests.oracle.thread_histories import FILE, PARTITIONS, contents, text
 from toolchain.broker.local import LocalBroker
 
@@ -39,7 +39,7 @@ def _parameters() -> Iterator[ParameterSet]:
 @pytest.fixture(scope="module")
 def run_history(kafka: LocalBroker) -> "Iterator[Callable[[Mapping[str, Any]], list[dict[str, Any]]]]":
     """Start a JVM. Return a function that sends a request and returns the outcomes of its operations."""
-    java, folder = built_program()
+    java, folder = built_program(OF_THE_BROKER)
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
     command = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

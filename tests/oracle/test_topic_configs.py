@@ -1,13 +1,14 @@
 """Which topic configs are refused offline is what a broker refuses: compared with Kafka's `LogConfig`."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import infra.spec
 from infra.spec.topic_configs import allowed_values, topic_configs
-from tests.oracle.kafka_streams import KafkaStreams
+from tests.oracle.kafka_streams import OF_THE_BROKER, KafkaStreams
 from tests.oracle.topic_config_table import generated
 
 pytestmark = pytest.mark.oracle
@@ -42,6 +43,13 @@ _NUMBERS = [
     1048576,
 ]
 _NUMBERS += [2**31 - 1, 2**31, 2**63 - 1, 2**63]
+
+
+@pytest.fixture(scope="module")
+def kafka_streams() -> Iterator[KafkaStreams]:
+    oracle = KafkaStreams(OF_THE_BROKER)
+    yield oracle
+    oracle.close()
 
 
 def test_the_table_is_that_of_kafka(kafka_streams: KafkaStreams) -> None:

@@ -12,9 +12,9 @@ from infra.model.nodes import NodeTopology
 from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import DescribedTopology, Setup, TopologyDocument
-from infra.model.versions import KafkaStreamsVersion
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from infra.planner import Plan, plan
-from infra.planner.upgrade import compile_recorded
+from infra.planner.upgrade import compile_recorded, with_recorded_versions
 from infra.report import problems_text
 from tests.compiler.applications import document
 from tests.planner.simulated_cluster import (
@@ -39,7 +39,8 @@ def _compiled(
     config: Mapping[str, str] | None = None,
 ) -> CompiledApplication:
     made = application(topics=topics, setup=setup, config=config)
-    return attrs.evolve(made, application=attrs.evolve(made.application, kafka_streams=version))
+    named = attrs.evolve(made.application, kafka_streams=version, names_version=True)
+    return attrs.evolve(made, application=named)
 
 
 BEFORE = (repartition("orders-a-repartition", 4), changelog("orders-counts-changelog", 4))
@@ -133,3 +134,52 @@ def test_an_application_with_a_described_text_is_not_compiled_for_another_versio
     made = attrs.evolve(_document("4.1"), described=described, steps=())
 
     assert compile_recorded([made], {"app": record}, {"orders": 1}) == {}
+
+
+UNNAMED = document("application: {id: app}\ntopology: [{stream: orders}, {to: copies}]")
+
+
+@pytest.mark.parametrize(
+    ("record", "version"),
+    [
+        (None, "4.3.1"),
+        (SetupRecord("app", {}, kafka_streams="4.0.2"), "4.0.2"),
+        (SetupRecord("app", {}, kafka_streams="4.2.9"), "4.2.2"),
+        (SetupRecord("app", {}, kafka_streams="5.0.0"), "4.3.1"),
+        (SetupRecord("app", {}), "4.1.2"),
+        (SetupRecord("app", {}, unfinished=True), "4.3.1"),
+    ],
+    ids=["new", "recorded", "later patch", "unknown release", "before versions were recorded", "unfinished"],
+)
+def test_a_document_without_a_version_keeps_that_of_the_last_setup(
+    record: SetupRecord | None, version: str
+) -> None:
+    records = {"app": record} if record else {}
+
+    (unnamed, named) = with_recorded_versions([UNNAMED, _document("3.9")], records)
+
+    assert str(unnamed.application.kafka_streams) == version
+    assert str(named.application.kafka_streams) == "3.9.2"
+
+
+def test_a_renamed_application_without_a_version_keeps_that_of_its_former_id() -> None:
+    renamed = attrs.evolve(UNNAMED, application=attrs.evolve(UNNAMED.application, renamed_from="former"))
+
+    (found,) = with_recorded_versions([renamed], {"former": SetupRecord("former", {}, kafka_streams="4.0.2")})
+
+    assert str(found.application.kafka_streams) == "4.0.2"
+
+
+def _unnamed(version: KafkaStreamsVersion, *, is_named: bool = False) -> list[Problem]:
+    compiled = _compiled(version, BEFORE)
+    compiled = attrs.evolve(compiled, application=attrs.evolve(compiled.application, names_version=is_named))
+    return list(SimulatedCluster.set_up(compiled).plan(compiled).problems)
+
+
+def test_a_warning_names_the_version_that_a_document_should_name(golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / "unnamed.txt", problems_text(_unnamed(KafkaStreamsVersion(4, 1, 2))) + "\n")
+
+
+def test_no_warning_where_the_version_is_named_or_the_default() -> None:
+    assert _unnamed(OLD, is_named=True) == []
+    assert _unnamed(DEFAULT_VERSION) == []

@@ -27,6 +27,7 @@ from tests.upgrade.upgrade_cases import (
 TO = SUPPORTED[-1]
 AT = Location("app.yaml", 7, 5)
 _DOCUMENT = document("topology: [{stream: orders}, {groupByKey: {}}, {count: {materialized: s}}]")
+_DOCUMENT = attrs.evolve(_DOCUMENT, application=attrs.evolve(_DOCUMENT.application, names_version=True))
 _COMPILED = compile_document(_DOCUMENT, {"orders": 2})
 (_TOPIC,) = _COMPILED.internal_topics
 
@@ -254,6 +255,15 @@ def test_a_described_text_is_enough_where_the_versions_build_the_same() -> None:
     old = compile_documents([_DOCUMENT], {"orders": 2})
 
     assert find_upgrade(old, old, old[0].application.kafka_streams, without_calls={"app"}).problems == ()
+
+
+def test_an_application_that_names_no_version_is_compared_as_the_default_one_with_a_warning() -> None:
+    found = upgrade(PLAIN.replace(', kafkaStreams: "4.1"', ""))
+
+    (problem,) = found.problems
+    assert (problem.code, problem.severity) == (ProblemCode.MISSING_DETAIL, Severity.WARNING)
+    assert problem.summary == "plain names no version of Kafka Streams."
+    assert [part.id for part in found.applications] == ["plain"]
 
 
 def test_thousands_of_renamed_topics_are_compared_in_less_than_a_second() -> None:

@@ -31,6 +31,7 @@ from infra.planner.rules.retired_topics import retired_topics
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.timeout import timeout
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
+from infra.planner.rules.version_not_named import version_not_named
 from infra.planner.rules.wrong_cluster import wrong_cluster
 from infra.planner.run import Run
 
@@ -46,6 +47,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     replaced_topics,
     renumbered,
     kafka_streams_changed,
+    version_not_named,
     source_topics_expanded,
     over_partitioned,
     unsafe_expansion,

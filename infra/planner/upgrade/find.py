@@ -52,13 +52,18 @@ def find_upgrade(
         if old.application.id in without_calls and old.application.id not in refused
         if (differences := unseen_differences(old.application, to))
     }
+    unnamed = [
+        _names_no_version(old.application)
+        for old, _ in active
+        if not old.application.names_version and old.application.id not in refused
+    ]
     return Upgrade(
         to=to,
         applications=tuple(
             attrs.evolve(part, obstacle=part.obstacle or _UNKNOWN) if part.id in described else part
             for part in compared
         ),
-        problems=(*problems, *described.values()),
+        problems=(*problems, *unnamed, *described.values()),
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
@@ -85,6 +90,20 @@ def _not_compared(
     for problem in errors(old.problems):
         if (problem.code, problem.summary) in same:
             yield problem.located(application=application.id, location=application.at)
+
+
+def _names_no_version(application: Application) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"{application.id} names no version of Kafka Streams.",
+        application=application.id,
+        expected="the version that the application runs",
+        found="no `application.kafkaStreams`",
+        why=f"It is compared as if it ran {application.kafka_streams}.",
+        fix="Set `application.kafkaStreams` in the document.",
+        location=application.at,
+        severity=Severity.WARNING,
+    )
 
 
 _UNKNOWN = "the topology that the new version builds is not known"

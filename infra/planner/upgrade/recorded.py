@@ -1,4 +1,4 @@
-"""The applications as the last run compiled them: for the version of Kafka Streams in the setup record."""
+"""The version of Kafka Streams in the setup record: that of the last run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,8 +7,27 @@ import attrs
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.record import SetupRecord
-from infra.model.topology import TopologyDocument
-from infra.model.versions import KafkaStreamsVersion, read_version
+from infra.model.topology import Application, TopologyDocument
+from infra.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, known_version, read_version
+
+
+def with_recorded_versions(
+    documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord]
+) -> tuple[TopologyDocument, ...]:
+    """Return the documents; one that names no version has that of its setup record.
+
+    So a later default does not change the topics of an application that is set up.
+    """
+    return tuple(_with(document, _version(document.application, records)) for document in documents)
+
+
+def _version(application: Application, records: Mapping[str, SetupRecord]) -> KafkaStreamsVersion:
+    record = records.get(application.id) or records.get(application.renamed_from or "")
+    if application.names_version or record is None or record.unfinished:
+        return application.kafka_streams
+    if not record.kafka_streams:
+        return BEFORE_VERSIONS
+    return known_version(record.kafka_streams) or application.kafka_streams
 
 
 def compile_recorded(
@@ -30,7 +49,13 @@ def compile_recorded(
     }
     if not changed:
         return {}
-    compiled = compile_documents([_with(document, changed) for document in documents], partitions)
+    compiled = compile_documents(
+        [
+            _with(document, changed.get(document.application.id, document.application.kafka_streams))
+            for document in documents
+        ],
+        partitions,
+    )
     return {each.application.id: each for each in compiled if each.application.id in changed}
 
 
@@ -38,7 +63,5 @@ def _recorded(record: SetupRecord | None) -> KafkaStreamsVersion | None:
     return read_version(record.kafka_streams) if record is not None else None
 
 
-def _with(document: TopologyDocument, versions: Mapping[str, KafkaStreamsVersion]) -> TopologyDocument:
-    application = document.application
-    version = versions.get(application.id, application.kafka_streams)
-    return attrs.evolve(document, application=attrs.evolve(application, kafka_streams=version))
+def _with(document: TopologyDocument, version: KafkaStreamsVersion) -> TopologyDocument:
+    return attrs.evolve(document, application=attrs.evolve(document.application, kafka_streams=version))

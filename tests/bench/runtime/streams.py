@@ -12,7 +12,7 @@ from typing import IO, Self
 
 from tests.bench.runtime.programs import Committed
 from tests.bench.runtime.workloads import PARTITIONS, Job
-from tests.oracle.kafka_streams import built_program
+from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 
 _SOURCE = Path(__file__).with_name("Peer.java")
 _SECONDS = 300
@@ -32,7 +32,7 @@ class KafkaStreamsPeer:
         self._answers: queue.Queue[str] = queue.Queue()
 
     def __enter__(self) -> Self:
-        java, folder = built_program()
+        java, folder = built_program(OF_THE_BROKER)
         class_path = str(folder / "jars" / "*")
         command = [str(java), "-Xmx1g", "-Dfile.encoding=UTF-8", "-cp", class_path, str(_SOURCE)]
         with self._log.open("w") as log:
