@@ -13,7 +13,7 @@ from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
 from infra.model.problems import Location, Problem, ProblemCode, Severity
-from infra.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
+from infra.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
 from tests.compiler.applications import codes, compiled, counts, document, topic
 from tests.describe.texts import recorded_texts
 
@@ -366,3 +366,26 @@ topology:
     application = compile_described(described, {"orders": 3, "rates": 3})
 
     assert application.copartition_groups == (("orders", "rates"),)
+
+
+@pytest.mark.parametrize("names", [("by-one", ""), ("", "by-two"), ("by-one", "by-two"), ("", "")])
+def test_a_cogroup_of_named_and_unnamed_groups_is_imported_without_a_problem(names: tuple[str, str]) -> None:
+    one, two = (f"name: {name}, " if name else "" for name in names)
+    text = f"""
+topology:
+  - stream: {{topic: orders, as: orders}}
+  - groupBy: {{{one}from: orders, as: one}}
+  - groupBy: {{{two}from: orders, as: two}}
+  - cogroup: {{from: one, as: both}}
+  - cogroup: {{from: both, with: two, as: all}}
+  - aggregate: {{from: all, materialized: counts}}
+"""
+    described = imported(text, stores={"counts": StoreDetail("timestampedKeyValue")})
+
+    with_streams_protocol = Application("app", AT, Protocol.STREAMS)
+    application = compile_document(
+        TopologyDocument(with_streams_protocol, described=described), {"orders": 3}
+    )
+
+    assert application.problems == ()
+    assert set(counts(application).values()) == {3}

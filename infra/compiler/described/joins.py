@@ -175,7 +175,8 @@ def _cogroups(
     """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
     A repartition topic with a user's name may be one of an earlier `repartition()`. Then the topic itself is
-    in the group, because a running application fulfills that.
+    in the group, because a running application fulfills that. But if another input has a repartition of its
+    own, the topic is not in the group: Kafka Streams would refuse a group of topics of two sub-topologies.
     """
     origins = structure.origins(_nodes_without_sources(structure))
     by_store: dict[str, list[ProcessorNode]] = {}
@@ -185,14 +186,17 @@ def _cogroups(
     stores = {store for nodes in by_store.values() for node in nodes for store in node.stores}
     for position, nodes in enumerate(by_store.values()):
         group: set[str] = set()
+        of_users: set[str] = set()
+        has_own = False
         for node in nodes:
             for source in origins.of(node.parents):
                 written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
                 own = [t for t in written if t.removesuffix("-repartition") in stores]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = origins.of(parent for sink in sinks for parent in sink.parents)
-                group |= before if own else {source}
-        yield _order(nodes[0], position), frozenset(group)
+                has_own = has_own or bool(own)
+                (of_users if written and not own else group).update(before if own else {source})
+        yield _order(nodes[0], position), frozenset(group if has_own else group | of_users)
 
 
 def _nodes_without_sources(structure: Structure) -> frozenset[str]:
