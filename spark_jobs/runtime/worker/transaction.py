@@ -4,6 +4,7 @@ Opening a session of a task fences all earlier ones, here or on other machines: 
 So a session never commits on top of outdated offsets.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -35,6 +36,7 @@ Commits = Mapping[TopicPartition, tuple[int, str]]
 _POLL_EVERY = 10_000
 _GRACE_SECONDS = 5.0
 _REPORT_SECONDS = 1.0
+_DELIVERY_SECONDS = 0.1
 _ANY_PARTITION = -1
 
 
@@ -178,6 +180,7 @@ class TransactionalProducer:
         offsets, group = _kafka_partitions(commits), self._reader.consumer_group_metadata()
         try:
             self._call("send offsets", partial(self._producer.send_offsets_to_transaction, offsets, group))
+            self._deliver()
             self._call("commit", self._producer.commit_transaction)
         except KafkaException:
             # A refused record makes the transaction fail; wait for its delivery report.
@@ -187,6 +190,16 @@ class TransactionalProducer:
             self._reports.check()
             raise
         self._is_open = False
+
+    def _deliver(self) -> None:
+        """Wait until all records are delivered, or one is not.
+
+        After a refusal, librdkafka (2.16) often does not send the others. The commit would wait for them
+        until it times out, and then the transaction could not be aborted.
+        """
+        deadline = time.monotonic() + clients.REQUEST_SECONDS
+        while self._producer.flush(_DELIVERY_SECONDS) and time.monotonic() < deadline:
+            self._reports.check()
 
     def abort(self) -> None:
         if self._is_open:

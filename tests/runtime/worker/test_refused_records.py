@@ -1,5 +1,6 @@
 """Records that a real broker refuses: the production exception handler applies, on every kind of topic."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
 from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.task_input import RecordInput
 from spark_jobs.runtime.worker.task_owner import TaskOwner
@@ -119,9 +121,11 @@ def test_a_timestamp_that_the_broker_refuses_is_reported_with_its_input_record(
     create: Create, topology: str, cache: int
 ) -> None:
     application = create(topology, None, cache)
+    started = time.monotonic()
     result = application.process(
         [application.record(0), application.record(1, time=_YEAR_2200), application.record(2)]
     )
+    assert time.monotonic() - started < clients.REQUEST_SECONDS  # no commit has timed out
     text = (
         f"record of {application.source}, partition 0, offset 1: cannot be written to {application.topic}: "
     )
