@@ -100,6 +100,8 @@ class Application:
     """The version of Kafka Streams that the application runs."""
     names_version: bool = False
     """Whether the document names the version; otherwise it is that of the setup record, or the default."""
+    processors: int | None = None
+    """The number of processors of each stateful sub-topology (KIP-287); None = one for each partition."""
 
 
 @attrs.frozen
