@@ -34,6 +34,10 @@ def _subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
         is_global=group.is_global,
         source_patterns=group.patterns,
         backend=backend(group.nodes.nodes, compilation.application),
+        source_partitions={
+            topic: compilation.counts[topic] for topic in sorted(group.sources) if topic in compilation.counts
+        },
+        processors=compilation.application.processors if group.stores and not group.is_global else None,
     )
 
 
@@ -65,12 +69,14 @@ def _repartition_topics(compilation: Compilation) -> list[InternalTopic]:
 
 
 def _changelog_topics(compilation: Compilation) -> list[InternalTopic]:
+    """Return the changelogs: a partition for each processor, that is for each task if none are declared."""
     config = compilation.config
+    processors = compilation.application.processors
     return [
         InternalTopic(
             name=topic,
             kind=TopicKind.CHANGELOG,
-            partitions=compilation.tasks[group.id],
+            partitions=processors or compilation.tasks[group.id],
             config=changelog_config(store, config.topic_overrides, config.additional_retention_ms),
             subtopology=group.id,
             node=store.name,

@@ -47,8 +47,8 @@ class SubTopology:
     """A sub-topology: the nodes that run together in tasks.
 
     `sources` and `sinks` are full topic names, sorted, with patterns resolved. `tasks` is the number of
-    tasks: the largest partition count of the sources. `source_changelogs` are source topics that serve as
-    changelogs.
+    tasks: the largest partition count of the sources. `source_partitions`: source → its count, as far as
+    known. `source_changelogs` are source topics that serve as changelogs.
     """
 
     id: int
@@ -63,6 +63,14 @@ class SubTopology:
     is_global: bool = False
     source_patterns: tuple[str, ...] = ()
     backend: Backend = Backend.TASKS
+    source_partitions: Mapping[str, int] = attrs.field(factory=dict)
+    processors: int | None = None
+    """The declared number of processors (KIP-287): partitions of its changelogs; None = one for each task."""
+
+    @property
+    def is_stateful(self) -> bool:
+        """Return whether its tasks have state of their own."""
+        return bool(self.stores) and not self.is_global
 
 
 @attrs.frozen
@@ -94,4 +102,4 @@ class CompiledApplication:
         """Return whether any sub-topology that is not global has a state store."""
         if self.is_observed:
             return any(topic.kind is TopicKind.CHANGELOG for topic in self.internal_topics)
-        return any(part.stores for part in self.subtopologies if not part.is_global)
+        return any(part.is_stateful for part in self.subtopologies)

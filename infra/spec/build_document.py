@@ -52,7 +52,13 @@ def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),
         acls=acls,
+        processors=_processors(options),
     )
+
+
+def _processors(options: Options) -> int | None:
+    declared: int | str = options.get("processors", "follow")
+    return declared if isinstance(declared, int) else None
 
 
 def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:

@@ -4,51 +4,14 @@ Partitions are assigned to processors by linear hashing on the *initial* number 
 never more processors than partitions. Each added processor appends an epoch. Each partition that moves has a
 cut: the first offset that the new processor owns. Epochs are never removed, so a record always has the same
 owner, and produces output once.
-
-Linear hashing: an added bucket takes keys from one bucket only; no other key moves.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import attrs
 
+from infra.model.linear_hashing import bucket
 from spark_jobs.runtime.engine.records import TopicPartition
-
-
-def bucket(number: int, initial: int, count: int) -> int:
-    """Return the bucket of `number` (0 or more) in a table that has grown from `initial` to `count` buckets.
-
-    A table grows by splitting one bucket after the other: round k splits the first `initial * 2**k` buckets
-    in order. It never has fewer than `initial` buckets.
-
-    Raises:
-        ValueError: `initial` is less than 1, or `count` less than `initial`.
-    """
-    if not 1 <= initial <= count:
-        raise ValueError(f"a table of initially {initial} buckets cannot have {count}")
-    span = initial
-    while span * 2 <= count:
-        span *= 2
-    found = number % (span * 2)
-    return found if found < count else found % span
-
-
-def split_by(new: int, initial: int) -> int:
-    """Return the bucket from which the added bucket `new` takes keys.
-
-    Raises `ValueError` if it is one of the `initial` buckets.
-    """
-    if new < initial:
-        raise ValueError(f"bucket {new} is one of the first {initial}")
-    return bucket(new, initial, new)
-
-
-def ancestors(number: int, initial: int) -> Iterator[int]:
-    """Yield `number` and the earlier buckets of its keys, back to one of the first `initial` buckets."""
-    yield number
-    while number >= initial:
-        number = split_by(number, initial)
-        yield number
 
 
 @attrs.frozen

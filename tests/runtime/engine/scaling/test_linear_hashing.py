@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.scaling.ownership import ancestors, bucket, split_by
+from infra.model.linear_hashing import ancestors, bucket, is_doubled, split_by
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)
@@ -56,3 +56,40 @@ def test_the_example_of_the_kip() -> None:
         key for key in keys if with_fifteen[key] >= 10
     }
     assert {key: bucket(bucket(key, 10, 18), 10, 15) for key in keys} == with_fifteen
+
+
+def partition_by_default(number: int, partitions: int) -> int:
+    """Kafka's default partitioner: the hash of the key modulo the number of partitions."""
+    return number % partitions
+
+
+@given(numbers, initials, st.integers(0, 8), st.data())
+def test_the_default_partitioner_keeps_each_key_with_its_processor_if_partitions_double(
+    number: int, initial: int, doublings: int, data: st.DataObject
+) -> None:
+    partitions = initial * 2**doublings
+    processors = data.draw(st.integers(initial, partitions))
+    partition = partition_by_default(number, partitions)
+    assert bucket(partition, initial, processors) == bucket(number, initial, processors)
+
+
+@given(initials.filter(lambda initial: initial > 1), st.integers(1, 300))
+def test_the_default_partitioner_moves_keys_at_a_count_that_is_no_multiple(initial: int, added: int) -> None:
+    partitions = initial + added
+    moved = {
+        key
+        for key in range(partitions * initial)
+        if partition_by_default(key, partitions) % initial != key % initial
+    }
+    assert bool(moved) == (partitions % initial != 0)
+
+
+@given(initials, st.integers(0, 300))
+def test_a_count_is_doubled_if_it_is_the_initial_one_times_a_power_of_two(initial: int, added: int) -> None:
+    count = initial + added
+    powers = {initial * 2**k for k in range(10)}
+    assert is_doubled(count, initial) == (count in powers)
+
+
+def test_fewer_than_the_initial_count_is_not_doubled() -> None:
+    assert not is_doubled(2, 4)

@@ -1,0 +1,54 @@
+"""Linear hashing: an added bucket takes keys from one bucket only; no other key moves (KIP-287).
+
+Partitions are assigned to processors by it: partition p of a topic belongs to processor `bucket(p, initial,
+processors)`.
+"""
+
+from collections.abc import Iterator
+
+
+def bucket(number: int, initial: int, count: int) -> int:
+    """Return the bucket of `number` (0 or more) in a table that has grown from `initial` to `count` buckets.
+
+    A table grows by splitting one bucket after the other: round k splits the first `initial * 2**k` buckets
+    in order. It never has fewer than `initial` buckets.
+
+    Raises:
+        ValueError: `initial` is less than 1, or `count` less than `initial`.
+    """
+    if not 1 <= initial <= count:
+        raise ValueError(f"a table of initially {initial} buckets cannot have {count}")
+    span = initial
+    while span * 2 <= count:
+        span *= 2
+    found = number % (span * 2)
+    return found if found < count else found % span
+
+
+def split_by(new: int, initial: int) -> int:
+    """Return the bucket from which the added bucket `new` takes keys.
+
+    Raises `ValueError` if it is one of the `initial` buckets.
+    """
+    if new < initial:
+        raise ValueError(f"bucket {new} is one of the first {initial}")
+    return bucket(new, initial, new)
+
+
+def ancestors(number: int, initial: int) -> Iterator[int]:
+    """Yield `number` and the earlier buckets of its keys, back to one of the first `initial` buckets."""
+    yield number
+    while number >= initial:
+        number = split_by(number, initial)
+        yield number
+
+
+def is_doubled(count: int, initial: int) -> bool:
+    """Return whether `count` is `initial`, or `initial` doubled one or more times.
+
+    At these counts Kafka's default partitioner (hash modulo count) is linear hashing: it keeps each key with
+    its processor.
+    """
+    while initial < count:
+        initial *= 2
+    return count == initial
