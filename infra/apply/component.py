@@ -113,8 +113,9 @@ class InternalTopics(pulumi.ComponentResource):
 
     The constructor registers only the component. `infra.apply.register_all` registers the resources of all
     applications in the order of the plan and then records the setups. Outputs: `topics` (name → id,
-    partitions, whether it is a sink), `initialProcessors`, `generatedNames`, `origins` (generated name →
-    digest of the user topics that its records descend from), `clusterId`.
+    partitions, whether it is a sink), `initialProcessors`, `initialBySource` (source topic → initial number
+    of processors, only with `processors`), `generatedNames`, `origins` (generated name → digest of the user
+    topics that its records descend from), `clusterId`.
     """
 
     def __init__(

@@ -93,6 +93,7 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
     return {
         "topics": topic_outputs(record.topics.values()),
         "initialProcessors": record.initial_processors,
+        **({"initialBySource": dict(sorted(record.initial.items()))} if record.initial else {}),
         "generatedNames": sorted(record.generated),
         "origins": dict(sorted(record.origins.items())),
         "clusterId": record.cluster_id,
@@ -185,6 +186,7 @@ def _record(
         application_id=id_,
         topics={**_topics(started), **_topics(finished)},
         initial_processors=int(finished.get("initialProcessors") or 0),
+        initial={topic: int(count) for topic, count in (finished.get("initialBySource") or {}).items()},
         generated=frozenset(finished.get("generatedNames") or ()),
         origins=dict(finished.get("origins") or {}),
         cluster_id=str(finished.get("clusterId") or ""),

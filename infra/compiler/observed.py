@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from infra.compiler.processors import not_executable
 from infra.compiler.source_problems import missing_topic
 from infra.compiler.streams_config import StreamsConfig
 from infra.compiler.topic_configs import changelog_config, repartition_config
@@ -59,6 +60,7 @@ def compile_observed(
                 ),
                 *_changed(observed, partitions),
                 *_without_effect(application),
+                *((not_executable(application, "`observed` topics"),) if application.processors else ()),
                 *_undecided(document.sinks, observed.at),
             )
         ),

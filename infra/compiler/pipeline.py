@@ -19,6 +19,7 @@ from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
 from infra.compiler.managed_sinks import sink_counts
 from infra.compiler.observed import compile_observed, open_questions
+from infra.compiler.processors import processor_problems
 from infra.compiler.source_problems import check_sources, missing_topics, with_locations
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from infra.compiler.subtopologies import node_groups
@@ -105,7 +106,13 @@ def compile_nodes(
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
     topics = internal_topics(compilation)
-    compilation = compilation.with_problems((*sink_problems, *compaction_lag_problems(topics, sinks)))
+    compilation = compilation.with_problems(
+        (
+            *sink_problems,
+            *compaction_lag_problems(topics, sinks),
+            *processor_problems(document, compilation),
+        )
+    )
     external = {
         topic for group in compilation.topic_graph.groups for topic in group.sources
     } - compilation.repartition.keys()

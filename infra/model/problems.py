@@ -39,6 +39,7 @@ class ProblemCode(StrEnum):
     INVALID_CONFIG = "InvalidConfig"
     OPTIMIZATION_FAILS = "OptimizationFails"
     UNNAMED_RESOURCES = "UnnamedResources"
+    INVALID_PROCESSORS = "InvalidProcessors"
 
     # partition counts cannot be decided
     MISSING_SOURCE_TOPIC = "MissingSourceTopic"
@@ -56,6 +57,7 @@ class ProblemCode(StrEnum):
     EXPLICIT_COUNT_CHANGED = "ExplicitCountChanged"
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
+    PROCESSOR_COUNT = "ProcessorCount"
     APPLICATION_REMOVED = "ApplicationRemoved"
     KAFKA_STREAMS_CHANGED = "KafkaStreamsChanged"
     TOPIC_REPLACED = "TopicReplaced"

@@ -27,8 +27,8 @@ class RecordedTopic:
 class SetupRecord:
     """The setup record of one application.
 
-    `initial_processors` is the initial bucket count of linear hashing (KIP-287). Once known it never changes;
-    0 = not known yet.
+    `initial_processors` is the initial number of processors of the widest sub-topology (KIP-287). Once known
+    it never changes; 0 = not known yet.
     """
 
     application_id: str
@@ -46,5 +46,11 @@ class SetupRecord:
     """The first run was interrupted: existing topics are its own, missing ones are not created yet."""
     kafka_streams: str = attrs.field(default="", eq=False)
     """The version of Kafka Streams at the time of the setup; empty = unknown. It alone is no change."""
+    initial: Mapping[str, int] = attrs.field(factory=dict)
+    """Source topic → initial number of processors of the stateful sub-topologies that read it (KIP-287).
+
+    Empty = the document declares no number of processors. Ids of sub-topologies are no keys: they shift
+    between versions of a topology. A number never changes once it is recorded.
+    """
     acls: frozenset[Acl] = frozenset()
     """The ACLs of the application in the stack."""

@@ -103,6 +103,7 @@ class ActiveApplication(CountedApplication):
                 *(state(sink, sink.topic, sink.partitions) for sink in compiled.sinks if sink.partitions),
             ),
             caller=caller,
+            initial=record.initial if record else {},
             snapshot=snapshot,
             record=record,
             predecessor=predecessor,

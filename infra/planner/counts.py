@@ -1,6 +1,6 @@
 """What rules about partition counts read: the topics of one application, with expected and live counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -50,6 +50,8 @@ class CountedApplication:
     compiled: CompiledApplication
     topics: Sequence[CountedTopic]
     caller: Caller
+    initial: Mapping[str, int] = attrs.field(factory=dict)
+    """Source topic → recorded initial number of processors; empty = none declared, or no record known."""
 
     @property
     def id(self) -> str:

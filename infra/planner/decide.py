@@ -1,5 +1,6 @@
 """Make the plan of a run from compiled applications, a snapshot of the cluster and setup records."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -16,6 +17,7 @@ from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from infra.planner.processors import declared_processors
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from infra.planner.rules.twice_managed import twice_managed
@@ -139,11 +141,25 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
     if upgrade is not None:
         restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
         yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
+    yield from _processors(application)
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
         changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
         settings = f", settings of {changed} changed as listed" if changed else ", settings unchanged"
         yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
+
+
+def _processors(application: ActiveApplication) -> Iterator[str]:
+    """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
+    parts: defaultdict[int, list[str]] = defaultdict(list)
+    for processors in declared_processors(application):
+        parts[processors.part.tasks].append(str(processors.part.id))
+    for partitions, ids in sorted(parts.items()):
+        yield (
+            f"{'sub-topology' if len(ids) == 1 else 'sub-topologies'} {', '.join(ids)}: "
+            f"{counted(application.compiled.application.processors or 0, 'processor')} "
+            f"for {counted(partitions, 'partition')}"
+        )
 
 
 def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:

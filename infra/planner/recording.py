@@ -7,6 +7,7 @@ from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import Sink
 from infra.planner.actions import ActionKind, TopicAction
 from infra.planner.application import ActiveApplication
+from infra.planner.processors import initial_processors
 
 
 def record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
@@ -24,6 +25,7 @@ def record_after(application: ActiveApplication, actions: Iterable[TopicAction])
             for action in sorted(actions, key=lambda action: action.name)
             if action.kind is not ActionKind.RELEASE
         },
+        initial=initial_processors(application),
         initial_processors=(before.initial_processors if before else 0) or _processors(application),
         generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
         origins=origins(application.compiled),

@@ -7,6 +7,7 @@ from infra.model.compiled import InternalTopic
 from infra.model.record import RecordedTopic
 from infra.planner.actions import ActionKind, ConfigChange, TopicAction
 from infra.planner.application import ActiveApplication, TopicState
+from infra.planner.processors import has_own_count
 from infra.planner.settings import Settings, differences, misconfigurations, undeclared
 
 
@@ -35,7 +36,8 @@ def _reconcile(application: ActiveApplication, state: TopicState) -> TopicAction
     live = state.live
     if live is None:
         raise ValueError(state.name)
-    grows = state.missing_partitions > 0 and (application.config.autoscaling or not state.is_internal)
+    is_expandable = application.config.autoscaling or not state.is_internal
+    grows = state.missing_partitions > 0 and is_expandable and not has_own_count(application, state)
     changes, drift = _config_changes(application, state, Settings(live, application.snapshot.topic_defaults))
     return TopicAction(
         kind=_kind(state, grows=grows, changes=bool(changes)),

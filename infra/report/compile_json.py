@@ -46,6 +46,7 @@ def _subtopology(part: SubTopology) -> dict[str, Any]:
         "id": part.id,
         "global": part.is_global,
         "tasks": part.tasks,
+        **({"processors": part.processors} if part.processors is not None else {}),
         "backend": part.backend.value,
         "nodes": list(part.nodes),
         "sources": list(part.sources),

@@ -73,10 +73,14 @@ class Graph:
 
 
 def parallelism(part: SubTopology) -> str:
-    """Return the number of tasks in words; without sources of known size it is unknown, not 0."""
+    """Return the number of tasks or processors in words; without sources of known size it is unknown."""
     if part.is_global:
         return "on every instance"
-    return counted(part.tasks, "task") if part.tasks else "number of tasks not known"
+    if not part.tasks:
+        return "number of tasks not known"
+    if part.processors is not None:
+        return f"{counted(part.processors, 'processor')} for {counted(part.tasks, 'partition')}"
+    return counted(part.tasks, "task")
 
 
 def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> Graph:

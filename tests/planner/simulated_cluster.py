@@ -95,18 +95,19 @@ def application(
     steps: int = 1,
     sink: Sink | None = None,
     topics: Sequence[InternalTopic] | None = None,
+    processors: int | None = None,
 ) -> CompiledApplication:
     """Return the compiled `source(s) → repartition → … → repartition → changelog (→ sink)`.
 
-    It has `steps` repartition topics. All partition counts are the maximum of the sources. `topics` replaces
-    the internal topics.
+    It has `steps` repartition topics. All partition counts are the maximum of the sources, that of the
+    changelog is the number of `processors` if it is given. `topics` replaces the internal topics.
     """
     sources = {"orders-in": 4} if sources is None else sources
     partitions = max(sources.values(), default=1)
     repartitions = [f"{id_}-step{number}-repartition" for number in range(1, steps + 1)]
     changelogs = [f"{id_}-counts-changelog"] if stateful else []
     internal = [repartition(name, partitions, number) for number, name in enumerate(repartitions, start=1)]
-    internal += [changelog(name, partitions, subtopology=steps) for name in changelogs]
+    internal += [changelog(name, processors or partitions, subtopology=steps) for name in changelogs]
     reads = [tuple(sorted(sources)), *((name,) for name in repartitions)]
     parts = [
         SubTopology(
@@ -119,6 +120,8 @@ def application(
             source_changelogs=(),
             stores=("counts",) if stateful and number == steps else (),
             tasks=partitions,
+            source_partitions={topic: sources.get(topic, partitions) for topic in read},
+            processors=processors if stateful and number == steps else None,
         )
         for number, read in enumerate(reads)
     ]
@@ -130,6 +133,7 @@ def application(
             lifecycle=lifecycle,
             setup=setup or Setup(),
             renamed_from=renamed_from,
+            processors=processors,
         ),
         subtopologies=tuple(parts),
         internal_topics=tuple(internal if topics is None else topics),

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.cluster import ClusterSnapshot
-from infra.model.compiled import CompiledApplication
+from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
@@ -97,11 +97,18 @@ def _findings(
 
 
 def _unreported(made: Plan) -> Iterator[Problem]:
-    """Return errors that no finding reports."""
+    """Return errors that no finding reports: findings are about topics that exist."""
     live = {action.name for action in made.actions if action.live is not None}
+    growing = {
+        part.application_id
+        for part in made.applications
+        if any(action.added_partitions and isinstance(action.topic, InternalTopic) for action in part.actions)
+    }
     for problem in errors(made.problems):
-        is_reported = problem.code in FINDING_CODES and not (
-            problem.code is ProblemCode.REPLICATION_FACTOR and problem.topic not in live
-        )
+        is_reported = problem.code in FINDING_CODES
+        if problem.code in (ProblemCode.REPLICATION_FACTOR, ProblemCode.PROCESSOR_COUNT):
+            is_reported = problem.topic in live
+        elif problem.code is ProblemCode.UNSAFE_EXPANSION:
+            is_reported = problem.application in growing
         if not is_reported:
             yield problem

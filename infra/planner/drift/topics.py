@@ -25,6 +25,7 @@ FINDING_CODES = frozenset(_KINDS) | {
     ProblemCode.EXPLICIT_COUNT_CHANGED,
     ProblemCode.RENUMBERED,
     ProblemCode.UNSAFE_EXPANSION,
+    ProblemCode.PROCESSOR_COUNT,
 }
 """Problems of the plan that are differences between declared and live topics."""
 
@@ -52,7 +53,7 @@ def topic_findings(
 
 def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
     kind = _KINDS.get(problem.code)
-    if problem.code is ProblemCode.EXPLICIT_COUNT_CHANGED:
+    if problem.code in (ProblemCode.EXPLICIT_COUNT_CHANGED, ProblemCode.PROCESSOR_COUNT):
         have = topic.action.live.partitions if topic.action.live else 0
         is_short = topic.action.topic is not None and have < (topic.action.topic.partitions or 0)
         kind = FindingKind.UNDER_PARTITIONED if is_short else FindingKind.OVER_PARTITIONED

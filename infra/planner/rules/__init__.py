@@ -23,6 +23,7 @@ from infra.planner.rules.missing_sink import missing_sink
 from infra.planner.rules.missing_source import missing_source
 from infra.planner.rules.no_authorizer import no_authorizer
 from infra.planner.rules.over_partitioned import over_partitioned
+from infra.planner.rules.processor_count import processors_and_partitions, processors_at_first_setup
 from infra.planner.rules.reinitialize_stays_on import reinitialize_stays_on
 from infra.planner.rules.renumbered import renumbered
 from infra.planner.rules.replaced_topics import replaced_topics
@@ -50,6 +51,8 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     version_not_named,
     source_topics_expanded,
     over_partitioned,
+    processors_at_first_setup,
+    processors_and_partitions,
     unsafe_expansion,
     misconfigured,
     replication,

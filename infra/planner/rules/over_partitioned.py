@@ -5,11 +5,17 @@ from collections.abc import Iterator
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import counted
+from infra.planner.processors import has_own_count
 
 
 def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-878: an error in both setup modes. Headwater never replaces the topic."""
+    """KIP-878: an error in both setup modes. Headwater never replaces the topic.
+
+    The number of processors decides the count of some changelogs: `processors_and_partitions` checks those.
+    """
     for state in application.topics:
+        if has_own_count(application, state):
+            continue
         if state.live_partitions is not None and state.live_partitions > state.partitions:
             is_lowered = application.has_explicit_count(state) and _was_set_up(state, state.live_partitions)
             yield (_lowered if is_lowered else _problem)(application, state, state.live_partitions)

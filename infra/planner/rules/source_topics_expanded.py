@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import counted
+from infra.planner.processors import has_own_count
 
 
 def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:
@@ -12,6 +13,8 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
     if application.config.autoscaling:
         return
     for state in application.internal:
+        if has_own_count(application, state):
+            continue
         if state.live_partitions is not None and state.missing_partitions:
             is_explicit = application.has_explicit_count(state)
             yield (_raised if is_explicit else _expanded)(application, state, state.live_partitions)

@@ -13,13 +13,15 @@ from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Sink
 from infra.planner.counts import CountedApplication, CountedTopic
+from infra.planner.processors import has_own_count
 from infra.planner.rules.missing_source import missing_source
 from infra.planner.rules.over_partitioned import over_partitioned
+from infra.planner.rules.processor_count import processors_and_partitions
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
 from spark_jobs.agent.state import Parallelism, Shortfall, TopicCounts
 
-_REFUSALS = (missing_source, over_partitioned, unsafe_expansion)
+_REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe_expansion)
 
 
 @attrs.frozen(kw_only=True)
@@ -62,6 +64,7 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
         topic
         for topic in application.topics
         if topic.missing_partitions and (config.autoscaling or topic.is_internal)
+        if not has_own_count(application, topic)
     ]
     short = {
         topic.name: topic.live_partitions or 0

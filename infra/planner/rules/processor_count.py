@@ -1,0 +1,110 @@
+"""The number of processors is not one that the state, or the inputs at the first setup, allow (KIP-287)."""
+
+from collections.abc import Iterator
+
+from infra.model.problems import Problem, ProblemCode
+from infra.planner.application import ActiveApplication
+from infra.planner.counts import CountedApplication, CountedTopic
+from infra.planner.phrases import counted, listed
+from infra.planner.processors import Processors, declared_processors, has_own_count
+
+
+def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 1: at first there are as many processors as partitions.
+
+    A sub-topology that is added to an application with processors may start with that number, too.
+    """
+    for processors in declared_processors(application):
+        counts = set(processors.inputs.values())
+        is_added = processors.declared in application.initial.values() and processors.keeps_keys
+        if processors.initial is None and counts != {processors.declared} and not is_added:
+            yield _first_setup(application, processors, counts)
+
+
+def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered."""
+    for topic in application.internal:
+        have = topic.live_partitions
+        if have is not None and have != topic.partitions and has_own_count(application, topic):
+            yield _changed(application, topic, have)
+    for processors in declared_processors(application):
+        if processors.initial == processors.declared and processors.too_narrow:
+            yield _too_narrow(application, processors)
+
+
+def _first_setup(application: ActiveApplication, processors: Processors, counts: set[int]) -> Problem:
+    if len(counts) > 1:
+        expected = "inputs with equal partition counts"
+        fix = (
+            "Expand the smaller inputs to the largest count, and set `processors` to it. Or put "
+            "repartition() before the operators with state."
+        )
+    else:
+        (count,) = counts
+        expected = f"{counted(count, 'processor')}, as many as partitions"
+        fix = f"Set `processors: {count}`."
+        if count < processors.declared:
+            fix += f" Or expand the source topics to {processors.declared} partitions first."
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"Sub-topology {processors.part.id} of {application.id} is not set up yet, and it does not have as "
+        "many processors as partitions.",
+        expected=expected,
+        found=f"{counted(processors.declared, 'processor')}, {_counts(processors)}",
+        why="At first each partition has a processor of its own. Partitions that are added later are "
+        "assigned to these processors, so that no key moves (KIP-287).",
+        fix=fix,
+    )
+
+
+def _changed(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
+    declared = application.compiled.application.processors
+    again = f"Declare `processors: {have}`{' again' if application.initial else ''}."
+    if declared is None:
+        summary = f"The document no longer declares the {counted(have, 'processor')} of {topic.name}."
+        why = (
+            "There are more partitions than processors. With one processor for each partition, keys of the "
+            "new partitions would not find their state."
+        )
+        fix = f"{again} To lose the connection to the old state, set `setup.allowUnsafeExpansion: true`."
+    elif declared < have:
+        summary = f"The document declares fewer processors than {topic.name} has partitions."
+        why = _ONE_EACH + "Processors cannot be removed."
+        fix = f"{again} {_START_AGAIN}"
+    else:
+        summary = f"The document declares more processors than {topic.name} has partitions."
+        why = _ONE_EACH + "Processors cannot be added yet: the state of their keys would have to move."
+        fix = f"{again} {_START_AGAIN}"
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        summary,
+        topic=topic,
+        expected=counted(have, "processor"),
+        found="`follow`" if declared is None else counted(declared, "processor"),
+        why=why,
+        fix=fix,
+    )
+
+
+def _too_narrow(application: CountedApplication, processors: Processors) -> Problem:
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"Sub-topology {processors.part.id} of {application.id} has more processors than partitions of "
+        f"{listed(processors.too_narrow)}.",
+        expected=f"at least {counted(processors.declared, 'partition')}",
+        found=_counts(processors),
+        why="A processor without partitions reads nothing, and keys of the state are no longer read by the "
+        "processor that has it (KIP-287). Topics do not shrink: the source topic was re-created.",
+        fix=f"Re-create it with {counted(processors.declared, 'partition')}. {_START_AGAIN}",
+    )
+
+
+def _counts(processors: Processors) -> str:
+    return listed(f"{topic} with {counted(count, 'partition')}" for topic, count in processors.inputs.items())
+
+
+_ONE_EACH = "Each partition of the changelog topic is the state of one processor. "
+_START_AGAIN = (
+    "For another number without the present state, stop the application, delete its internal topics, set "
+    "`setup.reinitialize: true` for one `pulumi up`, and process the input again."
+)
