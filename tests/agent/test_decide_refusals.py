@@ -113,6 +113,40 @@ def test_state_without_static_partitioning_is_refused_unless_acknowledged() -> N
     assert simulation.counts[CHANGELOG] == 8
 
 
+PROCESSORS = ORDERS.replace(STATIC, ", processing.guarantee: exactly_once_v2").replace(
+    "id: totals-app", "id: totals-app\n  processors: 4"
+)
+
+
+def test_processors_grow_repartition_topics_and_keep_changelogs() -> None:
+    simulation = leading_agent(PROCESSORS)
+    simulation.counts |= {"orders": 8, "returns": 8}
+    simulation.pass_time(30_000)
+    assert not simulation.app().problems
+    assert {name: simulation.counts[name] for name in (REPARTITION, CHANGELOG, "totals")} == {
+        REPARTITION: 8,
+        CHANGELOG: 4,
+        "totals": 8,
+    }
+
+
+def test_counts_that_move_keys_to_other_processors_are_refused() -> None:
+    simulation = leading_agent(PROCESSORS)
+    simulation.counts |= {"orders": 6, "returns": 6}
+    simulation.pass_time(30_000)
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.UNSAFE_EXPANSION]
+    assert simulation.counts[REPARTITION] == 4
+
+
+def test_another_number_of_processors_is_refused() -> None:
+    simulation = leading_agent(PROCESSORS)
+    simulation.documents = documents(PROCESSORS.replace("processors: 4", "processors: 8"))
+    simulation.counts |= {"orders": 8, "returns": 8}
+    simulation.pass_time(30_000)
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.PROCESSOR_COUNT]
+    assert (simulation.counts[REPARTITION], simulation.counts[CHANGELOG]) == (4, 4)
+
+
 def test_deleted_source_is_reported_and_smaller_source_is_over_partitioning() -> None:
     simulation = leading_agent(ORDERS)
     del simulation.counts["orders"]

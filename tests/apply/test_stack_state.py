@@ -61,6 +61,22 @@ def test_finished_setup_is_read_back() -> None:
     assert state.released == {"old"}
 
 
+def test_the_initial_processors_are_read_back() -> None:
+    record = attrs.evolve(RECORD, initial={"orders": 2, "app-x-repartition": 4})
+    outputs = record_outputs(record)
+    assert outputs["initialBySource"] == {"app-x-repartition": 4, "orders": 2}
+    outputs["initialBySource"]["orders"] = 2.0
+    [read] = StackState.of(resources(outputs)).records.values()
+    assert read == record
+    assert type(read.initial["orders"]) is int
+
+
+def test_a_record_without_initial_processors_is_as_in_the_version_before() -> None:
+    outputs = record_outputs(RECORD)
+    assert "initialBySource" not in outputs
+    assert StackState.of(resources(outputs)).records["app"].initial == {}
+
+
 def test_numbers_of_pulumi_are_floats() -> None:
     outputs = record_outputs(RECORD)
     outputs["topics"][TOPIC.name]["partitions"] = 4.0

@@ -125,6 +125,33 @@ def test_an_unsafe_expansion_is_an_error_with_a_fix() -> None:
     assert not drift.problems
 
 
+def test_a_changelog_with_another_count_than_processors_is_found() -> None:
+    config = {"partition.autoscaling.enabled": "true"}
+    orders = application(config=config, sources={"orders-in": 2}, processors=2)
+    grown = application(config=config, sources={"orders-in": 4}, processors=2)
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.up(grown)
+    assert _drift(cluster, grown).is_clean
+    assert _drift(cluster, grown, recorded=False).is_clean
+    for partitions, kind in ((3, FindingKind.OVER_PARTITIONED), (1, FindingKind.UNDER_PARTITIONED)):
+        cluster.change(CHANGELOG, partitions=partitions)
+        finding = _only(_drift(cluster, grown))
+        assert (finding.kind, finding.topic, finding.severity) == (kind, CHANGELOG, Severity.ERROR)
+        assert f"processors: {partitions}" in finding.fix
+
+
+def test_a_growth_without_internal_topics_that_moves_keys_is_a_problem() -> None:
+    orders = application(sources={"orders-in": 2}, processors=2, steps=0)
+    cluster = SimulatedCluster.set_up(orders)
+    drift = _drift(cluster, application(sources={"orders-in": 3}, processors=2, steps=0))
+    assert [problem.code for problem in drift.problems] == [ProblemCode.UNSAFE_EXPANSION]
+
+
+def test_a_number_of_processors_that_does_not_fit_the_inputs_is_a_problem() -> None:
+    drift = _drift(SimulatedCluster(), application(sources={"orders-in": 4}, processors=2))
+    assert [problem.code for problem in drift.problems] == [ProblemCode.PROCESSOR_COUNT]
+
+
 def test_a_topic_with_too_many_partitions_is_found() -> None:
     orders = application(sink=Sink("orders-out", 4))
     cluster = SimulatedCluster.set_up(orders)
