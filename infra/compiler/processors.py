@@ -52,8 +52,8 @@ def _not_exactly_once(application: Application, guarantee: Guarantee) -> Problem
     return Problem(
         code=ProblemCode.INVALID_PROCESSORS,
         summary=f"{application.id} cannot have a number of processors with {guarantee.value}.",
-        expected=Guarantee.EXACTLY_ONCE_V2,
-        found=guarantee,
+        expected=Guarantee.EXACTLY_ONCE_V2.value,
+        found=guarantee.value,
         why="A processor commits the offsets of all its partitions and its state in one transaction. Without "
         "transactions, a failure between the two would process records twice or lose them.",
         fix="Set `processing.guarantee: exactly_once_v2` in the application's config, or remove "

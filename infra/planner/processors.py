@@ -45,11 +45,6 @@ class Processors:
             if topic not in self.too_narrow and not is_doubled(count, self.starts_with)
         )
 
-    @property
-    def keeps_keys(self) -> bool:
-        """Whether each key reaches its processor at the present counts, with the default partitioner."""
-        return not self.too_narrow and not self.misplaced
-
 
 def declared_processors(application: CountedApplication) -> Iterator[Processors]:
     """Yield the processors of each sub-topology with state, if the document declares a number."""

@@ -103,6 +103,40 @@ topology:
   - addSource: {name: s, topic: a}
   - addStateStore: {name: seen, processors: [missing]}
 """
+EXACTLY_ONCE = "processing.guarantee: exactly_once_v2"
+PROCESSORS = """
+application: {id: app, processors: 3, config: {%s}}
+topology:
+  - stream: {topic: a}
+  - groupByKey: {}
+  - count: {materialized: %s}
+"""
+REUSED_BY_PROCESSORS = """
+application: {id: app, processors: 3, config: {topology.optimization: all, %s}}
+topology:
+  - table: {topic: a, materialized: kept}
+  - toStream: {}
+  - to: {topic: o}
+"""
+PARTITIONED_BY_A_CLASS = """
+application: {id: app, processors: 3, config: {%s}}
+topology:
+  - stream: {topic: a}
+  - repartition: {name: r, partitioner: "shop.tenants:ByTenant"}
+  - groupByKey: {}
+  - count: {materialized: c}
+"""
+STATELESS = """
+application: {id: app, processors: 3, config: {%s}}
+topology: [{stream: {topic: a}}, {to: {topic: o}}]
+"""
+OBSERVED = """
+application: {id: app, processors: 3}
+observed:
+  unknown: [subtopologies]
+  topics: {counts-changelog: {kind: changelog, partitions: 3}}
+  sources: {a: 3}
+"""
 BOTH = {"a": 3, "b": 5}
 
 DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
@@ -137,6 +171,15 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     ),
     "streams protocol: source topic as changelog has too few partitions": (REUSED_SOURCE, BOTH),
     "streams protocol: cogroup": (STREAMS + COGROUP, {"a": 3, "b": 3}),
+    "processors without transactions": (PROCESSORS % ("", "c"), {"a": 3}),
+    "processors without a changelog topic": (
+        PROCESSORS % (EXACTLY_ONCE, "{store: c, logging: false}"),
+        {"a": 3},
+    ),
+    "processors restored from a source topic": (REUSED_BY_PROCESSORS % EXACTLY_ONCE, {"a": 3}),
+    "processors with a class that partitions": (PARTITIONED_BY_A_CLASS % EXACTLY_ONCE, {"a": 3}),
+    "processors without state": (STATELESS % EXACTLY_ONCE, {"a": 3}),
+    "processors of an observed application": (OBSERVED, {"a": 3}),
 }
 
 TEXTS = {

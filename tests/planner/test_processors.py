@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.model.callers import APPLICATION
 from infra.model.compiled import CompiledApplication
 from infra.model.linear_hashing import bucket
 from infra.model.problems import ProblemCode, errors
 from infra.model.topology import Setup
-from infra.planner import ActionKind, Plan
+from infra.planner import ActionKind, Plan, plan
 from infra.report.plan_text import plan_text
-from tests.planner.simulated_cluster import AUTOSCALING, MANUAL, SimulatedCluster, application
+from tests.planner.simulated_cluster import AUTOSCALING, MANUAL, NO_LIMITS, SimulatedCluster, application
 
 GROWING = {"partition.autoscaling.enabled": "true"}
 REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
@@ -31,8 +32,8 @@ def declared(
     )
 
 
-def codes(plan: Plan) -> list[ProblemCode]:
-    return [problem.code for problem in errors(plan.problems)]
+def codes(planned: Plan) -> list[ProblemCode]:
+    return [problem.code for problem in errors(planned.problems)]
 
 
 def partitions(cluster: SimulatedCluster) -> dict[str, int]:
@@ -52,34 +53,34 @@ def test_nothing_is_recorded_without_a_number() -> None:
 
 @pytest.mark.parametrize("processors", [1, 3])
 def test_the_first_setup_requires_as_many_processors_as_partitions(processors: int) -> None:
-    plan = SimulatedCluster().plan(declared(processors, 2))
-    assert codes(plan) == [ProblemCode.PROCESSOR_COUNT]
-    assert plan.problems[0].fix.startswith("Set `processors: 2`.")
+    planned = SimulatedCluster().plan(declared(processors, 2))
+    assert codes(planned) == [ProblemCode.PROCESSOR_COUNT]
+    assert planned.problems[0].fix.startswith("Set `processors: 2`.")
 
 
 def test_doubled_inputs_grow_the_repartition_topics_and_not_the_changelogs() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
     for count in (4, 8, 16):
-        plan = cluster.up(declared(2, count))
-        assert not plan.problems
-        assert {action.name for action in plan.actions if action.added_partitions} == {REPARTITION}
+        planned = cluster.up(declared(2, count))
+        assert not planned.problems
+        assert {action.name for action in planned.actions if action.added_partitions} == {REPARTITION}
         assert partitions(cluster) == {REPARTITION: count, CHANGELOG: 2}
         assert cluster.records["orders"].initial == {REPARTITION: 2}
 
 
 def test_the_plan_shows_processors_and_partitions() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
-    plan = cluster.plan(declared(2, 4))
-    assert plan.applications[0].notes == ("sub-topology 1: 2 processors for 4 partitions",)
-    assert "orders: sub-topology 1: 2 processors for 4 partitions" in plan_text(plan)
+    planned = cluster.plan(declared(2, 4))
+    assert planned.applications[0].notes == ("sub-topology 1: 2 processors for 4 partitions",)
+    assert "orders: sub-topology 1: 2 processors for 4 partitions" in plan_text(planned)
 
 
 @pytest.mark.parametrize("count", [3, 5, 6, 12])
 def test_other_counts_are_refused(count: int) -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
-    plan = cluster.plan(declared(2, count))
-    assert codes(plan) == [ProblemCode.UNSAFE_EXPANSION]
-    assert "2, 4, 8, 16" in (plan.problems[0].expected or "")
+    planned = cluster.plan(declared(2, count))
+    assert codes(planned) == [ProblemCode.UNSAFE_EXPANSION]
+    assert "2, 4, 8, 16" in (planned.problems[0].expected or "")
 
 
 def test_other_counts_of_inputs_without_internal_topics_are_refused_too() -> None:
@@ -105,10 +106,10 @@ def test_other_counts_can_be_forced() -> None:
 def test_the_number_cannot_change_yet(processors: int, config: Mapping[str, str]) -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2, config))
     cluster.change(REPARTITION, partitions=4)
-    plan = cluster.plan(declared(processors, 4, config))
-    assert codes(plan) == [ProblemCode.PROCESSOR_COUNT]
-    assert "processors: 2" in plan.problems[0].fix
-    assert not [action for action in plan.actions if action.added_partitions]
+    planned = cluster.plan(declared(processors, 4, config))
+    assert codes(planned) == [ProblemCode.PROCESSOR_COUNT]
+    assert "processors: 2" in planned.problems[0].fix
+    assert not [action for action in planned.actions if action.added_partitions]
 
 
 def test_an_application_that_was_set_up_without_a_number_gets_the_count_of_its_changelogs() -> None:
@@ -198,14 +199,22 @@ def test_a_sub_topology_that_is_added_later_starts_with_the_number_of_the_applic
 def test_a_changelog_that_another_client_expanded_is_refused() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
     cluster.change(CHANGELOG, partitions=3)
-    plan = cluster.plan(declared(2, 2))
-    assert codes(plan) == [ProblemCode.PROCESSOR_COUNT]
-    assert plan.problems[0].topic == CHANGELOG
+    planned = cluster.plan(declared(2, 2))
+    assert codes(planned) == [ProblemCode.PROCESSOR_COUNT]
+    assert planned.problems[0].topic == CHANGELOG
 
 
 def test_processors_of_a_narrower_input_are_refused() -> None:
     cluster = SimulatedCluster.set_up(declared(4, 4, steps=0))
     assert codes(cluster.plan(declared(4, 2, steps=0))) == [ProblemCode.PROCESSOR_COUNT]
+
+
+def test_without_a_record_doubled_inputs_may_be_those_of_a_later_setup() -> None:
+    """The runtime re-creates a lost changelog with the declared number."""
+    snapshot = SimulatedCluster().snapshot
+    for count, expected in ((4, []), (6, [ProblemCode.PROCESSOR_COUNT]), (1, [ProblemCode.PROCESSOR_COUNT])):
+        planned = plan([declared(2, count)], snapshot, {}, NO_LIMITS, caller=APPLICATION)
+        assert codes(planned) == expected
 
 
 def test_topics_are_kept_if_nothing_grew() -> None:
@@ -224,10 +233,10 @@ def test_an_accepted_growth_keeps_each_key_with_its_processor(
     """KIP-287, goal 1, for every series of expansions that the planner accepts and ordinary producers."""
     cluster = SimulatedCluster.set_up(declared(initial, initial))
     for count in counts:
-        plan = cluster.plan(declared(initial, count))
-        if not plan.is_applicable:
+        planned = cluster.plan(declared(initial, count))
+        if not planned.is_applicable:
             continue
-        cluster.apply(plan)
+        cluster.apply(planned)
         recorded = cluster.records["orders"].initial[REPARTITION]
         live = partitions(cluster)
         for key in hashes:

@@ -12,12 +12,15 @@ from infra.planner.processors import Processors, declared_processors, has_own_co
 def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-287, partition expansion, 1: at first there are as many processors as partitions.
 
-    A sub-topology that is added to an application with processors may start with that number, too.
+    A sub-topology that is added to an application with processors, or whose changelogs are lost, may start
+    with their number, too. Without a setup record it is not known whether this is the first setup.
     """
+    is_static = application.config.static_partitioner is not None
     for processors in declared_processors(application):
         counts = set(processors.inputs.values())
-        is_added = processors.declared in application.initial.values() and processors.keeps_keys
-        if processors.initial is None and counts != {processors.declared} and not is_added:
+        is_later = processors.declared in application.initial.values() or not application.caller.knows_setup
+        keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
+        if processors.initial is None and counts != {processors.declared} and not (is_later and keeps_keys):
             yield _first_setup(application, processors, counts)
 
 
