@@ -167,7 +167,7 @@ class StreamsApplication:
                 "state": query.state.value,
                 "backend": (Backend.NATIVE if name in layout.native else Backend.TASKS).value,
                 "sources": list(topics),
-                "parallelism": max((layout.partition_counts[topic] for topic in topics), default=0),
+                "parallelism": layout.parallelism(name),
                 "restarts": query.restarts,
                 "failure": failure_reason(query.failure) if query.failure is not None else "",
                 **self._progress_watch.status(name, self._specs.progress),

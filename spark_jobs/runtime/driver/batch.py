@@ -26,6 +26,7 @@ from spark_jobs.runtime.worker.task_input import COLUMNS, split_by_task
 from spark_jobs.runtime.worker.task_owner import process_task_batch
 
 if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
+    from spark_jobs.runtime.driver.input_expansion import InputExpansion
     from spark_jobs.runtime.driver.query_specs import QuerySpec
     from spark_jobs.runtime.driver.step_planner import OffsetRanges, Offsets, StepPlanner
 
@@ -54,6 +55,8 @@ class BatchProcessor:
         self._spec = spec
         self._tasks = TaskFunction()
         self._planner = None if spec.reads_single_topic else spec.step_planner()
+        self._expansion = spec.expansion()
+        self._starts: Offsets = {}
         self._stopping = threading.Event()
         self._consumer_group = ""
         self._ticked_ms = 0
@@ -68,8 +71,11 @@ class BatchProcessor:
         self.thread_names, self.failed_thread = (), ""
         # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
         self._consumer_group = token_hex(4)
+        self._starts = positions
         if self._planner is not None:
             self._planner.start(positions)
+        if self._expansion is not None:
+            self._expansion.start()
 
     def stop(self) -> None:
         """End the running batch before its next step."""
@@ -87,12 +93,14 @@ class BatchProcessor:
             BatchStoppedError: The query is being stopped.
         """
         self.thread_names, self.failed_thread = (), ""
+        if self._expansion is not None and self._process_expanded(self._expansion, batch):
+            return
         if self._planner is None:
             self._process_whole(rows, batch)
             return
         offsets = self._spec.batch_offsets(batch)
         if offsets is None:
-            self._process_in_steps(self._planner, batch, self._spec.end_offsets())
+            self._process_in_steps(self._planner, batch, self._spec.end_offsets(), self._spec.end_offsets)
             return
         starts, ends = offsets
         if batch == 0:  # each start of the query has a new checkpoint
@@ -102,7 +110,7 @@ class BatchProcessor:
             ranges = {each: (self._planner.position(each), end) for each, end in read.items()}
             self._planner.advance(ranges, {}, ends, _now_ms())
         else:
-            self._process_in_steps(self._planner, batch, ends)
+            self._process_in_steps(self._planner, batch, ends, self._spec.end_offsets)
 
     def evaluate_native(self, rows: DataFrame) -> DataFrame:
         """Return `rows` as the tasks read them.
@@ -124,14 +132,34 @@ class BatchProcessor:
             self._process(rows, batch, request, has_extra=bool(extra))
         return request.end_offsets
 
-    def _process_in_steps(self, planner: "StepPlanner", batch: int, until: "Offsets") -> None:
-        """Process steps until all records before `until` are processed."""
+    def _process_expanded(self, expansion: "InputExpansion", batch: int) -> bool:
+        """Process a batch in steps if tasks have several partitions of a topic; return whether they have."""
+        offsets = self._spec.batch_offsets(batch)
+        if not expansion.applies_to(offsets and offsets[1]):
+            return False
+        planner = self._planner
+        if planner is None:
+            planner = self._planner = self._spec.step_planner()
+            planner.start({**self._starts, **expansion.positions()})
+        until = offsets[1] if offsets else self._spec.end_offsets()
+        self._process_in_steps(
+            planner, batch, until, lambda: expansion.readable_ends(until, planner.positions)
+        )
+        return True
+
+    def _process_in_steps(
+        self, planner: "StepPlanner", batch: int, until: "Offsets", end_offsets: Callable[[], "Offsets"]
+    ) -> None:
+        """Process steps until all records before `until` are processed.
+
+        `end_offsets` returns the present ends of the partitions that may be read.
+        """
         tick = self._is_tick_due()
         while tick or planner.is_behind(until):
             if self._stopping.is_set():
                 raise BatchStoppedError
             planner.skip_to(self._spec.first_offsets())
-            ends = self._spec.end_offsets()
+            ends = end_offsets()
             ranges = planner.next_ranges(ends, _now_ms())
             if ranges or tick:
                 self._process_step(planner, batch, ranges, ends, tick=tick)
@@ -164,9 +192,7 @@ class BatchProcessor:
                 self._ticked_ms = _now_ms()
             results = self._process(reduce(DataFrame.unionByName, parts), batch, request, has_extra=True)
         held_back = {
-            (topic, result.partition): offset
-            for result in results
-            for topic, offset in result.held_back.items()
+            (topic, partition): offset for result in results for topic, partition, offset in result.held_back
         }
         planner.advance(ranges, held_back, ends, _now_ms())
         self._spec.report_positions(planner.positions)
@@ -180,7 +206,7 @@ class BatchProcessor:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
         shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
-        tasks = max(request.partition_counts.values())
+        tasks = request.tasks
         with self._spec.threads(tasks, self._stopping) as threads:
             if threads is None:
                 raise BatchStoppedError
@@ -190,7 +216,7 @@ class BatchProcessor:
             if limit < tasks:
                 rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
             if shuffled:
-                rows = _partitioned_by_task(rows, tasks, limit, ticks=self._spec.ticks)
+                rows = _partitioned_by_task(rows, request, limit, ticks=self._spec.ticks)
             results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled)
         self._spec.report(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
@@ -259,7 +285,8 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         request = attrs.evolve(constant, end_offsets=_end_offsets_of_job(constant))
         with paused_gc():
-            tasks = split_by_task(batches, shuffled=shuffled)
+            task_of = None if request.processors is None else request.task_of
+            tasks = split_by_task(batches, task_of, shuffled=shuffled)
             thread = _thread_of_task()
             try:
                 results = [
@@ -295,20 +322,28 @@ def _thread_of_task() -> str:
     return str(threads[context.partitionId() % len(threads)]) if context is not None else ""
 
 
-def _partitioned_by_task(rows: DataFrame, tasks: int, limit: int, *, ticks: bool) -> DataFrame:
+def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, ticks: bool) -> DataFrame:
     """Return the rows with Spark partition = task, modulo `limit`; each tick goes to every task."""
+    tasks = request.tasks
     if ticks:
         all_tasks = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
         partitions = sql.when(sql.col("topic").isNull(), all_tasks).otherwise(sql.array("partition"))
         rows = rows.withColumn("partition", sql.explode(partitions))
     task = sql.col("partition")
+    if request.processors is not None:
+        owners = [sql.lit(request.task_of(each)) for each in range(max(request.partition_counts.values()))]
+        task = sql.element_at(sql.array(*owners), task + 1)
     return rows.repartitionById(limit, task if limit == tasks else task % limit)
 
 
 def _decode_result(line: str) -> BatchResult:
     fields = json.loads(line)
-    missing = fields.pop("missing_partition")
-    return BatchResult(**fields, missing_partition=tuple(missing) if missing else None)
+    missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
+    return BatchResult(
+        **fields,
+        missing_partition=tuple(missing) if missing else None,
+        held_back=tuple(map(tuple, held_back)),
+    )
 
 
 def _raise_failures(results: Iterable[BatchResult]) -> None:

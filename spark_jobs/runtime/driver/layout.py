@@ -13,6 +13,7 @@ from infra.model.compiled import Backend, CompiledApplication
 from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.processors import Processors
 
 _OFFSET_RESET = "auto.offset.reset"
 _BY_DURATION = "by_duration:"
@@ -45,6 +46,9 @@ class OffsetReset:
         if lowered.startswith(_BY_DURATION):
             return cls(ResetKind.BY_DURATION, _milliseconds(text.strip()[len(_BY_DURATION) :]))
         return cls(ResetKind(lowered))
+
+
+_FIRST = OffsetReset(ResetKind.EARLIEST)
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +86,8 @@ class Layout:
 
     `version` counts the replacements. `partition_counts` is topic → number of partitions, `topic_ids` topic →
     id. `programs` and `inputs` have the names of sub-topologies as keys. Spark SQL evaluates those in
-    `native`.
+    `native`. `processors` is sub-topology → its processors (KIP-287), of stateful ones if the document
+    declares their number; the others have a task for each partition.
     """
 
     version: int = 0
@@ -92,6 +97,7 @@ class Layout:
     inputs: Mapping[str, QueryInput] = attrs.field(factory=dict)
     repartition_topics: frozenset[str] = frozenset()
     native: frozenset[str] = frozenset()
+    processors: Mapping[str, Processors] = attrs.field(factory=dict)
 
     def updated(
         self,
@@ -111,6 +117,7 @@ class Layout:
             inputs={program.name: query_input(program) for program in counted},
             repartition_topics=frozenset(topic for part in parts for topic in part.repartition_topics),
             native=frozenset(str(part.id) for part in parts if part.backend is Backend.NATIVE),
+            processors=_processors(compiled.application.processors, counted),
         )
 
     @property
@@ -139,9 +146,29 @@ class Layout:
         """Return where a query starts in partitions without a committed offset."""
         program, input_ = self.programs[name], self.inputs[name]
         return {
-            (topic, partition): input_.resets[program.source(topic)]
+            (topic, partition): _FIRST
+            if self._is_added(name, partition)
+            else input_.resets[program.source(topic)]
             for topic, partition in self.topic_partitions(self.topics(name))
         }
+
+    def parallelism(self, name: str) -> int:
+        """Return the number of tasks of a query."""
+        widest = max((self.partition_counts[topic] for topic in self.topics(name)), default=0)
+        return min(widest, self.processors[name].count) if name in self.processors else widest
+
+    def is_expanded(self, name: str) -> bool:
+        """Return whether a task of a query has several partitions of a topic."""
+        return any(self._is_added(name, partition) for _, partition in self.input_partitions(name))
+
+    def input_partitions(self, name: str) -> list[TopicPartition]:
+        """Return all partitions that a query reads."""
+        return self.topic_partitions(self.topics(name))
+
+    def _is_added(self, name: str, partition: int) -> bool:
+        """Return whether a partition has keys that earlier partitions had before: none of it is skipped."""
+        processors = self.processors.get(name)
+        return processors is not None and partition >= processors.initial
 
     def task_partition_counts(self, name: str) -> Mapping[str, int]:
         """Return topic → number of partitions for all topics that a query's tasks read, also global ones."""
@@ -153,6 +180,20 @@ class Layout:
         """Return a digest of the ids of a query's source topics; it changes when one is re-created."""
         ids = " ".join(self.topic_ids.get(topic, "") for topic in self.inputs[name].topics)
         return blake2b(ids.encode(), digest_size=4).hexdigest()
+
+
+def _processors(declared: int | None, programs: Iterable[SubtopologyProgram]) -> Mapping[str, Processors]:
+    """Return the processors of stateful sub-topologies.
+
+    No processor is ever added yet, so the declared number is that of the first partitions, too.
+    """
+    if declared is None:
+        return {}
+    return {
+        program.name: Processors(declared, declared)
+        for program in programs
+        if not program.is_global and any(not store.is_global for store in program.stores)
+    }
 
 
 def _may_schedule(node: Node) -> bool:

@@ -14,6 +14,7 @@ from infra.observe import Connection
 from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker import clients
+from spark_jobs.runtime.worker.offset_metadata import decode_processor
 
 _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
@@ -48,6 +49,15 @@ class GroupOffsets:
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the committed offsets; partitions without one are missing."""
         return self._committed(self._consumer, partitions)
+
+    def processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return partition → the processor that has processed it; those that none has are missing."""
+        found = clients.committed(self._uncommitted_reader, partitions)
+        owners = {
+            (each.topic, each.partition): decode_processor(each.metadata or "", each.partition)
+            for each in found
+        }
+        return {partition: owner for partition, owner in owners.items() if owner is not None}
 
     @staticmethod
     def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:

@@ -11,6 +11,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.model.compiled import CompiledApplication
+from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_processors
 from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.progress import Progress
@@ -105,6 +106,10 @@ class QuerySpec(Protocol):
         """Return the planner of a query that reads several topics."""
         ...
 
+    def expansion(self) -> InputExpansion | None:
+        """Return the input partitions of a query with processors; None = each task has one partition."""
+        ...
+
     def batch_offsets(self, batch: int) -> tuple[Offsets, Offsets] | None:
         """Return the start and end offsets of Spark's batch; None if the checkpoint does not show them."""
         ...
@@ -182,6 +187,8 @@ class QuerySpecs:
 
     def source(self, subtopology: str, forgotten: Offsets) -> KafkaSource:
         layout = self.layout
+        processed_by = self._offsets.processors(layout.input_partitions(subtopology))
+        check_processors(self._application, layout, subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         return KafkaSource(
             connection=self._settings.connection,
@@ -212,7 +219,24 @@ class QuerySpecs:
 
     def step_planner(self, subtopology: str) -> StepPlanner:
         config = self.layout.programs[subtopology].application.config
-        return StepPlanner(self._settings.records_at_once, max_task_idle_ms(config))
+        processors = self.layout.processors.get(subtopology)
+        return StepPlanner(
+            self._settings.records_at_once,
+            max_task_idle_ms(config),
+            None if processors is None else processors.owner,
+        )
+
+    def expansion(self, subtopology: str) -> InputExpansion | None:
+        processors = self.layout.processors.get(subtopology)
+        if processors is None:
+            return None
+        return InputExpansion(
+            subtopology=subtopology,
+            processors=processors,
+            layout=lambda: self.layout,
+            offsets=self._offsets,
+            request_check=self.check_requested.set,
+        )
 
     def batch_offsets(self, subtopology: str, batch: int) -> tuple[Offsets, Offsets] | None:
         checkpoint = self.checkpoint(subtopology)
@@ -228,8 +252,7 @@ class QuerySpecs:
         return read(self._input_partitions(subtopology))
 
     def _input_partitions(self, subtopology: str) -> list[TopicPartition]:
-        layout = self.layout
-        return layout.topic_partitions(layout.topics(subtopology))
+        return self.layout.input_partitions(subtopology)
 
     def request(self, subtopology: str, batch: int, *, in_step: bool) -> BatchRequest:
         layout = self.layout
@@ -248,6 +271,7 @@ class QuerySpecs:
             shared_topics=self._rounds.shared_topics,
             exactly_once=self._exactly_once,
             is_native=subtopology in layout.native,
+            processors=layout.processors[subtopology] if layout.is_expanded(subtopology) else None,
         )
 
     def backoff_ms(
@@ -331,6 +355,9 @@ class _LayoutQuerySpec:
 
     def step_planner(self) -> StepPlanner:
         return self.specs.step_planner(self.subtopology)
+
+    def expansion(self) -> InputExpansion | None:
+        return self.specs.expansion(self.subtopology)
 
     def batch_offsets(self, batch: int) -> tuple[Offsets, Offsets] | None:
         return self.specs.batch_offsets(self.subtopology, batch)

@@ -6,7 +6,7 @@ the rest back (KIP-695, `PartitionGroup#readyToProcess`). The next step reads wh
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -31,11 +31,13 @@ A range of transaction markers only would not be committed: no task gets a recor
 class StepPlanner:
     """The positions of a query in its input: the records before them are processed.
 
-    `max_idle_ms` is `max.task.idle.ms`. Times are milliseconds of any clock.
+    `max_idle_ms` is `max.task.idle.ms`. Times are milliseconds of any clock. `task_of` returns the task of a
+    partition; None = they have the same number.
     """
 
     _limit: int
     _max_idle_ms: int = 0
+    _task_of: Callable[[int], int] | None = None
     _positions: dict[TopicPartition, int] = attrs.field(factory=dict, init=False)
     _advanced: dict[TopicPartition, int] = attrs.field(factory=dict, init=False)
     """Partition → offsets that the last step which read it has processed."""
@@ -71,7 +73,7 @@ class StepPlanner:
         """
         available: dict[TopicPartition, int] = {}
         self._note_empty(ends, now_ms)
-        for inputs in _inputs_by_task(ends).values():
+        for inputs in self._inputs_by_task(ends).values():
             if not any(self._is_waited_for(each, now_ms) for each in inputs):
                 available |= {each: ends[each] - self.position(each) for each in inputs}
         available = {each: number for each, number in available.items() if number > 0}
@@ -91,11 +93,11 @@ class StepPlanner:
         """
         if self._max_idle_ms == DISABLED:
             return frozenset()
-        inputs = _inputs_by_task(ends)
+        inputs = {each: task for task in self._inputs_by_task(ends).values() for each in task}
         return frozenset(
             each
             for each, (_, end) in ranges.items()
-            if len(inputs[each[1]]) > 1 and (end < ends.get(each, 0) or self._max_idle_ms > 0)
+            if len(inputs.get(each, ())) > 1 and (end < ends.get(each, 0) or self._max_idle_ms > 0)
         )
 
     def advance(self, ranges: OffsetRanges, held_back: Offsets, ends: Offsets, now_ms: int) -> None:
@@ -110,6 +112,12 @@ class StepPlanner:
         """Skip records that do not exist any more; `starts` are the first offsets of the partitions."""
         for each, start in starts.items():
             self._positions[each] = max(start, self.position(each))
+
+    def _inputs_by_task(self, partitions: Offsets) -> Mapping[int, list[TopicPartition]]:
+        tasks: dict[int, list[TopicPartition]] = defaultdict(list)
+        for each in partitions:
+            tasks[each[1] if self._task_of is None else self._task_of(each[1])].append(each)
+        return tasks
 
     def _note_empty(self, ends: Offsets, now_ms: int) -> None:
         for each, end in ends.items():
@@ -143,10 +151,3 @@ def divided(
         limit -= sum(whole.values())
         rest = {each: number for each, number in rest.items() if each not in whole}
     return shares
-
-
-def _inputs_by_task(partitions: Offsets) -> Mapping[int, list[TopicPartition]]:
-    tasks: dict[int, list[TopicPartition]] = defaultdict(list)
-    for each in partitions:
-        tasks[each[1]].append(each)
-    return tasks

@@ -39,21 +39,24 @@ def interleaved(
 ) -> Sequence[InputRecord]:
     """Return `records`; those of `shared_topics` are merged by task, and their header is removed.
 
-    Records without the header count as one more task. Records of other topics keep their order.
+    Records without the header count as one more task. Records of other topics keep their order, and so do
+    those of one task in one partition.
     """
     if not shared_topics or shared_topics.isdisjoint(map(_topic, records)):
         return records
     others: list[InputRecord] = []
-    by_task: dict[tuple[str, bytes | None], list[InputRecord]] = {}
+    by_task: dict[tuple[str, int, bytes | None], list[InputRecord]] = {}
     for record in records:
         topic, partition, offset, time, key, value, headers = record
         if topic not in shared_topics:
             others.append(record)
         elif headers and headers[-1][0] == _TASK_HEADER:
             plain = (topic, partition, offset, time, key, value, headers[:-1])
-            by_task.setdefault((topic, headers[-1][1]), []).append(record if keep_headers else plain)
+            by_task.setdefault((topic, partition, headers[-1][1]), []).append(
+                record if keep_headers else plain
+            )
         else:
-            by_task.setdefault((topic, None), []).append(record)
+            by_task.setdefault((topic, partition, None), []).append(record)
     return others + [
         record for _, record in merge(*map(_with_largest_time, by_task.values()), key=itemgetter(0))
     ]

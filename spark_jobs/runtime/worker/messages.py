@@ -8,6 +8,7 @@ import attrs
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.processors import Processors
 
 
 @attrs.frozen(kw_only=True)
@@ -23,6 +24,7 @@ class BatchRequest:
     `shared_topics` are the repartition topics that more than one task writes to.
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     `stream_threads` is the number of stream threads of the client that are alive when the batch begins.
+    `processors` assigns input partitions to tasks; None = task and partition have the same number.
     """
 
     application: str
@@ -39,22 +41,35 @@ class BatchRequest:
     exactly_once: bool = True
     is_native: bool = False
     stream_threads: int = 1
+    processors: Processors | None = None
 
     @property
     def subtopology(self) -> str:
         return self.program.name
 
-    def task_name(self, partition: int) -> str:
-        """Return the name of a task: its transactional id, client id and the name of its lease file."""
-        return f"{self.application}-{self.subtopology}-{partition}"
+    @property
+    def tasks(self) -> int:
+        """The number of tasks."""
+        widest = max(self.partition_counts.values())
+        return widest if self.processors is None else min(widest, self.processors.count)
 
-    def input_partitions(self, partition: int) -> tuple[TopicPartition, ...]:
+    def task_of(self, partition: int) -> int:
+        """Return the task that processes an input partition."""
+        return partition if self.processors is None else self.processors.owner(partition)
+
+    def task_name(self, task: int) -> str:
+        """Return the name of a task: its transactional id, client id and the name of its lease file."""
+        return f"{self.application}-{self.subtopology}-{task}"
+
+    def input_partitions(self, task: int) -> tuple[TopicPartition, ...]:
         """Return the input partitions of a task."""
         global_topics = {topic for program in self.global_programs for topic in program.sources}
         return tuple(
             (topic, partition)
             for topic, count in self.partition_counts.items()
-            if partition < count and topic not in global_topics
+            if topic not in global_topics
+            for partition in ((task,) if self.processors is None else range(count))
+            if partition < count and self.task_of(partition) == task
         )
 
 
@@ -62,11 +77,11 @@ class BatchRequest:
 class BatchResult:
     """The result of one task's part of a batch.
 
-    `skipped` records had been committed before. `held_back` is topic → the first offset that was not
-    processed, because records of the topics in `blocked_by` may come first. `dropped` records were dropped by
-    operators or exception handlers (`dropped-records-total`); `handler_message` describes the last one that a
-    handler dropped. `restored` records were read from changelog topics first. `stream_time` is milliseconds,
-    -1 = none.
+    `partition` is the number of the task. `skipped` records had been committed before. `held_back` are
+    (topic, partition, first offset that was not processed), because records of the topics in `blocked_by` may
+    come first. `dropped` records were dropped by operators or exception handlers (`dropped-records-total`);
+    `handler_message` describes the last one that a handler dropped. `restored` records were read from
+    changelog topics first. `stream_time` is milliseconds, -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread.
@@ -75,7 +90,7 @@ class BatchResult:
     partition: int
     read: int = 0
     skipped: int = 0
-    held_back: Mapping[str, int] = attrs.field(factory=dict)
+    held_back: tuple[tuple[str, int, int], ...] = ()
     blocked_by: tuple[str, ...] = ()
     written: int = 0
     dropped: int = 0

@@ -19,6 +19,8 @@ MAX_METADATA_BYTES = 4096
 """The broker's default of `offset.metadata.max.bytes`."""
 _VERSION_KEY = "headwater.version"
 _POSITION_KEY = "headwater.read."
+_PROCESSOR_KEY = "headwater.processor"
+"""Only for a partition that belongs to a processor with another number (KIP-287)."""
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
@@ -38,13 +40,17 @@ class OffsetMetadata:
     version: int = 0
     clocks: Mapping[str, int] = attrs.field(factory=dict)
 
-    def encode(self, partition_time: int, positions: ReadPositions = NOTHING_READ) -> str:
+    def encode(
+        self, partition_time: int, positions: ReadPositions = NOTHING_READ, processor: int | None = None
+    ) -> str:
         """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
 
-        `partition_time` is the largest timestamp of the partition, -1 = none.
+        `partition_time` is the largest timestamp of the partition, -1 = none. `processor` is the owner of the
+        partition, None = the one with the same number.
         """
         read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
-        entries = {**self.clocks, _VERSION_KEY: self.version, **read}
+        owner = {} if processor is None else {_PROCESSOR_KEY: processor}
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
         plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:
@@ -57,7 +63,11 @@ def decode(text: str) -> OffsetMetadata | None:
     entries = _decode(text)
     if _VERSION_KEY not in entries:
         return None
-    clocks = {name: time for name, time in entries.items() if not name.startswith(_POSITION_KEY)}
+    clocks = {
+        name: time
+        for name, time in entries.items()
+        if not name.startswith(_POSITION_KEY) and name != _PROCESSOR_KEY
+    }
     return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
 
 
@@ -68,6 +78,12 @@ def decode_positions(text: str) -> ReadPositions:
         for name, offset in _decode(text).items()
         if name.startswith(_POSITION_KEY)
     }
+
+
+def decode_processor(text: str, partition: int) -> int | None:
+    """Return the processor that committed `text` for a partition; None if no task has."""
+    entries = _decode(text)
+    return entries.get(_PROCESSOR_KEY, partition) if _VERSION_KEY in entries else None
 
 
 def latest_metadata(texts: Iterable[str]) -> OffsetMetadata | None:

@@ -95,7 +95,7 @@ class OpenTask:
             return BatchResult(partition=self._partition, skipped=len(input_))
         if isinstance(self._task, Task):
             self._task.resize_cache(cache_bytes(request))
-        awaited = frozenset(each for each in request.awaited if each[1] == self._partition)
+        awaited = frozenset(each for each in request.awaited if request.task_of(each[1]) == self._partition)
         if awaited:
             return self._process_group(request, fresh, awaited, len(input_) - len(fresh), tick=tick)
         part = ProcessedPart(len(fresh), *fresh.progress())
@@ -142,7 +142,7 @@ class OpenTask:
             partition=self._partition,
             read=part.read,
             skipped=skipped,
-            held_back={topic: offset for (topic, _), offset in part.held_back.items()},
+            held_back=tuple((*partition, offset) for partition, offset in part.held_back.items()),
             blocked_by=blocked_by,
             written=written,
             dropped=dropped,

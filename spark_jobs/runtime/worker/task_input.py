@@ -1,6 +1,6 @@
 """A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Protocol
@@ -19,6 +19,8 @@ InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]
 COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
 """`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else."""
 _ROW = "row"
+_topic_partition = itemgetter(0, 1)
+_topic_partition_offset = itemgetter(0, 1, 2)
 
 
 class TaskInput(Protocol):
@@ -37,7 +39,7 @@ class TaskInput(Protocol):
 
 @attrs.frozen
 class RecordInput:
-    """Records of any number of topics; a task has one partition of each."""
+    """Records of any number of partitions."""
 
     each: Sequence[InputRecord] = ()
 
@@ -60,13 +62,13 @@ class RecordInput:
         return RecordInput([record for record in self.each if record[2] >= offsets.get(record[:2], 0)])
 
     def _by_partition(self) -> Mapping[TopicPartition, Sequence[InputRecord]]:
-        topics = set(map(itemgetter(0), self.each))
-        if len(topics) == 1:
+        partitions = set(map(_topic_partition, self.each))
+        if len(partitions) == 1:
             return {self.each[0][:2]: self.each}
-        return {
-            (topic, self.each[0][1]): [record for record in self.each if record[0] == topic]
-            for topic in topics
-        }
+        found: dict[TopicPartition, list[InputRecord]] = {partition: [] for partition in partitions}
+        for record in self.each:
+            found[record[:2]].append(record)
+        return found
 
 
 @attrs.define
@@ -122,13 +124,16 @@ class TaskRows:
     tick: bool = False
 
 
-def split_by_task(batches: Iterable[pa.RecordBatch], *, shuffled: bool) -> Mapping[int, TaskRows]:
-    """Return partition → rows, by offset within each topic.
+def split_by_task(
+    batches: Iterable[pa.RecordBatch], task_of: Callable[[int], int] | None = None, *, shuffled: bool
+) -> Mapping[int, TaskRows]:
+    """Return task → rows, by offset within each partition.
 
-    Rows that Spark has not shuffled are whole input partitions, one after the other, in order.
+    `task_of` returns the task of a partition; None = they have the same number. Rows that Spark has not
+    shuffled are whole input partitions, one after the other, in order, and each is the input of one task.
     """
     filled = (batch for batch in batches if batch.num_rows)
-    return _split_shuffled(filled) if shuffled else _split_in_order(filled)
+    return _split_shuffled(filled, task_of) if shuffled else _split_in_order(filled)
 
 
 def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
@@ -183,20 +188,32 @@ def _split_in_order(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]
     return {partition: TaskRows(columns) for partition, columns in inputs.items()}
 
 
-def _split_shuffled(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:
-    tasks: dict[int, list[InputRecord]] = {}
-    ticks: set[int] = set()
+def _split_shuffled(
+    batches: Iterable[pa.RecordBatch], task_of: Callable[[int], int] | None
+) -> Mapping[int, TaskRows]:
+    partitions: dict[int, list[InputRecord]] = {}
+    ticks: set[int] = set()  # their partition is the number of the task
     for batch in batches:
         are_ticks = batch.column("topic").is_null().to_pylist()
         for record, is_tick in zip(_records_of(batch), are_ticks, strict=True):
-            task = tasks.setdefault(record[1], [])
+            records = partitions.setdefault(record[1], [])
             if is_tick:
                 ticks.add(record[1])
             else:
-                task.append(record)
+                records.append(record)
+    tasks = partitions if task_of is None else _merged(partitions, task_of)
     for task in tasks.values():
-        task.sort(key=itemgetter(0, 2))
-    return {partition: TaskRows(RecordInput(task), partition in ticks) for partition, task in tasks.items()}
+        task.sort(key=_topic_partition_offset)
+    return {number: TaskRows(RecordInput(task), number in ticks) for number, task in tasks.items()}
+
+
+def _merged(
+    partitions: Mapping[int, list[InputRecord]], task_of: Callable[[int], int]
+) -> dict[int, list[InputRecord]]:
+    tasks: dict[int, list[InputRecord]] = {}
+    for partition, records in partitions.items():
+        tasks.setdefault(task_of(partition), []).extend(records)
+    return tasks
 
 
 def _records_of(batch: pa.RecordBatch) -> Iterable[InputRecord]:

@@ -26,6 +26,7 @@ from spark_jobs.runtime.worker.offset_metadata import (
     OffsetMetadata,
     ReadPositions,
     decode_positions,
+    decode_processor,
     latest_metadata,
 )
 from spark_jobs.runtime.worker.refusals import EARLIEST_MS
@@ -40,6 +41,16 @@ _DELIVERY_SECONDS = 0.1
 _ANY_PARTITION = -1
 
 
+class OtherProcessorError(Exception):
+    """A partition was processed by another processor, which has its state (KIP-287)."""
+
+    def __init__(self, topic: str, partition: int, owner: int | None, processor: int) -> None:
+        super().__init__(
+            f"partition {partition} of {topic} belongs to processor {owner}, not to processor {processor}: "
+            "its state is there"
+        )
+
+
 @attrs.define
 class TaskSession:
     """A task's producer, its latest offset metadata, and the committed `offsets` of its input partitions.
@@ -52,6 +63,8 @@ class TaskSession:
     metadata: OffsetMetadata
     offsets: dict[TopicPartition, int]
     positions: dict[TopicPartition, ReadPositions] = attrs.field(factory=dict)
+    task: int | None = None
+    """The number of the task; None = that of its partitions."""
 
     @property
     def has_positions(self) -> bool:
@@ -77,7 +90,9 @@ class TaskSession:
             {
                 partition: (
                     offset,
-                    metadata.encode(times.get(partition, -1), self.positions[partition]),
+                    metadata.encode(
+                        times.get(partition, -1), self.positions[partition], self._processor(partition)
+                    ),
                 )
                 for partition, offset in offsets.items()
             }
@@ -85,16 +100,26 @@ class TaskSession:
         self.offsets.update(offsets)
         self.metadata = metadata
 
+    def _processor(self, partition: TopicPartition) -> int | None:
+        return None if partition[1] == self.task else self.task
+
 
 def open_session(request: BatchRequest, partition: int, *, single: bool = False) -> TaskSession:
     """Fence earlier sessions of the task, then read its committed offsets; raises `KafkaException`.
 
     With `single`, each record is written by a request of its own: slow, but refused records are known.
+
+    Raises:
+        OtherProcessorError: The state for an input partition is that of another processor.
     """
     reader = _offset_reader(request.connection, request.group)
     producer = _open_producer(request, request.task_name(partition), single=single)
     # Read only now: an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
+    for found in committed:
+        owner = decode_processor(found.metadata or "", found.partition)
+        if owner not in (None, partition):
+            raise OtherProcessorError(found.topic, found.partition, owner, partition)
     metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
     offsets = {(found.topic, found.partition): found.offset for found in committed if found.offset >= 0}
     positions = {
@@ -102,7 +127,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         for found in committed
         if (read := decode_positions(found.metadata or ""))
     }
-    return TaskSession(producer, metadata, offsets, positions)
+    return TaskSession(producer, metadata, offsets, positions, partition)
 
 
 def _open_producer(request: BatchRequest, name: str, *, single: bool) -> "TaskProducer":

@@ -57,6 +57,15 @@ def test_partition_with_more_records_is_awaited() -> None:
     assert planner.awaited({A: (0, 20), B: (0, 80)}, {A: 20, B: 1000}) == {B}
 
 
+def test_partitions_of_one_processor_wait_for_each_other() -> None:
+    ends, added = {A: 20, OTHER: 0}, ("a", 2)
+    planner = StepPlanner(100, 0, lambda partition: partition % 2)
+    assert planner.awaited({A: (0, 20), added: (0, 80)}, {**ends, added: 1000}) == {added}
+    assert StepPlanner(100).awaited({A: (0, 20), added: (0, 80)}, {**ends, added: 1000}) == frozenset()
+    planner = StepPlanner(100, 500, lambda partition: partition % 2)
+    assert planner.next_ranges({A: 5, added: 0, OTHER: 3}, 0) == {OTHER: (0, 3)}
+
+
 def test_a_small_rest_is_read_too() -> None:
     """It may consist of transaction markers only."""
     planner = StepPlanner(100)

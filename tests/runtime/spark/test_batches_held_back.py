@@ -107,11 +107,11 @@ def task(
 def test_records_held_back_are_processed_by_the_next_owner(task: Task) -> None:
     first = [task.record(task.a, 0, 1), task.record(task.a, 5, 6), task.record(task.b, 0, 2)]
     result = task.process(TaskOwner(), first, task.b, end_offset=9)
-    assert (result.read, result.held_back, result.blocked_by) == (2, {task.a: 5}, (task.b,))
+    assert (result.read, result.held_back, result.blocked_by) == (2, ((task.a, 0, 5),), (task.b,))
     assert task.committed() == {task.a: 5, task.b: 9}
     second = [task.record(task.a, 5, 6), task.record(task.b, 9, 4)]
     result = task.process(TaskOwner(), second, end_offset=12)
-    assert (result.read, result.skipped, result.held_back) == (2, 0, {})
+    assert (result.read, result.skipped, result.held_back) == (2, 0, ())
     assert task.committed() == {task.a: 12, task.b: 12}
     assert task.values() == [1, 2, 4, 6]
 

@@ -30,6 +30,13 @@ def test_records_of_two_tasks_are_merged_by_time() -> None:
     assert [each[2:4] for each in interleaved(records, SHARED)] == [(100, 0), (200, 1), (201, 99), (101, 100)]
 
 
+def test_records_of_one_task_in_several_partitions_keep_the_order_of_each_partition() -> None:
+    """A processor may have several partitions."""
+    added = [(topic, 2, *rest) for topic, _, *rest in written(1, 60, 90)]
+    found = interleaved([*written(1, 50, 80), *added], SHARED)
+    assert [(each[1], each[3]) for each in found] == [(0, 50), (2, 60), (0, 80), (2, 90)]
+
+
 def test_record_that_is_late_in_its_own_task_stays_late() -> None:
     records = written(1, 50, 10) + written(2, 20, 60)
     assert [each[3] for each in interleaved(records, SHARED)] == [20, 50, 10, 60]

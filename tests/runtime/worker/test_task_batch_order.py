@@ -44,11 +44,11 @@ def test_records_are_held_back_that_may_follow_those_of_another_topic(
     task = OpenTask(merged, 0)
     first = process(task, merged, record("a", 0, 10), record("a", 1, 30), record("b", 0, 20))
     assert (first.read, first.written, first.stream_time) == (2, 2, 20)
-    assert (first.held_back, first.blocked_by) == ({"a": 1}, ("b",))
+    assert (first.held_back, first.blocked_by) == ((("a", 0, 1),), ("b",))
     assert {partition: offset for partition, (offset, _) in broker.committed.items()} == {A: 1, B: 1}
     again = process(task, merged, record("a", 0, 10), record("a", 1, 30), record("b", 1, 40))
     assert (again.read, again.skipped) == (2, 1)
-    assert (again.held_back, again.blocked_by) == ({}, ("b",))
+    assert (again.held_back, again.blocked_by) == ((), ("b",))
     assert values(broker) == [b"10", b"20", b"30", b"40"]
 
 
@@ -70,7 +70,7 @@ def test_only_partitions_of_the_task_are_awaited(broker: Broker, merged: BatchRe
 def test_nothing_is_committed_if_all_records_are_held_back(broker: Broker, merged: BatchRequest) -> None:
     task = OpenTask(merged, 0)
     result = process(task, merged, record("a", 3, 30))
-    assert result == BatchResult(partition=0, held_back={"a": 3}, blocked_by=("b",))
+    assert result == BatchResult(partition=0, held_back=(("a", 0, 3),), blocked_by=("b",))
     assert broker.commits == 0
     process(task, merged, record("a", 3, 30), tick=True)
     assert broker.commits == 1
@@ -99,7 +99,7 @@ def test_a_new_owner_continues_after_the_position_of_each_writer(
     request = attrs.evolve(merged, shared_topics=frozenset({"a"}))
     records = [written_by(0, 0, 10), written_by(0, 1, 30), written_by(1, 2, 20)]
     first = process(OpenTask(request, 0), request, *records, record("b", 0, 25))
-    assert (first.read, first.held_back) == (3, {"a": 1})
+    assert (first.read, first.held_back) == (3, (("a", 0, 1),))
     assert decode_positions(broker.committed[A][1]) == {"1": 3}
     complete = attrs.evolve(request, awaited=frozenset())
     second = process(OpenTask(request, 0), complete, *records, written_by(1, 3, 40))

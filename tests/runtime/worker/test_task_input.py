@@ -78,6 +78,15 @@ def test_columns_are_kept_if_no_record_is_skipped() -> None:
     assert input_.starting_at({A: 3}).records() == ONE
 
 
+def test_each_partition_of_a_topic_has_its_own_progress() -> None:
+    """A processor may have several partitions."""
+    records: list[InputRecord] = [("a", 0, 7, 40, b"k", b"v", ()), ("a", 2, 3, 50, b"k", b"v", ())]
+    input_ = RecordInput(records)
+    assert input_.progress() == ({("a", 0): 8, ("a", 2): 4}, {("a", 0): 40, ("a", 2): 50})
+    assert input_.starting_at({("a", 0): 8}).records() == records[1:]
+    assert input_.starting_at({("a", 2): 3}).records() == records
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 @pytest.mark.parametrize("position", [0, 3, 4, 5, 8, 9])
 def test_columns_and_records_give_the_same(position: int, at_once: int) -> None:
@@ -193,3 +202,17 @@ def test_shuffled_rows_are_sorted_and_ticks_go_to_their_tasks() -> None:
     assert not tasks[0].tick
     assert tasks[2].tick
     assert tasks[2].input.records() == []
+
+
+def test_shuffled_rows_of_several_partitions_are_the_input_of_one_processor() -> None:
+    rows = batch(
+        ("a", 2, 1, 1, b"k", b"v", []),
+        ("a", 1, 4, 1, b"k", b"v", []),
+        ("a", 0, 9, 1, b"k", b"v", []),
+        (None, 0, None, None, None, None, None),
+        ("a", 2, 0, 1, b"k", b"v", []),
+    )
+    tasks = split_by_task([rows], lambda partition: partition % 2, shuffled=True)
+    assert [record[1:3] for record in tasks[0].input.records()] == [(0, 9), (2, 0), (2, 1)]
+    assert [record[1:3] for record in tasks[1].input.records()] == [(1, 4)]
+    assert (tasks[0].tick, tasks[1].tick) == (True, False)

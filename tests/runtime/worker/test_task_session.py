@@ -10,9 +10,20 @@ from confluent_kafka import OFFSET_INVALID
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.worker import clients, transaction
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, decode, decode_positions
-from spark_jobs.runtime.worker.transaction import Commits, TaskSession, open_session
+from spark_jobs.runtime.worker.offset_metadata import (
+    OffsetMetadata,
+    decode,
+    decode_positions,
+    decode_processor,
+)
+from spark_jobs.runtime.worker.transaction import (
+    Commits,
+    OtherProcessorError,
+    TaskSession,
+    open_session,
+)
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
 
 A, B = ("a", 2), ("b", 2)
@@ -92,6 +103,45 @@ def test_the_input_of_a_task_has_a_partition_of_each_topic_but_global_ones(tmp_p
     assert attrs.evolve(wide, global_programs=(program,)).input_partitions(2) == (("more", 2),)
 
 
+def test_the_input_of_a_processor_has_its_partitions_of_each_topic(tmp_path: Path) -> None:
+    request = batch_request(COUNTS, tmp_path)
+    counts = {"in": 4, "more": 3}
+    grown = attrs.evolve(request, partition_counts=counts, processors=Processors(2, 2))
+    assert grown.tasks == 2
+    assert grown.input_partitions(0) == (("in", 0), ("in", 2), ("more", 0), ("more", 2))
+    assert grown.input_partitions(1) == (("in", 1), ("in", 3), ("more", 1))
+    assert [grown.task_of(each) for each in range(4)] == [0, 1, 0, 1]
+
+
+def test_offset_metadata_names_the_processor_of_an_added_partition() -> None:
+    of_processor_0, producer = session(task=0)
+    first, added = ("a", 0), ("a", 2)
+    metadata = OffsetMetadata(4, {"clock": 1})
+    of_processor_0.commit({first: 5, added: 6}, {}, metadata)
+    texts = {partition: text for partition, (_, text) in producer.commits[0].items()}
+    assert texts[first] == metadata.encode(-1), "as without processors"
+    assert texts[added] != texts[first]
+    assert {decode_processor(text, partition[1]) for partition, text in texts.items()} == {0}
+    assert [decode(text) for text in texts.values()] == [metadata] * 2
+
+
+def test_a_partition_that_no_task_has_processed_has_no_processor() -> None:
+    assert [decode_processor(text, 2) for text in ("", "AgAAAAAAAAAA")] == [None, None]
+
+
+@pytest.mark.parametrize("text", [OffsetMetadata(3).encode(0), OffsetMetadata(3).encode(0, {}, 1)])
+def test_a_session_does_not_open_with_a_partition_of_another_processor(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
+    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
+    request: Any = Request()
+    owner = decode_processor(text, 2)
+    with pytest.raises(OtherProcessorError, match=f"belongs to processor {owner}, not to processor 0"):
+        open_session(request, 0)
+
+
 def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Earlier owners are fenced first, so that they cannot commit after the offsets were read."""
     calls: list[object] = []
@@ -116,7 +166,7 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
     assert calls == [("app-0-2", True), ("connection app", [A, B, ("c", 2)])]
     producer: Any = "producer"
     assert found == TaskSession(
-        producer, OffsetMetadata(4, {"clock": 2}), offsets={A: 5, B: 7}, positions={A: {"1": 9}}
+        producer, OffsetMetadata(4, {"clock": 2}), offsets={A: 5, B: 7}, positions={A: {"1": 9}}, task=2
     )
     monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 0)])
     first = open_session(request, 2)
