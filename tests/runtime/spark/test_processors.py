@@ -1,0 +1,197 @@
+"""KIP-287: processors keep their keys while partitions are added to their input, on real Spark and Kafka.
+
+The producers use Kafka's default partitioner on the present number of partitions. The results must be those
+of a run without added partitions.
+"""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.states import ClientState
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_TIMEOUT_SECONDS = 240.0
+_EPOCH_MS = 1_700_000_000_000
+_KEYS = 16
+_SOURCES, _SINKS = ("orders", "customers"), ("counted", "joined", "regions")
+_DOCUMENT = """
+application:
+  id: APP
+  processors: 2
+  config:
+    partition.autoscaling.enabled: true
+    processing.guarantee: exactly_once_v2
+    statestore.cache.max.bytes: 0
+topology:
+  - stream: {topic: orders-APP, serdes: TEXTS, as: orders}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - mapValues: {value: "string(value)", serdes: {value: string}}
+  - to: {topic: counted-APP}
+  - table: {topic: customers-APP, serdes: TEXTS, as: customers, materialized: customers}
+  - join: {from: orders, with: customers, value: "concat(left, '+', right)"}
+  - to: {topic: joined-APP}
+  - selectKey: {from: orders, key: "substring_index(value, '|', 1)"}
+  - groupByKey:
+  - count: {materialized: regions}
+  - toStream:
+  - mapValues: {value: "string(value)", serdes: {value: string}}
+  - to: {topic: regions-APP}
+""".replace("TEXTS", "{key: string, value: string}")
+
+
+@attrs.define
+class Growing:
+    """The application, its topics, and all records that were produced to them."""
+
+    spark: SparkSession
+    servers: str
+    id: str
+    folder: Path
+    topics: Topics
+    orders: list[tuple[str, str]] = attrs.field(factory=list)
+    customers: dict[str, str] = attrs.field(factory=dict)
+    joined: dict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
+    _time: int = _EPOCH_MS
+
+    def name(self, topic: str) -> str:
+        return f"{topic}-{self.id}"
+
+    @contextmanager
+    def run(self, **settings: object) -> Iterator[StreamsApplication]:
+        loaded = load_text(_DOCUMENT.replace("APP", self.id), "growing.yaml")
+        assert not loaded.problems, loaded.problems
+        client = StreamsApplication(
+            self.spark,
+            loaded.documents[0],
+            check_runnable(loaded.documents[0]).programs,
+            RunSettings(
+                connection=Connection(bootstrap_servers=(self.servers,)),
+                checkpoint=str(self.folder / "checkpoint"),
+                state_folder=self.folder / "state",
+                check_interval_seconds=1,
+                **settings,  # type: ignore[arg-type]
+            ),
+        )
+        client.start()
+        try:
+            yield client
+            assert client.state is ClientState.RUNNING, (client.problems, list(client.subtopology_status()))
+        finally:
+            client.close()
+
+    def name_customers(self, word: str) -> None:
+        self._put("customers", [(f"k{each}", f"{word} {each}") for each in range(_KEYS)])
+        self.customers = {f"k{each}": f"{word} {each}" for each in range(_KEYS)}
+
+    def order(self, rounds: int) -> None:
+        """Produce an order of each key in each round; regions take turns."""
+        first = len(self.orders)
+        new = [
+            (f"k{each % _KEYS}", f"r{each * 7 % 5}|{each}") for each in range(first, first + rounds * _KEYS)
+        ]
+        self._put("orders", new)
+        self.orders += new
+        for key, value in new:
+            self.joined[key].append(f"{value}+{self.customers[key]}")
+
+    def _put(self, topic: str, records: Sequence[tuple[str, str]]) -> None:
+        rows = [(key.encode(), value.encode(), self._time + at) for at, (key, value) in enumerate(records)]
+        self._time += len(records)
+        self.topics.put_by_key(self.name(topic), rows)
+
+    def expand(self, partitions: int) -> None:
+        """Add partitions to all external topics, sinks first."""
+        for topic in (*_SINKS, *_SOURCES):
+            self.topics.expand(self.name(topic), partitions)
+
+    def expand_repartition_topic(self, partitions: int) -> None:
+        self.topics.expand(f"{self.id}-regions-repartition", partitions)
+
+    def values(self, sink: str) -> Mapping[str, Sequence[str]]:
+        """Return key → values by time: a key is in several partitions of a sink that was expanded."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for record in sorted(self.topics.get(self.name(sink)), key=lambda each: each[3]):
+            found[(record[4] or b"").decode()].append((record[5] or b"").decode())
+        return found
+
+    def is_done(self) -> bool:
+        expected = len(self.orders)
+        return all(len(self.topics.get(self.name(sink))) >= expected for sink in _SINKS)
+
+    def await_results(self, client: StreamsApplication) -> None:
+        """Wait until all orders are processed, then compare the results with those of one processor."""
+        done = until(lambda: client.state.is_final or self.is_done(), _TIMEOUT_SECONDS)
+        found = {sink: len(self.topics.get(self.name(sink))) for sink in _SINKS}
+        status = (client.state, client.problems, list(client.subtopology_status()))
+        assert done, (found, len(self.orders), status)
+        assert not client.state.is_final, status
+        orders: dict[str, int] = defaultdict(int)
+        regions: dict[str, int] = defaultdict(int)
+        for key, value in self.orders:
+            orders[key] += 1
+            regions[value.partition("|")[0]] += 1
+        assert self.values("counted") == _counts(orders)
+        assert self.values("regions") == _counts(regions)
+        assert self.values("joined") == self.joined
+
+
+def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
+    return {key: [str(each + 1) for each in range(total)] for key, total in totals.items()}
+
+
+@pytest.fixture
+def growing(
+    spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]
+) -> Growing:
+    topics = Topics(kafka.bootstrap_servers)
+    growing = Growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, topics)
+    topics.create({growing.name(topic): 2 for topic in (*_SOURCES, *_SINKS)})
+    return growing
+
+
+def test_keys_stay_with_their_state_while_partitions_are_added(growing: Growing) -> None:
+    with growing.run() as client:
+        growing.name_customers("named")
+        client.wait_until_idle()
+        growing.order(20)
+        growing.await_results(client)
+        growing.expand(4)
+        growing.order(20)
+        growing.await_results(client)
+        growing.name_customers("renamed")
+        client.wait_until_idle()
+        growing.expand_repartition_topic(4)
+        growing.order(20)
+        growing.await_results(client)
+        growing.expand(8)
+        growing.expand_repartition_topic(8)
+        growing.order(20)
+        growing.await_results(client)
+    parallelism = {part["parallelism"] for part in client.subtopology_status()}
+    assert parallelism == {2}
+    for store in ("counts", "customers", "regions"):
+        assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == 2
+    # without checkpoint and state
+    for folder in ("checkpoint", "state"):
+        shutil.rmtree(growing.folder / folder)
+    with growing.run() as client:
+        growing.order(20)
+        growing.await_results(client)
