@@ -111,7 +111,7 @@ class StreamsApplication:
             offsets=self._offsets,
             rounds=self._rounds,
             purger=RecordPurger(settings.connection),
-            uneven=UnevenExpansion.of(config),
+            uneven=UnevenExpansion.of(config, document.application.processors),
             specs=self._specs,
             queries=self._queries,
             progress_watch=self._progress_watch,

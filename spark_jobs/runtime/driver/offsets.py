@@ -18,6 +18,7 @@ from spark_jobs.runtime.worker.offset_metadata import decode_processor
 
 _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
+_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library's own codes
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _STABLE_TIMEOUT_SECONDS = 5.0
 _POLL_SECONDS = 0.005
@@ -170,6 +171,14 @@ class GroupOffsets:
     def _list_offsets(
         self, timestamps: Mapping[TopicPartition, int], consumer: Consumer | None = None
     ) -> Offsets:
+        try:
+            return self._list_offsets_once(timestamps, consumer)
+        except KafkaException as error:
+            if error.args[0].code() != _UNKNOWN_PARTITION:
+                raise
+        # The consumer knows the topics from before an expansion, and keeps its metadata for minutes.
+        for topic in sorted({topic for topic, _ in timestamps}):
+            (consumer or self._consumer).list_topics(topic, clients.REQUEST_SECONDS)
         return self._list_offsets_once(timestamps, consumer)
 
     def _list_offsets_once(

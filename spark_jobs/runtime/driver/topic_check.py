@@ -52,6 +52,8 @@ class TopicCheck:
 class UnevenExpansion:
     """Tolerates different partition counts of joined topics for a while, with autoscaling (KIP-878).
 
+    Also with a number of processors: then the inputs are expanded while the application runs.
+
     Two topics cannot be expanded at the same moment, so a check in between must not stop the application. The
     time limit is that of an expansion.
     """
@@ -60,8 +62,9 @@ class UnevenExpansion:
     _since: float | None = attrs.field(default=None, init=False)
 
     @classmethod
-    def of(cls, config: StreamsConfig) -> "UnevenExpansion":
-        return cls(config.autoscaling_timeout_ms / 1000 if config.autoscaling else 0.0)
+    def of(cls, config: StreamsConfig, processors: int | None = None) -> "UnevenExpansion":
+        is_tolerant = config.autoscaling or processors is not None
+        return cls(config.autoscaling_timeout_ms / 1000 if is_tolerant else 0.0)
 
     def is_tolerated(self, errors: Sequence[Problem], now: float) -> bool:
         """Return whether the errors of a check are tolerated; call it after each check.

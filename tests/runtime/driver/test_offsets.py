@@ -48,6 +48,20 @@ def test_stable_end_offset_waits_for_open_transactions(
         assert stable.result() == {partition: 3}, "two records and the transaction marker"
 
 
+def test_ends_of_partitions_that_were_just_added_are_found(
+    kafka: local.LocalBroker, topic: str, offsets: GroupOffsets
+) -> None:
+    topics = Topics(kafka.bootstrap_servers)
+    topics.put(topic, [(b"k", b"v", 0)])
+    assert offsets.end_offsets([(topic, 0)]) == {(topic, 0): 1}
+    topics.expand(topic, 3)
+    partitions = [(topic, each) for each in range(3)]
+    expected = {(topic, 0): 1, (topic, 1): 0, (topic, 2): 0}
+    assert offsets.end_offsets(partitions) == expected
+    assert offsets.written_end_offsets(partitions) == expected
+    assert offsets.stable_end_offsets(partitions) == expected
+
+
 def test_start_offsets_do_not_wait_for_the_transaction_of_a_killed_client(
     kafka: local.LocalBroker, topic: str, offsets: GroupOffsets, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,7 +118,7 @@ def test_records_held_back_are_processed_by_the_next_owner(task: Task) -> None:
 
 def test_batch_that_must_wait_commits_nothing(task: Task) -> None:
     result = task.process(TaskOwner(), [task.record(task.a, 0, 1)], task.b, end_offset=7)
-    assert (result.read, result.held_back) == (0, {task.a: 0})
+    assert (result.read, result.held_back) == (0, ((task.a, 0, 0),))
     assert task.committed() == {}
     assert task.values() == []
 
@@ -142,7 +142,7 @@ def test_each_record_of_several_writers_is_processed_once(task: Task) -> None:
         )
     ]
     result = shared.process(TaskOwner(), [*written, task.record(task.b, 0, 3)], task.b, end_offset=3)
-    assert (result.read, result.held_back) == (3, {task.a: 1})
+    assert (result.read, result.held_back) == (3, ((task.a, 0, 1),))
     result = shared.process(TaskOwner(), written[1:])
     assert (result.read, result.skipped) == (1, 1)
     assert task.values() == [1, 2, 3, 5]

@@ -158,9 +158,7 @@ def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
 
 
 @pytest.fixture
-def growing(
-    spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]
-) -> Growing:
+def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
     topics = Topics(kafka.bootstrap_servers)
     growing = Growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, topics)
     topics.create({growing.name(topic): 2 for topic in (*_SOURCES, *_SINKS)})

@@ -32,7 +32,7 @@ def test_records_of_two_tasks_are_merged_by_time() -> None:
 
 def test_records_of_one_task_in_several_partitions_keep_the_order_of_each_partition() -> None:
     """A processor may have several partitions."""
-    added = [(topic, 2, *rest) for topic, _, *rest in written(1, 60, 90)]
+    added: list[InputRecord] = [(each[0], 2, *each[2:]) for each in written(1, 60, 90)]
     found = interleaved([*written(1, 50, 80), *added], SHARED)
     assert [(each[1], each[3]) for each in found] == [(0, 50), (2, 60), (0, 80), (2, 90)]
 

@@ -3,6 +3,8 @@
 `static.partitioner.class` names a built-in partitioner or a user's class:
 
 - `initial-hash`: `static.partitioner.initial.partitions`, the initial number of partitions; never change it.
+- `linear-hash`: `static.partitioner.initial.partitions`, the number of processors (KIP-287): an added partition
+  takes keys from one partition only, and belongs to the same processor.
 - `key-prefix`: `static.partitioner.table` (`acme=0,globex=1`), `static.partitioner.separator` (`:`), and for
   prefixes that are not in the table `static.partitioner.initial.partitions`.
 - `range`: `static.partitioner.bounds` (`g,n,t`): keys before `g` go to partition 0, before `n` to 1, before
@@ -19,6 +21,7 @@ from typing import Protocol
 import attrs
 
 from infra.model.problems import Location, Problem, ProblemCode
+from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 
 
@@ -55,6 +58,27 @@ class InitialHash:
 
     def on_partition_expansion(self, old: int, new: int) -> None:
         """Do nothing: the partition does not depend on the number of partitions."""
+
+
+@attrs.frozen
+class LinearHash:
+    """Linear hashing of the key's bytes: a key may move to an added partition, never to another processor."""
+
+    initial_partitions: int
+
+    def static_partition(self, topic: str, key: object, num_partitions: int) -> int:  # noqa: ARG002
+        return linear_partition(bytes_of(key), self.initial_partitions, self._count(num_partitions))
+
+    def partition_of_bytes(self, key: bytes, num_partitions: int) -> int:
+        """Return the partition of a serialized key, as `linear_partition` does."""
+        return linear_partition(key, self.initial_partitions, self._count(num_partitions))
+
+    def on_partition_expansion(self, old: int, new: int) -> None:
+        """Do nothing: the partition depends on the numbers only."""
+
+    def _count(self, num_partitions: int) -> int:
+        """Return the count that is required at least."""
+        return max(num_partitions, self.initial_partitions)
 
 
 @attrs.frozen
@@ -144,6 +168,10 @@ def _initial_hash(config: Mapping[str, str]) -> StaticStreamPartitioner:
     return InitialHash(_whole(INITIAL, config.get(INITIAL, ""), least=1))
 
 
+def _linear_hash(config: Mapping[str, str]) -> StaticStreamPartitioner:
+    return LinearHash(_whole(INITIAL, config.get(INITIAL, ""), least=1))
+
+
 def _key_prefix(config: Mapping[str, str]) -> StaticStreamPartitioner:
     table = {}
     for entry in filter(None, (each.strip() for each in config.get(TABLE, "").split(","))):
@@ -176,6 +204,7 @@ def _whole(key: str, text: str, *, least: int) -> int:
 
 _BUILT_IN: Mapping[str, Callable[[Mapping[str, str]], StaticStreamPartitioner]] = {
     "initial-hash": _initial_hash,
+    "linear-hash": _linear_hash,
     "key-prefix": _key_prefix,
     "range": _range,
 }

@@ -7,7 +7,7 @@ from infra.model.nodes import Node, NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.expressions import ExpressionError, Fault, compile_expression
-from spark_jobs.runtime.engine.partitioners.static import CLASS, built_in
+from spark_jobs.runtime.engine.partitioners.static import CLASS, INITIAL, LinearHash, built_in
 from spark_jobs.runtime.engine.program.expressions import NodeExpression, class_of, expressions_of
 from spark_jobs.runtime.engine.program.formats import (
     Defaults,
@@ -122,7 +122,20 @@ def _class(node: Node) -> Iterator[Problem]:
 def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> Iterator[Problem]:
     if name == "default" or _CLASS.fullmatch(name):
         return
-    yield from built_in(name, document.application.config, at or document.application.at)[1]
+    application = document.application
+    partitioner, problems = built_in(name, application.config, at or application.at)
+    yield from problems
+    if isinstance(partitioner, LinearHash) and partitioner.initial_partitions != application.processors:
+        yield Problem(
+            code=ProblemCode.INVALID_CONFIG,
+            summary=f"`{CLASS}: linear-hash` is not for the processors of the application.",
+            expected=f"`processors: {partitioner.initial_partitions}`, as `{INITIAL}`",
+            found=f"`processors: {application.processors or 'follow'}`",
+            why="With linear-hash, keys move to added partitions. Their state is found there only if the "
+            "partition belongs to the same processor.",
+            fix=f"Set `processors: {partitioner.initial_partitions}`, or choose `initial-hash`.",
+            location=at or application.at,
+        )
 
 
 def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:

@@ -10,7 +10,9 @@ from infra.model.topology import Application
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.partitioners.static import (
     CLASS,
+    LinearHash,
     StaticStreamPartitioner,
+    TaskMigrated,
     built_in,
     static_partition,
 )
@@ -84,6 +86,22 @@ def by_static(partitioner: StaticStreamPartitioner, counts: Mapping[str, int]) -
             return None
         inner = key.key if isinstance(key, Windowed) else key
         return static_partition(partitioner, topic, inner, _count(counts, topic))
+
+    return partition
+
+
+def by_linear_hash(partitioner: LinearHash, counts: Mapping[str, int], window_bytes: int) -> Partition:
+    """Hash the bytes of the key as Kafka's producers do, without the `window_bytes` at its end."""
+
+    def partition(topic: str, _key: Value, key_bytes: bytes | None, _value: Value) -> int | None:
+        if key_bytes is None:
+            return None
+        inner = key_bytes[:-window_bytes] if window_bytes else key_bytes
+        count = _count(counts, topic)
+        found = partitioner.partition_of_bytes(inner, count)
+        if found >= count:
+            raise TaskMigrated(topic, found, count)
+        return found
 
     return partition
 

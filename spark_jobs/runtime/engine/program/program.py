@@ -11,6 +11,7 @@ from infra.model.behaviors import Format
 from infra.model.nodes import Node, SinkNode, StateStore
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.expressions import Compiled, compile_expression
+from spark_jobs.runtime.engine.partitioners.static import LinearHash
 from spark_jobs.runtime.engine.program import partitioning
 from spark_jobs.runtime.engine.program.classes import load_class
 from spark_jobs.runtime.engine.program.formats import Defaults
@@ -108,6 +109,8 @@ class SubtopologyProgram:
                 return partitioning.by_inner_key(self.counts, self._window_bytes(sink))
         name = chosen.partitioner or ""
         made: Value = self.load(name)() if ":" in name else partitioning.configured(name, self.application)
+        if isinstance(made, LinearHash):
+            return partitioning.by_linear_hash(made, self.counts, self._window_bytes(sink))
         if chosen.rule is PartitionRule.STATIC:
             return partitioning.by_static(made, self.counts)
         return partitioning.by_custom(made, self.counts)

@@ -5,7 +5,7 @@ from itertools import islice
 
 import attrs
 
-from spark_jobs.runtime.engine.scaling.ownership import ancestors, bucket
+from infra.model.linear_hashing import ancestors, bucket
 
 
 @attrs.frozen

@@ -3,7 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import Location, ProblemCode
+from spark_jobs.runtime.engine.partitioners.linear import linear_partition
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated, built_in, static_partition
+from spark_jobs.runtime.engine.scaling.processors import Processors
 
 AT = Location("orders.yaml", 4, 3)
 CONFIGS = {
@@ -14,6 +17,28 @@ CONFIGS = {
     },
     "range": {"static.partitioner.bounds": "g,n,t"},
 }
+
+
+@given(key=st.binary(), initial=st.integers(1, 20), added=st.integers(0, 100))
+def test_linear_hash_keeps_a_key_with_its_processor(key: bytes, initial: int, added: int) -> None:
+    first = default_partition(key, initial)
+    found = linear_partition(key, initial, initial + added)
+    assert Processors(initial, initial).owner(found) == first
+    assert first in {found, *Processors(initial, initial).earlier(found)}
+    assert linear_partition(key, initial, initial * 4) == default_partition(key, initial * 4)
+
+
+def test_linear_hash_is_a_partitioner_of_documents() -> None:
+    partitioner, problems = built_in("linear-hash", {"static.partitioner.initial.partitions": "2"}, AT)
+    assert partitioner is not None
+    assert not problems
+    keys = [f"k{each}" for each in range(50)]
+    found = {key: static_partition(partitioner, "orders", key, 3) for key in keys}
+    assert set(found.values()) == {0, 1, 2}
+    assert found == {key: linear_partition(key.encode(), 2, 3) for key in keys}
+    missing, problems = built_in("linear-hash", {}, AT)
+    assert missing is None
+    assert [problem.code for problem in problems] == [ProblemCode.INVALID_CONFIG]
 
 
 @pytest.mark.parametrize("name", CONFIGS)
