@@ -11,6 +11,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_random_topologies.py",
         "tests/runtime/spark/test_kip_878_test_plan.py",
         "tests/runtime/spark/test_topics_while_running.py",
+        "tests/runtime/spark/test_processors.py",
         "tests/runtime/spark/test_application.py",
         "tests/runtime/spark/test_back_ends.py",
         "tests/runtime/spark/test_benchmark_sides.py",
@@ -29,6 +30,7 @@ _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSI
 _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
     "tests/runtime/spark/test_faults_with_records_held_back.py",
+    "tests/runtime/spark/test_processor_faults.py",
     "tests/runtime/spark/test_thread_faults.py",
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",

@@ -9,10 +9,12 @@ import pytest
 
 from infra.compiler import build_nodes, compile_document
 from infra.model.nodes import SourceNode
-from infra.model.problems import Problem
+from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import TopologyDocument
 from infra.report import problems_text
 from infra.spec import load_documents, load_text
+from spark_jobs.partitioners import linear_partition
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of, schema_files
 from spark_jobs.runtime.engine.records import CurrentRecord, Value
 from spark_jobs.runtime.engine.task import Task
@@ -132,6 +134,42 @@ def test_static_partitioners_apply_to_sinks_without_their_own() -> None:
     assert partition is not None
     assert [partition("a", key, key.encode(), None) for key in ("alpha", "zeta")] == [0, 1]
     assert program.partition("b") is None
+
+
+LINEAR_HASH = """
+application:
+  id: app
+  PROCESSORS
+  config: {static.partitioner.class: linear-hash, static.partitioner.initial.partitions: 2}
+topology:
+  - stream: {topic: in, serdes: {key: long, value: string}}
+  - to: {topic: out, name: out}
+"""
+
+
+def test_linear_hash_partitions_by_the_bytes_of_the_key_as_producers_do() -> None:
+    document = only(LINEAR_HASH.replace("PROCESSORS", "processors: 2"))
+    assert problems_of(document, build_nodes(document)) == ()
+    (program,) = programs_of(document)
+    keys = [number.to_bytes(8, "big") for number in range(50)]
+    partition = program.with_counts({"out": 3}).partition("out")
+    assert partition is not None
+    assert [partition("out", None, key, None) for key in keys] == [
+        linear_partition(key, 2, 3) for key in keys
+    ]
+    assert partition("out", None, None, None) is None
+    narrow = program.with_counts({"out": 1}).partition("out")
+    assert narrow is not None
+    with pytest.raises(TaskMigrated, match="of out requires partition 1 of 1"):
+        [narrow("out", None, key, None) for key in keys]
+
+
+@pytest.mark.parametrize(("declared", "found"), [("", "follow"), ("processors: 4", "4")])
+def test_linear_hash_is_refused_without_the_processors_that_it_is_for(declared: str, found: str) -> None:
+    document = only(LINEAR_HASH.replace("PROCESSORS", declared))
+    (problem,) = problems_of(document, build_nodes(document))
+    assert (problem.code, problem.found) == (ProblemCode.INVALID_CONFIG, f"`processors: {found}`")
+    assert problem.expected == "`processors: 2`, as `static.partitioner.initial.partitions`"
 
 
 EVERY_EXPRESSION = """
