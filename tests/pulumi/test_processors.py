@@ -1,0 +1,57 @@
+"""A fixed number of processors, while partitions are added to the source topic (KIP-287)."""
+
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from tests.pulumi.cluster import Cluster
+from tests.pulumi.conftest import Deployment
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+
+CONFIG = {"partition.autoscaling.enabled": True, "processing.guarantee": "exactly_once_v2"}
+
+
+@pytest.fixture
+def narrow(deployment: Deployment, cluster: Cluster, unique: Callable[[str], str]) -> Deployment:
+    """A deployment whose source topic has two partitions."""
+    source = unique("narrow")
+    cluster.create(source, 2)
+    return attrs.evolve(deployment, source=source)
+
+
+def test_a_doubled_source_grows_the_repartition_topic_and_not_the_changelog(narrow: Deployment) -> None:
+    narrow.declare(CONFIG, processors=4)
+    narrow.refused("ProcessorCount")
+    narrow.declare(CONFIG, processors=2)
+    up = narrow.up()
+    assert "sub-topology 1: 2 processors for 2 partitions" in up.text, str(up)
+    narrow.settles_at(2, 2)
+    narrow.is_clean()
+
+    narrow.cluster.expand(narrow.source, 3)
+    narrow.refused("UnsafeExpansion")
+
+    narrow.cluster.expand(narrow.source, 4)
+    up = narrow.up()
+    assert "sub-topology 1: 2 processors for 4 partitions" in up.text, str(up)
+    narrow.settles_at(4, 2)
+    narrow.is_clean()
+
+    narrow.declare(CONFIG, processors=4)
+    narrow.refused("ProcessorCount")
+    narrow.declare(CONFIG)
+    narrow.refused("ProcessorCount")
+    narrow.settles_at(4, 2)
+
+
+def test_processors_are_the_way_out_of_an_unsafe_expansion(narrow: Deployment) -> None:
+    narrow.set_up(CONFIG)
+    narrow.cluster.expand(narrow.source, 4)
+    refused = narrow.refused("UnsafeExpansion")
+    assert "`processors: 2`" in " ".join(refused.text.split()), str(refused)
+    narrow.declare(CONFIG, processors=2)
+    narrow.up()
+    narrow.settles_at(4, 2)
+    narrow.is_clean()
