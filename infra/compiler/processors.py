@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from infra.compiler.compilation import Compilation
-from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, Guarantee
+from infra.compiler.streams_config import LINEAR_HASH, REUSE_SOURCE_TOPICS, Guarantee
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import SinkNode, StateStore
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Application, TopologyDocument
+
+_INITIAL = "static.partitioner.initial.partitions"
 
 
 def processor_problems(document: TopologyDocument, compilation: Compilation) -> Iterator[Problem]:
@@ -16,6 +18,7 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
     A topology with errors is not complete: whether it has state is then not known.
     """
     application = compilation.application
+    yield from _other_linear_hash(application, compilation.config.static_partitioner)
     if application.processors is None:
         return
     if document.described is not None:
@@ -29,6 +32,27 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
         yield from _partitioner_problems(group, compilation)
     if not stateful and not errors(compilation.topology.problems):
         yield _without_state(application)
+
+
+def _other_linear_hash(application: Application, partitioner: str | None) -> Iterator[Problem]:
+    """Yield a problem if `linear-hash` is set for another number of processors, or for none.
+
+    The runtime reports a number of the partitioner that is missing or no number.
+    """
+    initial = application.config.get(_INITIAL, "")
+    if partitioner != LINEAR_HASH or not initial.isdecimal() or int(initial) == application.processors:
+        return
+    yield Problem(
+        code=ProblemCode.INVALID_PROCESSORS,
+        summary=f"`{LINEAR_HASH}` is not set for the processors of {application.id}.",
+        application=application.id,
+        expected=f"`processors: {initial}`, as `{_INITIAL}`",
+        found=f"`processors: {application.processors or 'follow'}`",
+        why=f"With {LINEAR_HASH}, keys move to added partitions. Their state is found there only if the "
+        "partition belongs to the same processor.",
+        fix=f"Set `processors: {initial}`, or choose `initial-hash` as `static.partitioner.class`.",
+        location=application.at,
+    )
 
 
 def not_executable(application: Application, found: str) -> Problem:

@@ -27,6 +27,8 @@ _LONG_MAX = 2**63 - 1
 REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
 MERGE_REPARTITIONS = "merge.repartition.topics"
 SINGLE_STORE_SELF_JOIN = "single.store.self.join"
+LINEAR_HASH = "linear-hash"
+"""A partitioner that moves keys to added partitions of the same processor (KIP-287): it is not static."""
 OPTIMIZATIONS = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN})
 
 _UPGRADES = (
@@ -103,6 +105,11 @@ class StreamsConfig:
     """`__enable.process.processValue.fix__`: `process` and `processValues` count for the optimization."""
     upgrade_from: str | None = None
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_statically_partitioned(self) -> bool:
+        """Whether a key keeps its partition when partitions are added."""
+        return self.static_partitioner not in (None, LINEAR_HASH)
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":

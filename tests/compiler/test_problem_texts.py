@@ -104,6 +104,7 @@ topology:
   - addStateStore: {name: seen, processors: [missing]}
 """
 EXACTLY_ONCE = "processing.guarantee: exactly_once_v2"
+LINEAR_HASH = "static.partitioner.class: linear-hash, static.partitioner.initial.partitions"
 PROCESSORS = """
 application: {id: app, processors: 3, config: {%s}}
 topology:
@@ -178,6 +179,14 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     ),
     "processors restored from a source topic": (REUSED_BY_PROCESSORS % EXACTLY_ONCE, {"a": 3}),
     "processors with a class that partitions": (PARTITIONED_BY_A_CLASS % EXACTLY_ONCE, {"a": 3}),
+    "processors of another linear-hash": (
+        PROCESSORS
+        % (
+            f"{EXACTLY_ONCE}, {LINEAR_HASH}: 2",
+            "c",
+        ),
+        {"a": 3},
+    ),
     "processors without state": (STATELESS % EXACTLY_ONCE, {"a": 3}),
     "processors of an observed application": (OBSERVED, {"a": 3}),
 }

@@ -95,6 +95,19 @@ def test_other_counts_are_accepted_with_a_static_partitioner() -> None:
     assert partitions(cluster) == {REPARTITION: 3, CHANGELOG: 2}
 
 
+def test_other_counts_are_accepted_with_linear_hashing() -> None:
+    config = {**GROWING, "static.partitioner.class": "linear-hash"}
+    cluster = SimulatedCluster.set_up(declared(2, 2, config))
+    cluster.up(declared(2, 3, config))
+    assert partitions(cluster) == {REPARTITION: 3, CHANGELOG: 2}
+
+
+def test_linear_hashing_without_processors_is_no_static_partitioner() -> None:
+    config = {**GROWING, "static.partitioner.class": "linear-hash"}
+    cluster = SimulatedCluster.set_up(declared(None, 2, config))
+    assert codes(cluster.plan(declared(None, 4, config))) == [ProblemCode.UNSAFE_EXPANSION]
+
+
 def test_other_counts_can_be_forced() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
     cluster.up(declared(2, 3, setup=Setup(allow_unsafe_expansion=True)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from infra.compiler.streams_config import LINEAR_HASH
 from infra.model.linear_hashing import is_doubled
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication
@@ -12,11 +13,12 @@ from infra.planner.processors import declared_processors, live_changelogs
 def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     """KIP-878, motivation: autoscaling is for stateless and statically partitioned applications.
 
-    With a number of processors, also for doubled counts (KIP-287).
+    With a number of processors, also for doubled counts, and for all counts with `linear-hash` (KIP-287).
     """
-    if application.config.static_partitioner or application.compiled.application.setup.allow_unsafe_expansion:
+    config, declared = application.config, application.compiled.application
+    if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
         return
-    if application.compiled.application.processors is not None:
+    if declared.processors is not None:
         yield from _misplaced(application)
         return
     if application.initial:
@@ -53,6 +55,8 @@ def _with_processors(application: CountedApplication) -> str:
 
 
 def _misplaced(application: CountedApplication) -> Iterator[Problem]:
+    if application.config.static_partitioner == LINEAR_HASH:
+        return
     misplaced = [
         processors
         for processors in declared_processors(application)
@@ -73,8 +77,8 @@ def _misplaced(application: CountedApplication) -> Iterator[Problem]:
         "count is doubled, each key stays with its processor. At other counts, keys reach a processor "
         "without their state.",
         fix=f"Expand the source topics to {_next(max(counts.values()), initial)} partitions. If the "
-        "producers partition statically, set `static.partitioner.class`. To lose the connection to the old "
-        "state, set `setup.allowUnsafeExpansion: true`.",
+        "producers partition statically or by linear hashing, set `static.partitioner.class`. To lose the "
+        "connection to the old state, set `setup.allowUnsafeExpansion: true`.",
     )
 
 

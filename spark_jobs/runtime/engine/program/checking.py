@@ -125,7 +125,12 @@ def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> 
     application = document.application
     partitioner, problems = built_in(name, application.config, at or application.at)
     yield from problems
-    if isinstance(partitioner, LinearHash) and partitioner.initial_partitions != application.processors:
+    is_of_sink = at != application.at  # the compiler checks that of the application
+    if (
+        is_of_sink
+        and isinstance(partitioner, LinearHash)
+        and partitioner.initial_partitions != application.processors
+    ):
         yield Problem(
             code=ProblemCode.INVALID_CONFIG,
             summary=f"`{CLASS}: linear-hash` is not for the processors of the application.",
