@@ -13,6 +13,7 @@ SPLIT = ("spark_jobs.runtime",)
 """Packages of which the picture shows the packages inside."""
 
 _INTERFACES = {
+    "spark_jobs.partitioners": "spark_jobs.runtime.engine",
     "spark_jobs.processors": "spark_jobs.runtime.engine",
     "spark_jobs.stream_threads": "spark_jobs.runtime.driver",
 }
