@@ -6,6 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from infra.model.problems import ProblemCode
 from spark_jobs.agent.documents import DocumentFiles
 from spark_jobs.agent.events import AttemptEnded, Notified
 from spark_jobs.agent.run import AgentSettings
@@ -91,3 +92,18 @@ def clean_after(deployment: Deployment, returncode: int) -> None:
         deployment.up()
         deployment.settles_at(6, 6)
     deployment.is_clean()
+
+
+def test_agent_leaves_the_changelogs_of_processors_as_they_are(deployment: Deployment) -> None:
+    exactly_once = {**GROWING, "processing.guarantee": "exactly_once_v2"}
+    deployment.set_up(exactly_once, processors=4)
+    with running(agent_of(deployment)) as agent:
+        deployment.cluster.expand(deployment.source, 8)
+        deployment.settles_at(8, 4)
+        deployment.is_clean()
+        await_true(lambda: agent.phase(deployment.id) is Phase.STEADY)
+        deployment.cluster.expand(deployment.source, 9)
+        await_true(lambda: bool(agent.state.applications[deployment.id].problems))
+        (problem,) = agent.state.applications[deployment.id].problems
+        assert problem.code is ProblemCode.UNSAFE_EXPANSION
+        deployment.settles_at(8, 4)

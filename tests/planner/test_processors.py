@@ -209,6 +209,14 @@ def test_a_sub_topology_that_is_added_later_starts_with_the_number_of_the_applic
     assert cluster.records["orders"].initial == {REPARTITION: 2, "orders-step2-repartition": 2}
 
 
+def test_the_number_is_remembered_while_the_topology_has_no_state() -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2))
+    cluster.up(application(processors=2, sources={"orders-in": 2}, config=GROWING, stateful=False))
+    assert cluster.records["orders"].initial == {REPARTITION: 2}
+    cluster.up(declared(2, 4))
+    assert partitions(cluster) == {REPARTITION: 4, CHANGELOG: 2}
+
+
 def test_a_changelog_that_another_client_expanded_is_refused() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
     cluster.change(CHANGELOG, partitions=3)
