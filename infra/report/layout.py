@@ -12,6 +12,7 @@ import attrs
 from infra.report.graph import Graph, PartBox, StoreBox, TopicBox
 
 _MONO = 7.25  # width of a character of 12 px monospace
+_SMALL = 5.5  # average width of a character of 11 px text
 _LONGEST = 44
 _TOPIC_HEIGHT = 46
 _HEAD = 50
@@ -125,7 +126,8 @@ def _columns(graph: Graph) -> _Columns:
         widths[column] = max(widths[column], 116, len(shortened(topic.label)) * _MONO + 26)
     for part in graph.parts:
         longest = max((len(shortened(store.name)) for store in part.stores), default=0)
-        widths[columns[part.id]] = max(widths[columns[part.id]], 176, longest * _MONO + 84)
+        tasks = len(part.parallelism) * _SMALL + 84  # and the number of nodes
+        widths[columns[part.id]] = max(widths[columns[part.id]], 176, longest * _MONO + 84, tasks)
     starts, x = {}, float(_MARGIN + _LANE_PADDING)
     for column in sorted(widths):
         starts[column] = x
