@@ -6,7 +6,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.compiled import CompiledApplication
+from infra.model.compiled import CompiledApplication, TopicKind
 from infra.model.problems import ProblemCode, errors
 from infra.model.topology import Lifecycle, Setup, Sink
 from infra.planner import ActionKind
@@ -62,6 +62,7 @@ def documents(draw: st.DrawFn, sources: dict[str, int]) -> Documents:
             steps=draw(st.sampled_from([2, 2, 2, 0, 3])),
             sink=draw(SINKS) if id_ == manager else None,
             renamed_from=draw(FORMER_IDS) if id_ == IDS[2] else None,
+            processors=draw(st.sampled_from([None] * 5 + [1, 2, 4])),
         )
         for id_ in IDS
         if draw(st.integers(0, 9))
@@ -196,3 +197,22 @@ def test_one_error_makes_the_plan_inapplicable(history: tuple[SimulatedCluster, 
     is_late = any(problem.code is ProblemCode.TIMEOUT for problem in planned.problems)
     assert is_late is any(c.application.lifecycle is Lifecycle.ACTIVE for c in applications)
     assert planned.is_applicable is not bool(errors(planned.problems))
+
+
+@given(histories())
+def test_an_applied_plan_leaves_a_changelog_partition_for_each_processor(
+    history: tuple[SimulatedCluster, Documents],
+) -> None:
+    """Of every active application with a number of processors: no other count is accepted or made."""
+    cluster, applications = history
+    planned = cluster.plan(*applications)
+    if not planned.is_applicable:
+        return
+    cluster.apply(planned)
+    for compiled in applications:
+        number = compiled.application.processors
+        if number is not None and compiled.application.lifecycle is Lifecycle.ACTIVE:
+            changelogs = [
+                topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG
+            ]
+            assert {cluster.topics[name].partitions for name in changelogs} <= {number}
