@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import pytest
@@ -16,6 +17,9 @@ from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import ProcessApplication, kill, kill_all
 from tests.runtime.spark.processes import python_workers
 from toolchain.broker import Broker
+
+if TYPE_CHECKING:
+    import subprocess
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -26,6 +30,7 @@ application:
   id: counted
   processors: 2
   config:
+    partition.autoscaling.enabled: true
     processing.guarantee: exactly_once_v2
     statestore.cache.max.bytes: 0
 topology:
@@ -66,6 +71,11 @@ class GrowingApplication(ProcessApplication):
         """Add partitions; `passed` keeps its own, so that it shows the order of the records of a key."""
         for topic in ("counted", "regions", "in"):
             self.topics.expand(topic, partitions)
+
+    def await_running_until(self, least: int, process: "subprocess.Popen[bytes]") -> None:
+        """Wait until the output topic has `least` offsets."""
+        self.await_counted(least, process)
+        assert process.poll() is None, self.log()
 
     def check_results(self) -> None:
         passed: list[tuple[int, int]] = []
@@ -108,25 +118,25 @@ def test_nothing_is_lost_or_repeated_by_kills_while_partitions_are_added(
 ) -> None:
     application.feed(800)
     with application.run(until_idle=False) as process:
-        application.await_counted(400, process)
+        application.await_running_until(400, process)
         application.expand(4)
         application.feed(800)
-        application.await_counted(1_000, process)
+        application.await_running_until(1_000, process)
         kill_all(process)
     application.feed(400)
     with application.run(until_idle=False) as process:
-        application.await_counted(1_700, process)
+        application.await_running_until(1_700, process)
         killed = [kill(worker) for worker in python_workers(process.pid)]
         application.topics.expand("counted-regions-repartition", 4)
         application.feed(400)
-        application.await_counted(2_100, process)
+        application.await_running_until(2_100, process)
         kill_all(process)
     for folder in ("checkpoint", "state"):
         shutil.rmtree(application.folder / folder)
     application.expand(8)
     application.feed(800)
     with application.run(until_idle=False) as process:
-        application.await_counted(2_900, process)
+        application.await_running_until(2_900, process)
         kill_all(process)
     application.finish()
     application.check_results()

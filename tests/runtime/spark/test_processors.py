@@ -14,6 +14,7 @@ import attrs
 import pytest
 from pyspark.sql import SparkSession
 
+from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
@@ -75,8 +76,8 @@ class Growing:
         return f"{topic}-{self.id}"
 
     @contextmanager
-    def run(self, **settings: object) -> Iterator[StreamsApplication]:
-        loaded = load_text(_DOCUMENT.replace("APP", self.id), "growing.yaml")
+    def run(self, document: str = _DOCUMENT, **settings: object) -> Iterator[StreamsApplication]:
+        loaded = load_text(document.replace("APP", self.id), "growing.yaml")
         assert not loaded.problems, loaded.problems
         client = StreamsApplication(
             self.spark,
@@ -117,44 +118,54 @@ class Growing:
         self._time += len(records)
         self.topics.put_by_key(self.name(topic), rows)
 
-    def expand(self, partitions: int) -> None:
-        """Add partitions to all external topics, sinks first."""
-        for topic in (*_SINKS, *_SOURCES):
+    def go_back(self) -> None:
+        """Give the next records earlier times than those that were produced."""
+        self._time = _EPOCH_MS // 2
+
+    def expand(self, partitions: int, topics: Sequence[str] = (*_SINKS, *_SOURCES)) -> None:
+        """Add partitions to external topics, sinks first."""
+        for topic in topics:
             self.topics.expand(self.name(topic), partitions)
 
     def expand_repartition_topic(self, partitions: int) -> None:
         self.topics.expand(f"{self.id}-regions-repartition", partitions)
 
-    def values(self, sink: str) -> Mapping[str, Sequence[str]]:
-        """Return key → values by time: a key is in several partitions of a sink that was expanded."""
+    def written(self, sink: str) -> Mapping[str, Sequence[str]]:
+        """Return key → values in the order in which they were written; each key is in one partition."""
         found: dict[str, list[str]] = defaultdict(list)
-        for record in sorted(self.topics.get(self.name(sink)), key=lambda each: each[3]):
+        for record in self.topics.get(self.name(sink)):
             found[(record[4] or b"").decode()].append((record[5] or b"").decode())
         return found
 
-    def is_done(self) -> bool:
-        expected = len(self.orders)
-        return all(len(self.topics.get(self.name(sink))) >= expected for sink in _SINKS)
-
     def await_results(self, client: StreamsApplication) -> None:
         """Wait until all orders are processed, then compare the results with those of one processor."""
-        done = until(lambda: client.state.is_final or self.is_done(), _TIMEOUT_SECONDS)
-        found = {sink: len(self.topics.get(self.name(sink))) for sink in _SINKS}
+        results: dict[str, Mapping[str, Sequence[str]]] = {}
+
+        def is_done() -> bool:
+            for sink in _SINKS:
+                if sink not in results and self.topics.written(self.name(sink)) >= len(self.orders):
+                    found = self.written(sink)
+                    if sum(map(len, found.values())) >= len(self.orders):
+                        # A key is in several partitions of a sink that was expanded.
+                        results[sink] = {key: sorted(values) for key, values in found.items()}
+            return len(results) == len(_SINKS)
+
+        done = until(lambda: client.state.is_final or is_done(), _TIMEOUT_SECONDS)
         status = (client.state, client.problems, list(client.subtopology_status()))
-        assert done, (found, len(self.orders), status)
+        assert done, (results.keys(), len(self.orders), status)
         assert not client.state.is_final, status
         orders: dict[str, int] = defaultdict(int)
         regions: dict[str, int] = defaultdict(int)
         for key, value in self.orders:
             orders[key] += 1
             regions[value.partition("|")[0]] += 1
-        assert self.values("counted") == _counts(orders)
-        assert self.values("regions") == _counts(regions)
-        assert self.values("joined") == self.joined
+        assert results["counted"] == _counts(orders)
+        assert results["regions"] == _counts(regions)
+        assert results["joined"] == {key: sorted(values) for key, values in self.joined.items()}
 
 
 def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
-    return {key: [str(each + 1) for each in range(total)] for key, total in totals.items()}
+    return {key: sorted(str(each + 1) for each in range(total)) for key, total in totals.items()}
 
 
 @pytest.fixture
@@ -193,3 +204,21 @@ def test_keys_stay_with_their_state_while_partitions_are_added(growing: Growing)
     with growing.run() as client:
         growing.order(20)
         growing.await_results(client)
+
+
+def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing) -> None:
+    """The partitions are added while the application does not run; later records have earlier times."""
+    with growing.run() as client:
+        growing.name_customers("named")
+        growing.order(1)
+        growing.await_results(client)
+    growing.order(15)
+    growing.expand(4, _SOURCES)
+    growing.go_back()
+    growing.order(15)
+    with growing.run(records_at_once=40) as client:
+        growing.await_results(client)
+    assert growing.written("joined") == growing.joined
+    with pytest.raises(ProblemsError) as raised, growing.run(_DOCUMENT.replace("  processors: 2\n", "")):
+        pass
+    assert ProblemCode.PROCESSOR_COUNT in {problem.code for problem in raised.value.problems}
