@@ -95,8 +95,11 @@ class InputExpansion:
 def check_processors(group: str, layout: Layout, subtopology: str, found: dict[TopicPartition, int]) -> None:
     """Check that each partition belongs to the processor that has processed it.
 
-    `found` is partition → processor. Raises `ProblemsError`.
+    Nothing is checked if the document accepts to lose state (`setup.allowUnsafeExpansion`). `found` is
+    partition → processor. Raises `ProblemsError`.
     """
+    if layout.programs[subtopology].application.setup.allow_unsafe_expansion:
+        return
     processors = layout.processors.get(subtopology)
     moved = {
         (topic, partition): processor

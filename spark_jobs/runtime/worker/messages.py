@@ -48,6 +48,11 @@ class BatchRequest:
         return self.program.name
 
     @property
+    def may_lose_state(self) -> bool:
+        """Whether the document accepts that keys move away from their state."""
+        return self.program.application.setup.allow_unsafe_expansion
+
+    @property
     def tasks(self) -> int:
         """The number of tasks."""
         widest = max(self.partition_counts.values())

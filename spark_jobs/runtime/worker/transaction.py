@@ -110,7 +110,8 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     With `single`, each record is written by a request of its own: slow, but refused records are known.
 
     Raises:
-        OtherProcessorError: The state for an input partition is that of another processor.
+        OtherProcessorError: The state for an input partition is that of another processor, and the document
+            does not accept to lose it.
     """
     reader = _offset_reader(request.connection, request.group)
     producer = _open_producer(request, request.task_name(partition), single=single)
@@ -118,7 +119,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     committed = clients.committed(reader, request.input_partitions(partition))
     for found in committed:
         owner = decode_processor(found.metadata or "", found.partition)
-        if owner not in (None, partition):
+        if owner not in (None, partition) and not request.may_lose_state:
             raise OtherProcessorError(found.topic, found.partition, owner, partition)
     metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
     offsets = {(found.topic, found.partition): found.offset for found in committed if found.offset >= 0}

@@ -170,3 +170,13 @@ def test_a_partition_stays_with_the_processor_that_has_its_state(
     except ProblemsError as error:
         found = [(problem.code, problem.summary) for problem in error.problems]
     assert found == ([(ProblemCode.INVALID_CONFIG, expected)] if expected else [])
+
+
+def test_a_document_may_accept_to_lose_state() -> None:
+    layout, name = layout_of(4, None), reading("in")
+    program = layout.programs[name]
+    setup = attrs.evolve(program.application.setup, allow_unsafe_expansion=True)
+    accepting = attrs.evolve(program, application=attrs.evolve(program.application, setup=setup))
+    check_processors("app", attrs.evolve(layout, programs={name: accepting}), name, {("in", 2): 0})
+    with pytest.raises(ProblemsError):
+        check_processors("app", layout, name, {("in", 2): 0})

@@ -221,4 +221,5 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
     assert growing.written("joined") == growing.joined
     with pytest.raises(ProblemsError) as raised, growing.run(_DOCUMENT.replace("  processors: 2\n", "")):
         pass
-    assert ProblemCode.PROCESSOR_COUNT in {problem.code for problem in raised.value.problems}
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNSAFE_EXPANSION}
+    assert all("set `processors: 2`" in problem.fix for problem in raised.value.problems)

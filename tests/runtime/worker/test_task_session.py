@@ -86,6 +86,7 @@ class Request:
 
     connection: str = "connection"
     group: str = "app"
+    may_lose_state: bool = False
 
     def task_name(self, partition: int) -> str:
         return f"app-0-{partition}"
@@ -136,7 +137,9 @@ def test_a_session_does_not_open_with_a_partition_of_another_processor(
     monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
     monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
     monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
-    request: Any = Request()
+    request: Any = Request(may_lose_state=True)
+    assert open_session(request, 0).offsets == {("a", 2): 5}
+    request = Request()
     owner = decode_processor(text, 2)
     with pytest.raises(OtherProcessorError, match=f"belongs to processor {owner}, not to processor 0"):
         open_session(request, 0)
