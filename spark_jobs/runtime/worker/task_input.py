@@ -20,6 +20,7 @@ COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
 """`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else."""
 _ROW = "row"
 _topic_partition = itemgetter(0, 1)
+_topic_offset = itemgetter(0, 2)
 _topic_partition_offset = itemgetter(0, 1, 2)
 
 
@@ -202,8 +203,9 @@ def _split_shuffled(
             else:
                 records.append(record)
     tasks = partitions if task_of is None else _merged(partitions, task_of)
+    order = _topic_offset if task_of is None else _topic_partition_offset
     for task in tasks.values():
-        task.sort(key=_topic_partition_offset)
+        task.sort(key=order)
     return {number: TaskRows(RecordInput(task), number in ticks) for number, task in tasks.items()}
 
 

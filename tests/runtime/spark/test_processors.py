@@ -99,7 +99,7 @@ class Growing:
             client.close()
 
     def name_customers(self, word: str) -> None:
-        self._put("customers", [(f"k{each}", f"{word} {each}") for each in range(_KEYS)])
+        self.put("customers", [(f"k{each}", f"{word} {each}") for each in range(_KEYS)])
         self.customers = {f"k{each}": f"{word} {each}" for each in range(_KEYS)}
 
     def order(self, rounds: int) -> None:
@@ -108,12 +108,12 @@ class Growing:
         new = [
             (f"k{each % _KEYS}", f"r{each * 7 % 5}|{each}") for each in range(first, first + rounds * _KEYS)
         ]
-        self._put("orders", new)
+        self.put("orders", new)
         self.orders += new
         for key, value in new:
             self.joined[key].append(f"{value}+{self.customers[key]}")
 
-    def _put(self, topic: str, records: Sequence[tuple[str, str]]) -> None:
+    def put(self, topic: str, records: Sequence[tuple[str, str]]) -> None:
         rows = [(key.encode(), value.encode(), self._time + at) for at, (key, value) in enumerate(records)]
         self._time += len(records)
         self.topics.put_by_key(self.name(topic), rows)
@@ -223,3 +223,66 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
         pass
     assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNSAFE_EXPANSION}
     assert all("set `processors: 2`" in problem.fix for problem in raised.value.problems)
+
+
+_FOREIGN_KEY = """
+application:
+  id: APP
+  processors: 2
+  config:
+    partition.autoscaling.enabled: true
+    processing.guarantee: exactly_once_v2
+    statestore.cache.max.bytes: 0
+topology:
+  - table: {topic: orders-APP, serdes: TEXTS, as: orders, materialized: orders}
+  - table: {topic: customers-APP, serdes: TEXTS, as: customers, materialized: customers}
+  - join:
+      from: orders
+      with: customers
+      foreignKey: "substring_index(value, '|', 1)"
+      value: "concat(left, '+', right)"
+      name: by-customer
+  - toStream:
+  - to: {topic: joined-APP}
+""".replace("TEXTS", "{key: string, value: string}")
+
+
+def test_foreign_keys_find_their_rows_while_partitions_are_added(growing: Growing) -> None:
+    """Both sides of the join have processors, and responses go to the processor that subscribed."""
+    expected: dict[str, str] = {}
+
+    def renew(number: int) -> None:
+        """Change all customers, then the orders of every other key."""
+        growing.name_customers(f"name {number}")
+        orders = [(f"o{each}", f"k{(each + number) % _KEYS}|{number}") for each in range(number % 2, 60, 2)]
+        growing.put("orders", orders)
+        latest.update(orders)
+        expected.update(
+            {key: f"{value}+{growing.customers[value.partition('|')[0]]}" for key, value in latest.items()}
+        )
+
+    def is_joined() -> bool:
+        if client.state.is_final:
+            return True
+        found = growing.written("joined")
+        return {key: values[-1] for key, values in found.items()} == expected
+
+    latest: dict[str, str] = {}
+    growth: Sequence[Sequence[str]] = (
+        (),
+        [growing.name(topic) for topic in _SOURCES],
+        [f"{growing.id}-by-customer-subscription-{kind}-topic" for kind in ("registration", "response")],
+    )
+    with growing.run(_FOREIGN_KEY) as client:
+        for number, grown in enumerate(growth):
+            for topic in grown:
+                growing.topics.expand(topic, 4)
+            renew(2 * number)
+            renew(2 * number + 1)
+            assert until(is_joined, _TIMEOUT_SECONDS), list(client.subtopology_status())
+            assert not client.state.is_final, client.problems
+    changelogs = [
+        topic for topic in growing.topics.names() if topic.startswith(growing.id) and "changelog" in topic
+    ]
+    assert len(changelogs) == 3
+    assert {growing.topics.partitions(topic) for topic in changelogs} == {2}
