@@ -1,7 +1,7 @@
 """KIP-287: processors keep their keys while partitions are added to their input, on real Spark and Kafka.
 
-The producers use Kafka's default partitioner on the present number of partitions. The results must be those
-of a run without added partitions.
+The producers choose partitions by linear hashing of the key; at doubled counts that is Kafka's default
+partitioner. The results must be those of a run without added partitions.
 """
 
 import shutil
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
+from spark_jobs.partitioners import linear_partition
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
@@ -38,6 +39,7 @@ application:
   config:
     partition.autoscaling.enabled: true
     processing.guarantee: exactly_once_v2
+    repartition.purge.interval.ms: 3600000
     statestore.cache.max.bytes: 0
 topology:
   - stream: {topic: orders-APP, serdes: TEXTS, as: orders}
@@ -116,7 +118,11 @@ class Growing:
     def put(self, topic: str, records: Sequence[tuple[str, str]]) -> None:
         rows = [(key.encode(), value.encode(), self._time + at) for at, (key, value) in enumerate(records)]
         self._time += len(records)
-        self.topics.put_by_key(self.name(topic), rows)
+        name = self.name(topic)
+        count = self.topics.partitions(name)
+        self.topics.send(
+            (name, linear_partition(key, 2, count), key, value, time, ()) for key, value, time in rows
+        )
 
     def go_back(self) -> None:
         """Give the next records earlier times than those that were produced."""
@@ -223,6 +229,28 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
         pass
     assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNSAFE_EXPANSION}
     assert all("set `processors: 2`" in problem.fix for problem in raised.value.problems)
+
+
+def test_linear_hash_keeps_keys_with_their_state_at_any_count(growing: Growing) -> None:
+    linear_hash = "static.partitioner.class: linear-hash\n    static.partitioner.initial.partitions: 2"
+    document = _DOCUMENT.replace("statestore", f"{linear_hash}\n    statestore")
+    with growing.run(document) as client:
+        growing.name_customers("named")
+        client.wait_until_idle()
+        growing.order(5)
+        growing.await_results(client)
+        growing.expand(3)
+        growing.expand_repartition_topic(3)
+        growing.order(5)
+        growing.await_results(client)
+        growing.expand(5)
+        growing.order(5)
+        growing.await_results(client)
+    regions = growing.topics.get(f"{growing.id}-regions-repartition")
+    assert {record[1] for record in regions} == {0, 1, 2}
+    assert all(
+        record[1] in {linear_partition(record[4] or b"", 2, count) for count in (2, 3)} for record in regions
+    )
 
 
 _FOREIGN_KEY = """
