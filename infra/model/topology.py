@@ -94,14 +94,14 @@ class Application:
     lifecycle: Lifecycle = Lifecycle.ACTIVE
     setup: Setup = Setup()
     renamed_from: str | None = None
+    processors: int | None = None
+    """The number of processors of each stateful sub-topology (KIP-287); None = one for each partition."""
     acls: AclDeclaration | None = None
     """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
     kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
     """The version of Kafka Streams that the application runs."""
     names_version: bool = False
     """Whether the document names the version; otherwise it is that of the setup record, or the default."""
-    processors: int | None = None
-    """The number of processors of each stateful sub-topology (KIP-287); None = one for each partition."""
 
 
 @attrs.frozen
