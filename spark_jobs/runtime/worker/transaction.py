@@ -29,7 +29,7 @@ from spark_jobs.runtime.worker.offset_metadata import (
     decode_processor,
     latest_metadata,
 )
-from spark_jobs.runtime.worker.refusals import EARLIEST_MS
+from spark_jobs.runtime.worker.refusals import EARLIEST_MS, RecordsRefusedError
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
 """Topic partition → (next offset to read, text of the offset metadata)"""
@@ -199,7 +199,13 @@ class TransactionalProducer:
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         self._begin()
-        return self._sender.send(records)
+        try:
+            return self._sender.send(records)
+        except RecordsRefusedError:
+            raise
+        except KafkaException:
+            self._check_reports()
+            raise
 
     def commit(self, commits: Commits) -> None:
         self._begin()
@@ -209,13 +215,19 @@ class TransactionalProducer:
             self._deliver()
             self._call("commit", self._producer.commit_transaction)
         except KafkaException:
-            # A refused record makes the transaction fail; wait for its delivery report.
-            self._producer.poll(_REPORT_SECONDS)
-            while self._producer.poll(0):
-                pass
-            self._reports.check()
+            self._check_reports()
             raise
         self._is_open = False
+
+    def _check_reports(self) -> None:
+        """Raise the reason for the failure of a transaction, if it is a refused record.
+
+        That makes all later requests fail, and its delivery report may be on the way.
+        """
+        self._producer.poll(_REPORT_SECONDS)
+        while self._producer.poll(0):
+            pass
+        self._reports.check()
 
     def _deliver(self) -> None:
         """Wait until all records are delivered, or one is not.

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.broker
 
 _NOW = 1_700_000_000_000
 _YEAR_2200 = 7_258_118_400_000
+_MANY = 30_000
+"""Records whose sending takes longer than the answer to the first request."""
 _CONTINUE = "AlwaysContinueProductionExceptionHandler"
 _SOURCE = """
   - stream: {topic: SOURCE, serdes: {key: string, value: string}}"""
@@ -135,6 +137,15 @@ def test_a_timestamp_that_the_broker_refuses_is_reported_with_its_input_record(
     assert result.poison_handler == "production.exception.handler"
     if application.request.exactly_once:
         assert application.written() == []
+
+
+def test_a_record_may_be_refused_while_others_are_sent(create: Create) -> None:
+    application = create(_FORWARD, None)
+    result = application.process(
+        [application.record(0, time=_YEAR_2200), *map(application.record, range(1, _MANY))]
+    )
+    assert result.poison_record is not None
+    assert "partition 0, offset 0: cannot be written" in result.poison_record
 
 
 @_TOPOLOGIES
