@@ -69,9 +69,15 @@ def main(names: tuple[str, ...], output: Path | None, *, save: bool) -> None:
 
 
 def _commit() -> str:
-    """Return the commit, before results change files."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    """Return the commit; `-dirty` if files differ from it, other than results of earlier benchmarks."""
+    results = [f":(exclude){file.relative_to(report.ROOT)}" for file in report.FILES]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *results)
+    return _git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=report.ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _measured(figures: tuple[Figure, ...], commit: str) -> Measured:

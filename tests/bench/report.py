@@ -11,13 +11,15 @@ from rich.table import Table
 
 from tests.bench.figures import Figure, Measured, Results, goal, number
 
-_ROOT = Path(__file__).parents[2]
-RESULTS = _ROOT / "docs" / "benchmarks.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "benchmarks.json"
 _PAGE, CHART, _README = (
-    _ROOT / "docs" / "benchmarks.md",
-    _ROOT / "docs" / "benchmarks.svg",
-    _ROOT / "README.md",
+    ROOT / "docs" / "benchmarks.md",
+    ROOT / "docs" / "benchmarks.svg",
+    ROOT / "README.md",
 )
+FILES = (RESULTS, _PAGE, CHART, _README)
+"""The files that have results."""
 _BLOCK = re.compile(r"(<!-- results of `make bench` -->\n).*?(<!-- end of results -->)", re.DOTALL)
 _BAR_WIDTH = 40
 _LONGEST_BAR = 2.0
