@@ -1,7 +1,7 @@
 """A snapshot whose requests are pending, and the conversion of their answers."""
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -23,10 +23,11 @@ from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
 from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
 from infra.observe.ownership import ownership_problem
-from infra.observe.pending_requests import in_background
+from infra.observe.pending_requests import PendingRequests, in_background
 from infra.observe.reader import SnapshotRequest
 
 T = TypeVar("T")
+TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
 # The library annotates the enum and gives its number.
 _SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _AUTHORIZER = "authorizer.class.name"
@@ -79,8 +80,9 @@ class PendingSnapshot:
     def snapshot(self) -> ClusterSnapshot:
         """Return the snapshot; call it once. Raises `ProblemsError` as `ClusterReader` says."""
         denied: list[Problem] = []
-        settings = self._settings(denied)
-        described = self._described(settings.own, denied)
+        settings = _Settings()
+        self._read_settings(settings, self._configs, denied)
+        described = self._described(settings, denied)
         groups = self._live_groups(denied)
         defaults = self._broker_config()
         acls = self._live_acls(defaults, denied)
@@ -110,22 +112,28 @@ class PendingSnapshot:
             ownership=ownership,
         )
 
-    def _described(self, present: Container[str], denied: list[Problem]) -> dict[str, LiveTopic]:
-        """Return the topics that exist; those whose ids were not requested as in the metadata."""
+    def _described(self, settings: "_Settings", denied: list[Problem]) -> dict[str, LiveTopic]:
+        """Return the topics that exist; those whose ids were not requested as in the metadata.
+
+        A topic may be created between the requests. Its settings are requested again then: without them it
+        would seem to have none.
+        """
         answers = self._admin.answers(self._descriptions)
         found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
-        if self._request.with_ids:
-            return found
-        listed = self._listed.items()
         sources = self._request.sources
-        return {name: topic for name, topic in listed if name in present or name in sources} | found
+        created = sorted(found.keys() - settings.own.keys() - sources)
+        if created and not denied:
+            configs = self._admin.request_configs(ResourceType.TOPIC, created)
+            self._read_settings(settings, configs, denied)
+        listed = {} if self._request.with_ids else self._listed
+        present = settings.own.keys() | sources
+        return {name: topic for name, topic in (listed | found).items() if name in present}
 
-    def _settings(self, denied: list[Problem]) -> "_Settings":
-        settings, answers = _Settings(), self._admin.answers(self._configs)
+    def _read_settings(self, settings: "_Settings", configs: TopicConfigs, denied: list[Problem]) -> None:
+        answers = self._admin.answers(configs)
         what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
         for name, config in successes(answers, what, denied, right):
             settings.add(name, config)
-        return settings
 
     def _broker_config(self) -> Mapping[str, ConfigEntry]:
         """Return the settings of a broker, empty without the permission to read them."""

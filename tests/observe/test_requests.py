@@ -8,7 +8,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from infra.model.cluster import LiveGroup
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, admin
 from infra.observe.admin import Admin
+from infra.observe.pending_snapshot import PendingSnapshot
 from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 
@@ -104,3 +106,22 @@ def test_first_requests_are_answered_once(kafka: LocalBroker, prefix: str) -> No
     assert (topic.topic_id, topic.partitions, topic.replication_factor) == ("", 2, 1)
     assert snapshot.partitions == reading.partitions
     assert reader.read(SnapshotRequest(prefixes=(f"{prefix}-",))).topics[f"{prefix}-00"].topic_id
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_topic_created_between_two_requests_has_its_settings(
+    kafka: LocalBroker,
+    unique: Callable[[str], str],
+    with_ids: bool,  # noqa: FBT001 - parameter of a test
+) -> None:
+    connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
+    reader, topic = KafkaClusterReader(connection), unique("late")
+    opened = Admin(connection, 15.0)
+    metadata = opened.metadata(opened.open())
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    client.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])[topic].result()
+    assert until(lambda: topic in reader.topic_ids([topic]), 15.0)
+    request = SnapshotRequest(names=frozenset([topic]), with_ids=with_ids)
+    snapshot = PendingSnapshot(opened, request, metadata, tuple).snapshot()
+    assert snapshot.topics[topic].config["cleanup.policy"] == "compact"
+    assert topic in snapshot.described
