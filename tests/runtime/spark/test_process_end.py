@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from subprocess import Popen
 
@@ -89,7 +90,8 @@ def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Applicatio
         started = list(descendants(process.pid))
         if hangs:
             for pid in started:
-                os.kill(pid, signal.SIGSTOP)
+                with suppress(ProcessLookupError):  # a script of spark-submit has ended meanwhile
+                    os.kill(pid, signal.SIGSTOP)
         process.send_signal(signal.SIGTERM)
         assert process.wait(_END_SECONDS) == 0, application.log("one")
         assert until(lambda: _all_ended(started), _END_SECONDS)
