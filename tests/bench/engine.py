@@ -15,6 +15,8 @@ from tests.runtime.topology_runner import NO_CACHE, programs
 
 _BATCH = 50_000
 _BATCHES = 4
+_SMALL_CACHE = 2 * 1024 * 1024
+"""Bytes: less than the entries of a batch with unique keys."""
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
 _TABLE = "- table: {topic: in, serdes: {key: string, value: string}, materialized: rows}\n"
 _KEYS: Mapping[str, Callable[[int], int]] = {"5,000 keys": lambda i: i % 5000, "unique keys": lambda i: i}
@@ -43,6 +45,7 @@ _KINDS = {
     ),
     "count, update per record": f"{_GROUPED}{_COUNTED}",
     "count, update per batch": f"{_GROUPED}{_COUNTED}",
+    "count, full record cache": f"{_GROUPED}{_COUNTED}",
     "reduce, update per record": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
     "reduce, update per batch": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
     "tumbling count": f"{_GROUPED}- windowedBy: {{tumbling: {{size: 60s, grace: 60s}}}}\n{_COUNTED}",
@@ -66,10 +69,16 @@ _KINDS = {
 def run(*_: object) -> Iterator[Figure]:
     """Yield a figure per operator, for 5,000 keys that repeat and for unique keys."""
     for kind, topology in _KINDS.items():
-        settings = EngineSettings() if kind.endswith("per batch") else NO_CACHE
+        settings = _settings(kind)
         for keys, key in _KEYS.items():
             rate = _rate(topology, settings, key)
             yield Figure(what=f"{kind}; {keys}", unit="records per CPU second", ours=rate, is_rate=True)
+
+
+def _settings(kind: str) -> EngineSettings:
+    if kind.endswith("per batch"):
+        return EngineSettings()
+    return EngineSettings(cache_max_bytes=_SMALL_CACHE) if kind.endswith("full record cache") else NO_CACHE
 
 
 def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int]) -> float:

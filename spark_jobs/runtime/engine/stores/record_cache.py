@@ -11,6 +11,7 @@ did, and each further read and write counts. The values of the entries are in `c
 forgotten when a batch ends.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
@@ -128,8 +129,9 @@ class RecordCache:
 class StoreEntries:
     """The entries of one store (`NamedCache`). Both dicts are public: the hot path writes them.
 
-    `sizes` has the bytes of each entry, the one that was read or written first in front. `updates` has the
-    contexts of the updates that were not flushed yet, in the order of the writes.
+    `sizes` has the bytes of each entry, the one that was read or written first in front; a plain dict would
+    search its first entry among all that left it before. `updates` has the contexts of the updates that were
+    not flushed yet, in the order of the writes.
     """
 
     __slots__ = ("_cache", "_flush", "sizes", "updates")
@@ -137,7 +139,7 @@ class StoreEntries:
     def __init__(self, cache: RecordCache, flush: Flush) -> None:
         self._cache = cache
         self._flush = flush
-        self.sizes: dict[bytes, int] = {}
+        self.sizes: OrderedDict[bytes, int] = OrderedDict()
         self.updates: dict[bytes, Context] = {}
 
     def put(self, key: bytes, size: int, context: Context) -> None:
@@ -155,23 +157,22 @@ class StoreEntries:
     def enter(self, key: bytes, size: int) -> None:
         """Make an entry the latest one, with `size` bytes; make room if necessary."""
         cache, sizes = self._cache, self.sizes
-        cache.size += size - sizes.pop(key, 0)
+        cache.size += size - sizes.get(key, 0)
         sizes[key] = size
+        sizes.move_to_end(key)
         if cache.size > cache.bound:
             cache.make_room(self)
 
     def touch(self, key: bytes) -> bool:
         """Make an entry the latest one; return whether there is one."""
-        size = self.sizes.pop(key, None)
-        if size is None:
+        if key not in self.sizes:
             return False
-        self.sizes[key] = size
+        self.sizes.move_to_end(key)
         return True
 
     def evict(self) -> None:
         """Remove the oldest entry. Its bytes are free only after its update has been flushed."""
-        key = next(iter(self.sizes))
-        size = self.sizes.pop(key)
+        key, size = self.sizes.popitem(last=False)
         context = self.updates.pop(key, None)
         if context is not None:
             self._flush_updates([(key, context)])

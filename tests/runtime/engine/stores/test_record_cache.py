@@ -1,5 +1,6 @@
 """The bound of record caches: sizes, entries that leave, the order of flushed updates, shares of threads."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -148,6 +149,25 @@ def test_an_entry_larger_than_the_bound_leaves_at_once() -> None:
     store = Store(RecordCache(10), None)
     store.put(b"large", 11, 0)
     assert (store.flushes, store.entries.sizes) == ([[b"large"]], {})
+
+
+def _seconds_per_eviction(entries: int) -> float:
+    """Return CPU seconds of a put into a cache with room for `entries`, which lets one leave."""
+    cache = RecordCache(entries)
+    store = cache.store(lambda _: ())
+    for number in range(entries):
+        store.enter(b"%d" % number, 1)
+    started = time.process_time()
+    for number in range(entries, 3 * entries):
+        store.enter(b"%d" % number, 1)
+    assert len(store.sizes) == entries
+    return (time.process_time() - started) / (2 * entries)
+
+
+def test_the_number_of_entries_does_not_make_evictions_slower() -> None:
+    few = min(_seconds_per_eviction(2_000) for _ in range(5))
+    many = min(_seconds_per_eviction(50_000) for _ in range(3))
+    assert many < 5 * few
 
 
 def test_header_bytes_are_those_of_names_and_values() -> None:
