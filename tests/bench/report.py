@@ -66,11 +66,10 @@ def pages(results: Results) -> dict[Path, str]:
 
 def tables(results: Results) -> str:
     """Return a table for each benchmark."""
-    parts = []
-    for name in sorted(results.benchmarks, key=list(TITLES).index):
-        measured = results.benchmarks[name]
-        parts.append(f"### {TITLES[name]}\n\n{_origin(measured)}\n\n{_table(measured.figures)}")
-    return "\n\n".join(parts)
+    return "\n\n".join(
+        f"### {TITLES[name]}\n\n{_origin(measured)}\n\n{_table(measured.figures)}"
+        for name, measured in _ordered(results).items()
+    )
 
 
 def readme(results: Results) -> str:
@@ -88,13 +87,20 @@ def chart(results: Results) -> str:
     )
     for heading in ("", "compared with", "times", "0 … 1 … 2"):
         table.add_column(heading, justify="right" if heading == "times" else "left", no_wrap=True)
-    for _, figure in results:
-        if figure.speed is not None:
-            color = "green" if figure.meets_goal in (True, None) else "dark_orange"
-            bar = Bar(_LONGEST_BAR, 0, min(figure.speed, _LONGEST_BAR), width=_BAR_WIDTH, color=color)
-            table.add_row(figure.what, figure.peer, f"{figure.speed:.2f}", bar)
+    for measured in _ordered(results).values():
+        for figure in measured.figures:
+            if figure.speed is not None:
+                color = "green" if figure.meets_goal in (True, None) else "dark_orange"
+                bar = Bar(_LONGEST_BAR, 0, min(figure.speed, _LONGEST_BAR), width=_BAR_WIDTH, color=color)
+                table.add_row(figure.what, figure.peer, f"{figure.speed:.2f}", bar)
     console.print(table)
     return console.export_svg(title="Headwater next to other programs", unique_id="benchmarks")
+
+
+def _ordered(results: Results) -> dict[str, Measured]:
+    """Return benchmark → figures in the order of the titles, in whatever order they were measured."""
+    names = sorted(results.benchmarks, key=list(TITLES).index)
+    return {name: results.benchmarks[name] for name in names}
 
 
 def _origin(measured: Measured) -> str:

@@ -62,12 +62,24 @@ def test_tables_name_the_missed_goals() -> None:
     assert "Measured on 2026-11-22, commit `0123456789`, 2 cores X, 8 GiB, Linux." in text
 
 
+def test_chart_does_not_depend_on_the_order_of_measurement() -> None:
+    drift, runtime = results(TIME), results(RATE, name="runtime")
+    first = drift.having("runtime", runtime.benchmarks["runtime"])
+    second = runtime.having("drift", drift.benchmarks["drift"])
+    assert report.chart(first) == report.chart(second)
+
+
 def test_the_results_in_the_documentation_are_those_of_the_last_run() -> None:
     """`make bench` writes them; they are never changed by hand."""
     saved = report.saved()
     for file, text in report.pages(saved).items():
         assert file.read_text(encoding="utf-8") == text, file
     assert report.CHART.read_text(encoding="utf-8") == report.chart(saved)
+
+
+def test_the_results_in_the_readme_are_complete() -> None:
+    measured = {(name, figure.what, figure.peer) for name, figure in report.saved()}
+    assert measured.issuperset(report.README_FIGURES)
 
 
 def test_a_commit_that_is_slower_fails() -> None:
