@@ -52,6 +52,11 @@ class DeliveryReports:
         if error is not None and error.code() in REFUSALS - {_DIFFERENT_RECORD}:
             self._refusals.append(_refusal(error, record))
 
+    @property
+    def has_refusal(self) -> bool:
+        """Whether a record was reported that the brokers refuse."""
+        return self._failure is not None and self._failure.code() in REFUSALS
+
     def check(self) -> None:
         """Raise `RecordsRefusedError` or `KafkaException` if a record was not delivered."""
         if self._failure is None:

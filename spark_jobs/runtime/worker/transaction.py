@@ -222,9 +222,11 @@ class TransactionalProducer:
     def _check_reports(self) -> None:
         """Raise the reason for the failure of a transaction, if it is a refused record.
 
-        That makes all later requests fail, and its delivery report may be on the way.
+        That makes all later requests fail, and its delivery report may be on the way, behind others.
         """
-        self._producer.poll(_REPORT_SECONDS)
+        deadline = time.monotonic() + _REPORT_SECONDS
+        while not self._reports.has_refusal and time.monotonic() < deadline:
+            self._producer.poll(_DELIVERY_SECONDS)
         while self._producer.poll(0):
             pass
         self._reports.check()
