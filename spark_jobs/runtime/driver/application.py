@@ -3,9 +3,11 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import structlog
+from confluent_kafka import KafkaException
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
@@ -15,6 +17,7 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
+from spark_jobs.runtime.driver.idle import wait_until_idle
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
@@ -36,6 +39,7 @@ from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
+_COMMIT_SECONDS, _COMMIT_POLL_SECONDS = 30.0, 1.0
 _READ_TO_SECONDS = 5.0
 _REQUESTS_SECONDS = 1.0
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
@@ -68,7 +72,10 @@ class StreamsApplication:
         self.problems: tuple[Problem, ...] = ()
         self._spark = spark
         self._topics = ApplicationTopics(document, settings.connection)
+        self._exactly_once = config.guarantee.is_exactly_once
         self._offsets = GroupOffsets(settings.connection, self.id)
+        self._offsets_open = threading.Lock()
+        """Held where a thread of the caller reads offsets: their clients must not be closed meanwhile."""
         self._rounds = RepartitionRounds(
             self._offsets.end_offsets, self._offsets.stable_end_offsets, settings.records_at_once
         )
@@ -98,7 +105,7 @@ class StreamsApplication:
             rounds=self._rounds,
             threads=self.stream_threads,
             exceptions=self._exceptions,
-            exactly_once=config.guarantee.is_exactly_once,
+            exactly_once=self._exactly_once,
         )
         self._queries: dict[str, SubtopologyQuery] = {}
         self._progress_watch = ProgressWatch(
@@ -243,15 +250,28 @@ class StreamsApplication:
             return self._state_changed.wait_for(lambda: self._state.is_final, seconds)
 
     def wait_until_idle(self) -> None:
-        """Wait until all records are processed, that is until no query has had a new batch."""
-        before: dict[str, object] = {"": None}
-        while not self._state.is_final:
-            are_active = [query.process_available() for query in self._queries.values()]
-            now: dict[str, object] = {name: query.end_offset for name, query in self._queries.items()}
-            if all(are_active) and now == before:
-                return
-            before = now
-            self.wait(_POLL_SECONDS)
+        """Wait until all records are processed, or the application has reached a final state."""
+        wait_until_idle(
+            self._queries,
+            state=lambda: self._state,
+            await_commits=self._await_commits,
+            pause=lambda: self.wait(_POLL_SECONDS),
+        )
+
+    def _await_commits(self) -> None:
+        """Wait until queries can read all that tasks have committed, but not for transactions that hang."""
+        if not self._exactly_once:
+            return
+        deadline = time.monotonic() + _COMMIT_SECONDS
+        while time.monotonic() < deadline:
+            with self._offsets_open:
+                if self._stopping.is_set():
+                    return
+                with suppress(KafkaException):
+                    self._offsets.stable_end_offsets(
+                        self._specs.layout.own_partitions(), _COMMIT_POLL_SECONDS
+                    )
+                    return
 
     def _run(self) -> None:
         watch = threading.Thread(target=self._watch_topics, name=f"{self.id}-topics", daemon=True)
@@ -306,7 +326,8 @@ class StreamsApplication:
         try:
             for query in self._queries.values():
                 query.stop()
-            self._offsets.close()
+            with self._offsets_open:
+                self._offsets.close()
             if self._shutdown_requests is not None:
                 self._shutdown_requests.close()
         except Exception as error:  # noqa: BLE001 - of Spark, which may have ended

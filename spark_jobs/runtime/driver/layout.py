@@ -165,6 +165,12 @@ class Layout:
         """Return all partitions that a query reads."""
         return self.topic_partitions(self.topics(name))
 
+    def own_partitions(self) -> list[TopicPartition]:
+        """Return the partitions that queries read and tasks of the application write."""
+        read = {topic for name in self.queries for topic in self.topics(name)}
+        written = {topic for program in self.programs.values() for topic in program.sinks.values()}
+        return self.topic_partitions(read & written)
+
     def _is_added(self, name: str, partition: int) -> bool:
         """Return whether a partition has keys that earlier partitions had before: none of it is skipped."""
         processors = self.processors.get(name)

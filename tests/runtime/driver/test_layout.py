@@ -56,6 +56,10 @@ def test_every_partition_has_the_reset_policy_of_its_source() -> None:
     assert set(LAYOUT.offset_resets(reading("orders-eu")).values()) == {OffsetReset(ResetKind.EARLIEST)}
 
 
+def test_own_partitions_are_those_that_tasks_write_and_queries_read() -> None:
+    assert LAYOUT.own_partitions() == [("shop-counts-repartition", 0), ("shop-counts-repartition", 1)]
+
+
 def test_global_table_has_no_query_and_all_tasks_read_it() -> None:
     (global_program,) = LAYOUT.global_programs
     assert global_program.name not in LAYOUT.queries

@@ -1,0 +1,44 @@
+"""Wait until the queries of an application have processed all records."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from spark_jobs.runtime.driver.states import ClientState
+
+
+class AwaitedQuery(Protocol):
+    @property
+    def end_offset(self) -> object:
+        """The end of the last batch; None before the first one."""
+        ...
+
+    def process_available(self) -> bool:
+        """Wait until the records that exist now are processed; return False if the query has stopped."""
+        ...
+
+
+def wait_until_idle(
+    queries: Mapping[str, AwaitedQuery],
+    *,
+    state: Callable[[], ClientState],
+    await_commits: Callable[[], None],
+    pause: Callable[[], object],
+) -> None:
+    """Wait until no query has had a new batch and the client is RUNNING, or until its state is final.
+
+    Args:
+        queries: name → query
+        state: returns the state of the client
+        await_commits: waits until queries can read all that tasks have committed: brokers answer a commit
+            before the partitions show it, and then the reading query would seem to have nothing to do
+        pause: waits for a moment
+    """
+    before: Mapping[str, object] | None = None
+    while not state().is_final:
+        are_active = [query.process_available() for query in queries.values()]
+        await_commits()
+        now = {name: query.end_offset for name, query in queries.items()}
+        if all(are_active) and now == before and state() is ClientState.RUNNING:
+            return
+        before = now
+        pause()
