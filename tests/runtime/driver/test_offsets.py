@@ -66,7 +66,6 @@ def test_start_offsets_do_not_wait_for_the_transaction_of_a_killed_client(
     kafka: local.LocalBroker, topic: str, offsets: GroupOffsets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that is killed while it commits leaves its transaction open for a minute."""
-    monkeypatch.setattr("spark_jobs.runtime.worker.clients.REQUEST_SECONDS", 5.0)
     partition = (topic, 0)
     offsets._commit({partition: 0})
     reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": topic})
@@ -74,8 +73,10 @@ def test_start_offsets_do_not_wait_for_the_transaction_of_a_killed_client(
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], reader.consumer_group_metadata(), 60)
-    with pytest.raises(KafkaException):
-        offsets.committed([partition])
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_jobs.runtime.worker.clients.REQUEST_SECONDS", 5.0)
+        with pytest.raises(KafkaException):
+            offsets.committed([partition])
     resets = {partition: OffsetReset(ResetKind.EARLIEST)}
     assert offsets.start_offsets(resets, 0, {}) == {partition: 0}
     producer.abort_transaction(60)
@@ -92,12 +93,14 @@ def test_transaction_markers_after_the_last_batch_are_no_backlog(
     producer.begin_transaction()
     producer.produce(topic, b"one")
     producer.commit_transaction(60)
+    offsets.stable_end_offsets([partition], 60)
     offsets._commit({partition: 1})
     assert offsets.backlog([partition], {}) == Backlog(lag=1, committed=1)
     assert offsets.backlog([partition], {partition: 2}) == Backlog(lag=0, committed=1)
     producer.begin_transaction()
     producer.produce(topic, b"two")
     producer.commit_transaction(60)
+    offsets.stable_end_offsets([partition], 60)
     assert offsets.backlog([partition], {partition: 2}) == Backlog(lag=2, committed=1)
 
 

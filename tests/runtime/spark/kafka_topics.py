@@ -2,8 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all the same
     AdminClient,
     AlterConfigOpType,
@@ -23,6 +32,8 @@ from tests.answers import answered
 from toolchain.broker.readiness import until
 
 _WAIT_SECONDS = 30.0
+_COMMIT_SECONDS = 90.0
+"""The transaction of a killed client stays open for a minute."""
 
 
 class Topics:
@@ -120,13 +131,21 @@ class Topics:
         return sum(self._ends(topic, IsolationLevel.READ_COMMITTED))
 
     def is_settled(self, topic: str) -> bool:
-        """Return whether all records are committed; partitions learn of a commit a little later."""
-        return self._ends(topic, IsolationLevel.READ_COMMITTED) == self._ends(
-            topic, IsolationLevel.READ_UNCOMMITTED
-        )
+        """Return whether all records are committed; partitions learn of a commit a little later.
+
+        False while no broker answers.
+        """
+        try:
+            return self._ends(topic, IsolationLevel.READ_COMMITTED) == self._ends(
+                topic, IsolationLevel.READ_UNCOMMITTED
+            )
+        except KafkaException:
+            return False
 
     def _ends(self, topic: str, isolation: IsolationLevel) -> list[int]:
         partitions = [TopicPartition(topic, each) for each in range(self.partitions(topic))]
+        if not partitions:
+            return []
         request = {partition: OffsetSpec.latest() for partition in partitions}  # type: ignore[no-untyped-call]
         found = self._admin.list_offsets(request, isolation_level=isolation)
         return [found[partition].result().offset for partition in partitions]
@@ -146,16 +165,37 @@ class Topics:
         )
 
     def send(self, records: Iterable[OutputRecord]) -> None:
-        """Write records that name their partitions, in order within each of them."""
-        producer = Producer({**self._servers, "linger.ms": 5})
+        """Write records that name their partitions, each once, and in order within its partition.
+
+        A producer that is not idempotent sends later records first, or one twice, if a request is repeated:
+        the leader of a new partition, or a busy broker, may refuse or miss one.
+        """
+        failures: list[str] = []
+
+        def note(error: KafkaError | None, message: Message) -> None:
+            failures.append(f"{message.topic()}: {error}")
+
+        settings: dict[str, Any] = {
+            **self._servers,
+            "linger.ms": 5,
+            "enable.idempotence": True,
+            "delivery.report.only.error": True,
+            "on_delivery": note,
+        }
+        producer = Producer(settings)
         for topic, partition, key, value, timestamp, headers in records:
             assert partition is not None
             producer.produce(topic, value, key, partition, timestamp=timestamp, headers=list(headers))
             producer.poll(0)
         assert producer.flush(_WAIT_SECONDS) == 0
+        assert not failures
 
     def get(self, topic: str) -> list[InputRecord]:
-        """Return all committed records that are not deleted, partition by partition."""
+        """Return all committed records that are not deleted, partition by partition.
+
+        Waits until the partitions show what was committed: the brokers answer a commit before.
+        """
+        until(lambda: self.is_settled(topic), _COMMIT_SECONDS)
         reader = Consumer({
             **self._servers,
             "group.id": "tests",
