@@ -13,10 +13,12 @@ import attrs
 
 from spark_jobs.runtime.engine.records import InputRecord
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.processes import descendants, is_running, python_workers
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
 TIMEOUT_SECONDS = 600.0
+_END_SECONDS = 60.0
 _ROOT = Path(__file__).parents[3]
 _KEYS = 50
 _PARTITIONS = 2
@@ -108,12 +110,22 @@ class ProcessApplication:
             kill_all(process)
 
     def counted(self) -> int:
-        """Return the number of offsets in the output topic; -1 while no broker answers."""
-        return self.topics.written("counted")
+        """Return the number of offsets in the output topic, transaction markers included."""
+        found = -1
+
+        def is_answered() -> bool:
+            nonlocal found
+            found = self.topics.written("counted")
+            return found >= 0
+
+        assert until(is_answered, TIMEOUT_SECONDS), "no broker answers"
+        return found
 
     def await_counted(self, least: int, process: "subprocess.Popen[bytes]") -> None:
         """Wait until the output topic has `least` offsets, or the process has ended."""
-        found = until(lambda: self.counted() >= least or process.poll() is not None, TIMEOUT_SECONDS)
+        found = until(
+            lambda: self.topics.written("counted") >= least or process.poll() is not None, TIMEOUT_SECONDS
+        )
         assert found, self.log()
 
     def finish(self, master: str = "local[2]") -> None:
@@ -161,10 +173,21 @@ def _number(record: InputRecord) -> int:
 
 
 def kill_all(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the driver, its JVM and their child processes."""
+    """Kill the driver, its JVM and their child processes, and wait until they have ended.
+
+    Python workers end a moment after their JVM, and write files until then.
+    """
+    started = list(descendants(process.pid))
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert until(lambda: not any(map(is_running, started)), _END_SECONDS)
+
+
+def kill_worker(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a Python worker; one that ends or starts at this moment may be missing."""
+    found = until(lambda: any(map(kill, python_workers(process.pid)[:1])), _END_SECONDS)
+    assert found, "no Python worker"
 
 
 def kill(pid: int) -> bool:

@@ -15,13 +15,15 @@ def python_workers(driver: int) -> list[int]:
 
 def jvm(driver: int) -> int:
     """Return the JVM that the Python process `driver` has started."""
-    [found] = [pid for pid in _children(driver) if "java" in _command(pid)]
+    [found] = [pid for pid in _children(driver) if _program(pid) == "java"]
     return found
 
 
 def python_driver(submit: int) -> int:
     """Return the Python process that the JVM of `spark-submit` has started."""
-    [found] = [pid for pid in _children(submit) if "spark_jobs" in _command(pid)]
+    # A child of the JVM has the JVM's command until it executes its own.
+    children = [pid for pid in _children(submit) if _program(pid).startswith("python")]
+    [found] = [pid for pid in children if "spark_jobs" in _command(pid)]
     return found
 
 
@@ -61,6 +63,10 @@ def _parent(pid: int) -> int:
     except OSError:
         return 0
     return int(status.rpartition(")")[2].split()[1])
+
+
+def _program(pid: int) -> str:
+    return _command(pid).partition(" ")[0].rpartition("/")[2]
 
 
 def _command(pid: int) -> str:

@@ -14,9 +14,16 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill, kill_all
-from tests.runtime.spark.processes import executors, jvm, python_workers
+from tests.runtime.spark.process_application import (
+    TIMEOUT_SECONDS,
+    ProcessApplication,
+    kill,
+    kill_all,
+    kill_worker,
+)
+from tests.runtime.spark.processes import executors, jvm
 from toolchain.broker import Broker
+from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess
@@ -175,7 +182,7 @@ def _suffer(
     while remaining:
         with application.run(master, until_idle=False, max_records=100) as process:
             while remaining and process.poll() is None:
-                before = max(application.counted(), 0)
+                before = application.counted()
                 application.feed(_RECORDS_OF_A_FAULT)
                 application.await_counted(before + draw.randrange(1, _RECORDS_OF_A_FAULT // 2), process)
                 assert process.poll() is None, application.log()
@@ -196,9 +203,10 @@ def _cause(
             assert kill(jvm(process.pid))
             assert process.wait(_JVM_SECONDS) == _RESTART, application.log()
         case Fault.WORKER:
-            assert any(kill(worker) for worker in python_workers(process.pid)[:1])
+            kill_worker(process)
         case Fault.EXECUTOR:
-            assert any(kill(executor) for executor in executors(process.pid)[:1])
+            found = until(lambda: any(map(kill, executors(process.pid)[:1])), _JVM_SECONDS)
+            assert found, application.log()
         case Fault.BROKER_KILL:
             application.broker.kill()
             application.broker.start()

@@ -9,8 +9,7 @@ import pytest
 
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import ProcessApplication as Application
-from tests.runtime.spark.process_application import kill, kill_all
-from tests.runtime.spark.processes import python_workers
+from tests.runtime.spark.process_application import kill_all, kill_worker
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
@@ -99,7 +98,7 @@ def test_results_are_exact_after_kills_while_records_are_held_back(
             kill_all(process)
     with application.run() as process:
         _until_written(application, process, "joined", _ALL_EVENTS * 2 // 3)
-        assert sum(kill(worker) for worker in python_workers(process.pid)[:1])
+        kill_worker(process)
         assert process.wait(_TIMEOUT_SECONDS) == 0, application.log()
     joined = sorted(str(record[5]) for record in application.topics.get("joined"))
     assert joined == sorted(

@@ -58,7 +58,8 @@ class Running:
     def stopped(self, pids: Sequence[int]) -> Iterator[None]:
         """Stop processes, and let them continue after the block."""
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            with suppress(ProcessLookupError):  # a worker that Spark has ended meanwhile
+                os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:

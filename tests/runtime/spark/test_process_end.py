@@ -51,7 +51,7 @@ def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application,
         _await_running(application, process)
         if records:
             application.put(records)
-            assert until(lambda: application.topics.written(f"out-{application.id}") > 0, _END_SECONDS)
+            assert until(lambda: application.topics.written(f"out-{application.id}") > 0, _START_SECONDS)
         started = [process.pid, *descendants(process.pid)]
         os.kill(jvm(process.pid), signal.SIGKILL)
         assert process.wait(_END_SECONDS) == _RESTART
