@@ -37,8 +37,9 @@ def batches_until_added(application: StreamsApplication, batches: Batches) -> in
 
     The application has records for more batches, each with more tasks than threads.
     """
-    before = len(batches)
-    name = application.add_stream_thread()
+    with application.stream_threads._changed:  # no batch takes or gives back threads meanwhile
+        before = len(batches)
+        name = application.add_stream_thread()
     if name is None:
         raise RuntimeError(f"no thread was added: {application.state.value}")
     _await(lambda: any(name in each for each in batches[before:]), f"{name} takes part in no batch")
@@ -47,8 +48,9 @@ def batches_until_added(application: StreamsApplication, batches: Batches) -> in
 
 def batches_until_removed(application: StreamsApplication, batches: Batches) -> int:
     """Remove a thread; return the number of batches that ended since, up to the last one it took part in."""
-    before = len(batches)
-    name = application.remove_stream_thread(_TIMEOUT_SECONDS)
+    with application.stream_threads._changed:  # free while the removal waits
+        before = len(batches)
+        name = application.remove_stream_thread(_TIMEOUT_SECONDS)
     if name is None:
         raise RuntimeError(f"no thread was removed: {application.state.value}")
     after = len(batches) + _LATER

@@ -50,6 +50,16 @@ def _put_all(running: RunningApplication, *values: bytes, partitions: int) -> No
 
 
 @contextmanager
+def _paused(running: RunningApplication) -> Iterator[None]:
+    """Stop the queries, and let them start again after the block."""
+    for query in running.application.queries.values():
+        query.pause()
+    yield
+    for query in running.application.queries.values():
+        query.resume()
+
+
+@contextmanager
 def _blocked(running: RunningApplication, file: Path) -> Iterator[None]:
     """Let a batch run inside the block; it ends after it."""
     file.touch()
@@ -70,8 +80,8 @@ def test_threads_are_added_and_removed_while_the_application_runs(
     with cluster.application(COUNT, config, partitions=2) as running:
         application = running.application
         assert application.add_stream_thread() is None, "CREATED"
+        _put_all(running, b"a", b"b", partitions=2)  # one batch reads both partitions
         application.start()
-        _put_all(running, b"a", b"b", partitions=2)
         application.wait_until_idle()
         assert results.threads == {"1"}
         assert max(len(batch) for batch in results.batches) > 1, "tasks share the thread"
@@ -80,7 +90,8 @@ def test_threads_are_added_and_removed_while_the_application_runs(
         assert application.add_stream_thread() == "client-a-StreamThread-3"
         assert until(lambda: application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
         results.batches.clear()
-        _put_all(running, b"a", b"c", partitions=2)
+        with _paused(running):  # one batch reads both partitions
+            _put_all(running, b"a", b"c", partitions=2)
         application.wait_until_idle()
         assert len(results.threads) > 1
         assert results.threads <= {"1", "2", "3"}
@@ -99,7 +110,7 @@ def test_threads_are_added_and_removed_while_the_application_runs(
             lambda: any(waiting in part["waitsFor"] for part in application.subtopology_status()),
             TIMEOUT_SECONDS,
         )
-        assert application.state is ClientState.RUNNING
+        assert until(lambda: application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
         assert results.batches == []
         assert [application.add_stream_thread() for _ in range(2)] == [
             f"client-a-StreamThread-{index}" for index in (1, 2)
@@ -124,10 +135,8 @@ def test_number_of_threads_is_that_of_the_slots_if_it_is_not_configured(
         assert len(_names(running)) == running.application.slots == 4
         assert all(f"-StreamThread-{n + 1}" in name for n, name in enumerate(_names(running)))
         assert results.threads <= {"1", "2", "3", "4"}
-        for query in running.application.queries.values():
-            query.pause()
-            query.resume()
-        _put_all(running, b"2", partitions=5)
+        with _paused(running):
+            _put_all(running, b"2", partitions=5)
         assert until(lambda: len(running.values()) == 10, TIMEOUT_SECONDS)
         assert results.threads <= {"1", "2", "3", "4"}, "a restarted query reports its threads, too"
 
@@ -153,8 +162,9 @@ def _updates(running: RunningApplication, threads: int) -> int:
         lambda: any("stream thread" in part["waitsFor"] for part in _parts(running)), TIMEOUT_SECONDS
     )
     topics.put(running.source, [(b"%d" % (each % 10), b"", 1_700_000_000_000) for each in range(20)])
-    for _ in range(threads):
-        assert application.add_stream_thread() is not None
+    with application.stream_threads._changed:  # no batch takes the first one before the last one is added
+        for _ in range(threads):
+            assert application.add_stream_thread() is not None
     application.wait_until_idle()
     return len(running.values()) - before - 1
 
@@ -195,7 +205,7 @@ def test_threads_are_added_and_removed_within_two_batches(cluster: Cluster) -> N
         cluster.application(MAP, config, partitions=4, records_at_once=40, VALUE="string") as running,
     ):
         for partition in range(4):
-            running.feed(*[b"1"] * 600, partition=partition)
+            running.feed(*[b"1"] * 2_000, partition=partition)
         running.application.start()
         assert until(lambda: len(batches) > 0, TIMEOUT_SECONDS)
         for _ in range(2):
@@ -256,7 +266,6 @@ def test_failed_threads_are_shut_down_until_the_last_one_fails(cluster: Cluster,
     file = tmp_path / "fail"
     with _failing(cluster, "shutdown-thread", file, threads=2) as running:
         application = running.application
-        assert until(lambda: application.stream_threads.alive == 1, TIMEOUT_SECONDS)
         assert application.wait(TIMEOUT_SECONDS)
         assert application.state is ClientState.ERROR
         assert application.stream_threads.pool.failed == 2
@@ -322,7 +331,8 @@ def test_failure_in_a_worker_reports_the_thread_that_it_happened_on(
 
     monkeypatch.setattr(StreamThreads, "failed_thread", spy)
     topology = CONTROLLED.replace("Controlled", "FailsToStart")
-    with cluster.application(topology, {"num.stream.threads": "2", "client.id": "a"}) as running:
+    config = {"num.stream.threads": "2", "client.id": "a", "uncaught.exception.handler": "replace-thread"}
+    with cluster.application(topology, config) as running:
         file = Path(tempfile.gettempdir(), running.id)
         file.touch()
         try:
