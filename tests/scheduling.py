@@ -22,6 +22,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_stream_threads.py",
         "tests/runtime/spark/test_task_function.py",
         "tests/runtime/engine/expressions/test_against_spark.py",
+        "tests/runtime/engine/expressions/test_back_ends.py",
     ),
 )
 _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths}

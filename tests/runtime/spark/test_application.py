@@ -32,7 +32,7 @@ def test_internal_topics_are_set_up_and_read_repartition_records_are_purged(
             lambda: all(part["lag"] == 0 for part in running.application.subtopology_status()),
             TIMEOUT_SECONDS,
         )
-        assert Instruments(running.application).ready().ok
+        assert until(lambda: Instruments(running.application).ready().ok, TIMEOUT_SECONDS)
     assert running.application.state is ClientState.NOT_RUNNING
 
 

@@ -39,8 +39,10 @@ def test_a_checkpoint_can_be_deleted_while_the_application_runs(
         expected = 0
         for part in parts:
             expected = feed_and_check(running, 2, expected)
+            running.application.wait_until_idle()  # else Spark may write to the folder that is deleted
             assert delete(cluster.folder / "checkpoint" / running.id, part)
             expected = feed_and_check(running, 2, expected)
+            running.application.wait_until_idle()  # else a batch that is not committed is repeated
             running.restart()
             expected = feed_and_check(running, 2, expected)
         assert not [line for line in log if _LOSS in line["event"]]
@@ -50,6 +52,7 @@ def test_records_that_are_deleted_before_they_are_processed_are_reported(cluster
     with cluster.application(COUNT) as running:
         running.application.start()
         feed_and_check(running, 3, 0)
+        running.application.wait_until_idle()
         running.application.close()
         running.feed(*[b"a"] * 5)
         cluster.topics.delete_records(running.source, 6)
@@ -87,7 +90,11 @@ def test_offsets_that_the_brokers_have_forgotten_are_read_from_the_checkpoint(cl
 def test_local_state_that_is_deleted_while_the_application_runs_is_restored(
     cluster: Cluster, guarantee: str, batches: Sequence[int]
 ) -> None:
-    """As after the loss of a disk, several times: the results are those of an undisturbed run."""
+    """As after the loss of a disk, several times: the results are those of an undisturbed run.
+
+    A task whose state is deleted while it is open fails, after it has sent records. With at least once they
+    may be counted again; if the lease is deleted, too, the task is opened again before it sends any.
+    """
     with cluster.application(COUNT, {"processing.guarantee": guarantee}, partitions=2) as running:
         running.application.start()
         expected = feed_and_check(running, 10, 0)
@@ -96,21 +103,33 @@ def test_local_state_that_is_deleted_while_the_application_runs_is_restored(
                 if guarantee == _AT_LEAST_ONCE:  # else a batch that is not committed is repeated
                     running.application.wait_until_idle()
                 shutil.rmtree(cluster.folder / "state" / part, ignore_errors=True)
-                expected = feed_and_check(running, records, expected)
+                if guarantee == _EXACTLY_ONCE or not part:
+                    expected = feed_and_check(running, records, expected)
+                else:
+                    expected = feed_and_check_least(running, records, expected)
         restored = sum(part["recordsRestored"] for part in running.application.subtopology_status())
         assert restored > 0
-        assert running.application.state is ClientState.RUNNING
+        assert until(lambda: running.application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
 
 
 def feed_and_check(running: RunningApplication, records: int, before: int) -> int:
     """Feed records with one value, after `before` others; check that each is counted once."""
     after = before + records
+    known = len(counts(running))
     running.feed(*[b"a"] * records)
     # Reading all records is slow, so first wait until there are enough, transaction markers included.
     assert until(lambda: running.cluster.topics.written(running.sink) >= after, TIMEOUT_SECONDS)
     assert until(lambda: counts(running)[-1:] == [after], TIMEOUT_SECONDS), (counts(running)[-9:], after)
-    assert counts(running) == list(range(1, after + 1))
+    assert counts(running)[known:] == list(range(before + 1, after + 1))
     return after
+
+
+def feed_and_check_least(running: RunningApplication, records: int, before: int) -> int:
+    """Feed records with one value, after `before` others; check that none is lost, and return the count."""
+    running.feed(*[b"a"] * records)
+    assert until(lambda: counts(running)[-1] >= before + records, TIMEOUT_SECONDS), counts(running)[-9:]
+    running.application.wait_until_idle()
+    return counts(running)[-1]
 
 
 def counts(running: RunningApplication) -> list[int]:

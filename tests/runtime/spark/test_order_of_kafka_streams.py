@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.
 _START_MS = 1_700_000_000_000
 _ROWS, _EVENTS, _KEYS = 120, 900, 20
 _RECORDS_AT_ONCE = 200
-_SECONDS = 120.0
+_SECONDS = 240.0
 _UNCACHED = {
     "statestore.cache.max.bytes": "0",
     "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
@@ -138,8 +138,9 @@ def _is_processed(servers: str, group: str, sources: Sequence[str]) -> bool:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
     try:
         partitions = [TopicPartition(topic, 0) for topic in sources]
-        ends = {each.topic: consumer.get_watermark_offsets(each, 10)[1] for each in partitions}
-        return all(max(each.offset, 0) == ends[each.topic] for each in consumer.committed(partitions, 10))
+        ends = {each.topic: consumer.get_watermark_offsets(each, _SECONDS)[1] for each in partitions}
+        found = consumer.committed(partitions, _SECONDS)
+        return all(max(each.offset, 0) == ends[each.topic] for each in found)
     finally:
         consumer.close()
 

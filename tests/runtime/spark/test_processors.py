@@ -96,7 +96,8 @@ class Growing:
         client.start()
         try:
             yield client
-            assert client.state is ClientState.RUNNING, (client.problems, list(client.subtopology_status()))
+            is_running = until(lambda: client.state is ClientState.RUNNING, _TIMEOUT_SECONDS)
+            assert is_running, (client.state, client.problems, list(client.subtopology_status()))
         finally:
             client.close()
 
@@ -245,10 +246,19 @@ def test_linear_hash_keeps_keys_with_their_state_at_any_count(growing: Growing) 
             for _ in range(2):
                 growing.order(5)
                 growing.await_results(client)
+        # The application learns of the last partitions at its next topic check.
+        until(lambda: _order_and_find_added(growing, client), _TIMEOUT_SECONDS)
     regions = growing.topics.get(f"{growing.id}-regions-repartition")
     assert {record[1] for record in regions} - {0, 1}, "keys on added partitions"
     for record in regions:
         assert record[1] in {linear_partition(record[4] or b"", 2, count) for count in (2, 3, 5)}
+
+
+def _order_and_find_added(growing: Growing, client: StreamsApplication) -> bool:
+    """Produce orders, and return whether a record of a region is on an added partition."""
+    growing.order(1)
+    growing.await_results(client)
+    return any(record[1] > 1 for record in growing.topics.get(f"{growing.id}-regions-repartition"))
 
 
 _FOREIGN_KEY = """

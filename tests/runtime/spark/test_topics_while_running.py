@@ -159,8 +159,10 @@ def test_settings_that_endanger_data_are_reconfigured(cluster: Cluster) -> None:
         _set("counts-changelog", "cleanup.policy", "delete")(running)
         _set("counts-repartition", "retention.ms", "60000")(running)
         for name in _SETTINGS:
+            # The broker may report the old settings for a moment, which were right.
+            reconfigured = partial(_warned, logs, running.topic(name), "internal topic reconfigured")
+            assert until(reconfigured, TIMEOUT_SECONDS)
             assert until(partial(_is_configured, running, name), TIMEOUT_SECONDS)
-            assert _warned(logs, running.topic(name), "internal topic reconfigured")
         running.feed(b"a")
         running.application.wait_until_idle()
         assert _counts(running) == [1, 2]
@@ -169,9 +171,9 @@ def test_settings_that_endanger_data_are_reconfigured(cluster: Cluster) -> None:
 
 def test_settings_are_reconfigured_before_the_start(cluster: Cluster) -> None:
     with cluster.application(COUNT, set_up=_SETTINGS) as running:
-        _set("counts-changelog", "cleanup.policy", "delete")(running)
+        cluster.topics.configure_and_wait(running.topic("counts-changelog"), {"cleanup.policy": "delete"})
         running.application.start()
-        assert cluster.topics.settings(running.topic("counts-changelog"))["cleanup.policy"] == "compact"
+        assert until(partial(_is_configured, running, "counts-changelog"), TIMEOUT_SECONDS)
 
 
 def _is_configured(running: RunningApplication, name: str) -> bool:
