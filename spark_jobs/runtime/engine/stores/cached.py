@@ -140,11 +140,15 @@ class Cached:
         self.cache.size += self._uncounted.move_to(self.entries)
 
     def _putter(self) -> Put:
-        written, cache, put_counted = self.overlay.written, self.cache, self._put_counted
+        written, cache, put_counted = self.overlay.written, self.cache, self.entries.put
+        settle = self._settle
         contexts, wrote = self._uncounted.contexts, self._uncounted.writes.append
 
         def put(key: bytes, value: bytes | None, context: Context) -> None:
             written[key] = value
+            if cache.limit < 0:
+                put_counted(key, cached_size(key, value, context), context)
+                return
             contexts[key] = context
             wrote(key)
             size = cache.estimate + cache.context_bytes + len(key)
@@ -154,21 +158,15 @@ class Cached:
                 size += header_bytes(context[1])
             cache.estimate = size
             if size > cache.limit:
-                put_counted(key, value, context)
+                settle()
 
         return put
 
-    def _put_counted(self, key: bytes, value: bytes | None, context: Context) -> None:
-        """Count an update, and make room for it, if entries are counted now."""
-        cache = self.cache
-        if cache.limit >= 0:
-            cache.settle()
-            if cache.limit < 0 and cache.size > cache.bound:
-                cache.make_room(self.entries)
-            return
-        self._uncounted.contexts.clear()
-        self._uncounted.writes.clear()
-        self.entries.put(key, cached_size(key, value, context), context)
+    def _settle(self) -> None:
+        """Estimate the entries again; if they are counted now, make room for them."""
+        self.cache.settle()
+        if self.cache.limit < 0 and self.cache.size > self.cache.bound:
+            self.cache.make_room(self.entries)
 
     def _toucher(self) -> Touch:
         cache, touch_counted, writes = self.cache, self.entries.touch, self._uncounted.writes
@@ -221,9 +219,14 @@ class Cached:
         return get
 
     def _get_counted(self, key: bytes) -> bytes | None:
-        value = self.overlay.get(key)
-        if not self.entries.touch(key) and self._keeps_reads and value is not None:
-            self.entries.enter(key, ENTRY_BYTES + len(key) + len(value))
+        value = self.overlay.written.get(key, _UNWRITTEN)
+        if value is _UNWRITTEN:
+            value = self._below.overlay.get(key)
+        entries = self.entries
+        if key in entries.sizes:
+            entries.sizes.move_to_end(key)
+        elif self._keeps_reads and value is not None:
+            entries.enter(key, ENTRY_BYTES + len(key) + len(value))
         return value
 
     def _read_below(self, key: bytes) -> bytes | None:
@@ -238,9 +241,7 @@ class Cached:
             uncounted.kept[key] = value
             cache.estimate += ENTRY_BYTES + len(key) + len(value)
             if cache.estimate > cache.limit:
-                cache.settle()
-                if cache.limit < 0 and cache.size > cache.bound:
-                    cache.make_room(self.entries)
+                self._settle()
         return value
 
     def _touched(self, pairs: Iterator[Pair]) -> Iterator[Pair]:

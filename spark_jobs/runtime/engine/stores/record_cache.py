@@ -45,7 +45,8 @@ def bytes_per_thread(total: int, threads: int, *, has_global_thread: bool) -> in
 def cached_size(key: bytes, value: bytes | None, context: Context) -> int:
     """Return the bytes of an update in a record cache."""
     _, headers, record = context
-    return ENTRY_BYTES + len(key) + len(value or b"") + len(record[0]) + header_bytes(headers)
+    size = ENTRY_BYTES + len(key) + len(value or b"") + len(record[0])
+    return size + header_bytes(headers) if headers else size
 
 
 def header_bytes(headers: Headers) -> int:
@@ -144,9 +145,16 @@ class StoreEntries:
 
     def put(self, key: bytes, size: int, context: Context) -> None:
         """Add or replace an entry with an update."""
-        self.updates.pop(key, None)
-        self.updates[key] = context
-        self.enter(key, size)
+        cache, sizes, updates = self._cache, self.sizes, self.updates
+        if key in sizes:
+            updates.pop(key, None)
+            cache.size -= sizes[key]
+            sizes.move_to_end(key)
+        updates[key] = context
+        sizes[key] = size
+        cache.size += size
+        if cache.size > cache.bound:
+            cache.make_room(self)
 
     def load(self, key: bytes, size: int, context: Context) -> None:
         """Add the latest entry, with an update, and make no room for it."""
