@@ -19,7 +19,7 @@ import attrs
 from toolchain.broker.guard import Guard
 
 _INTERRUPTED_SECONDS = 10
-_KILL_SECONDS = 10
+_KILL_SECONDS = 30
 _PAUSE_SECONDS = 0.01
 _KILL_SESSION = "import sys; from toolchain.sessions import kill_session; kill_session(int(sys.argv[1]))"
 _PROCESSES = Path("/proc")
@@ -61,8 +61,8 @@ def run_in_session(
             stderr=subprocess.STDOUT if is_error_in_output else error,
             start_new_session=True,
         )
-        guard.watch(str(process.pid))
         try:
+            guard.watch(str(process.pid))
             _wait(process, timeout_seconds)
         finally:
             kill_session(process.pid)
@@ -89,7 +89,7 @@ def kill_session(leader: int) -> None:
     """Kill all processes of the session that the process `leader` started, and wait until they have ended.
 
     Raises:
-        TimeoutError: Some are still there after ten seconds.
+        TimeoutError: Some are still there after half a minute.
     """
     deadline = time.monotonic() + _KILL_SECONDS
     while members := session_members(leader):

@@ -11,7 +11,7 @@ import pytest
 from toolchain.broker.readiness import until
 from toolchain.sessions import kill_session, run_in_session, session_members
 
-SECONDS = 20
+SECONDS = 60
 # Like Pulumi's plugins: a child in a process group of its own, which notices nothing.
 PLUGIN = (
     "import subprocess; subprocess.Popen(['sleep', '600'], process_group=0); print('ready', flush=True); "
@@ -40,18 +40,18 @@ def test_code_and_output_are_returned() -> None:
 
 
 def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        run_in_session(
-            [
-                "sh",
-                "-c",
-                "echo $$ > leader; sleep 600 & sleep 600",
-            ],  # a shell starts at once on a busy machine
-            folder=tmp_path,
-            environment=os.environ,
-            timeout_seconds=2,
-        )
-    assert not session_members(int((tmp_path / "leader").read_text()))
+    leader = tmp_path / "leader"
+    for timeout in (1, 10, 60):  # on a busy machine it may be killed before it has started
+        with pytest.raises(subprocess.TimeoutExpired):
+            run_in_session(
+                ["sh", "-c", "sleep 600 & echo $$ > leader; sleep 600"],
+                folder=tmp_path,
+                environment=os.environ,
+                timeout_seconds=timeout,
+            )
+        if leader.exists() and leader.read_text():
+            break
+    assert not session_members(int(leader.read_text()))
 
 
 @pytest.mark.parametrize("end", ["", "import os; os.kill(os.getpid(), 9)"])

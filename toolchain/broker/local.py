@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -97,16 +97,21 @@ def down(folder: Path | None = None, *, delete_data: bool = False) -> bool:
     folder = folder or default_folder()
     local = status(folder)
     if local is not None:
-        for kind in (signal.SIGCONT, signal.SIGTERM):
-            os.kill(local.pid, kind)
+        _send(local, signal.SIGCONT, signal.SIGTERM)
         if not until(lambda: status(folder) is None, _STOP_SECONDS):
-            os.kill(local.pid, signal.SIGKILL)
+            _send(local, signal.SIGKILL)
             until(lambda: status(folder) is None, _STOP_SECONDS)
     if folder.exists():
         _state_file(folder).unlink(missing_ok=True)
         if delete_data:
             shutil.rmtree(folder)
     return local is not None
+
+
+def _send(local: LocalBroker, *signals: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has ended since
+        for each in signals:
+            os.kill(local.pid, each)
 
 
 def _start(broker: Broker) -> LocalBroker | None:
