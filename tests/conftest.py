@@ -24,6 +24,8 @@ from toolchain.broker import local
 local.down(pathlib.Path(sys.argv[1]), delete_data=True)
 """
 _GUARD = pytest.StashKey[Guard]()
+# No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
+_SHARED_BROKER = Settings(overrides={"broker.session.timeout.ms": "60000"})
 
 # Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
 # `--hypothesis-profile=default` draws new examples.
@@ -45,7 +47,7 @@ def pulumi_toolchain() -> PulumiToolchain:
 @pytest.fixture(scope="session")
 def kafka(kafka_distribution: KafkaDistribution) -> local.LocalBroker:
     """A broker that all tests of the run share: use names of `unique`, and do not stop or change it."""
-    return local.up(kafka_distribution, _shared_broker_folder(), port=0)
+    return local.up(kafka_distribution, _shared_broker_folder(), port=0, settings=_SHARED_BROKER)
 
 
 @pytest.fixture(scope="session")
@@ -110,9 +112,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = _shared_broker_folder()
     if folder.exists():
         local.down(folder)
-        kept = config.rootpath / ".pytest_cache" / "kafka.log"
-        kept.parent.mkdir(exist_ok=True)
-        shutil.copy(folder / "broker.log", kept)
+        log, kept = folder / "broker.log", config.rootpath / ".pytest_cache" / "kafka.log"
+        if log.exists():
+            kept.parent.mkdir(exist_ok=True)
+            shutil.copy(log, kept)
         shutil.rmtree(folder)
     config.stash[_GUARD].dismiss()
 
