@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public name
 from tests.answers import answered
 from toolchain.broker.readiness import until
 
-_SECONDS = 20
+_SECONDS = 30
 
 
 @attrs.frozen
@@ -51,12 +51,14 @@ class Cluster:
 
     def set_config(self, name: str, **config: str) -> None:
         """Set settings, named with underscores instead of dots."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
         entries = [
-            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-            for key, value in config.items()
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in settings.items()
         ]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
+        assert until(lambda: settings.items() <= self.config(name).items(), _SECONDS)
 
     def produce(self, name: str, value: bytes = b"value") -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})

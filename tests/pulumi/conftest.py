@@ -13,7 +13,7 @@ from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
 SOURCE_PARTITIONS = 4
-_SETTLING_SECONDS = 10
+_SETTLING_SECONDS = 60
 
 
 @attrs.frozen
@@ -73,9 +73,9 @@ class Deployment:
         self.declare(config, **application)
         self.up()
 
-    def up(self, *flags: str) -> Outcome:
+    def up(self, *flags: str, with_preview: bool = False) -> Outcome:
         """Run an `up` that must succeed."""
-        outcome = self.stack.up(*flags)
+        outcome = self.stack.up(*flags, with_preview=with_preview)
         assert outcome.succeeded, str(outcome)
         return outcome
 

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from infra.cli.main import main
 from tests.pulumi.conftest import Deployment
-from tests.pulumi.driver import STACK, kill
-from tests.pulumi.test_interruption import SECONDS, SLOWLY, many
-from toolchain.broker.readiness import until
+from tests.pulumi.driver import STACK, kill, wait_for_lines
+from tests.pulumi.test_interruption import CREATED, SECONDS, SLOWLY, many
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 
@@ -57,7 +56,7 @@ def test_what_a_killed_run_left_is_found_and_the_remedies_help(
 ) -> None:
     names = many(deployment)
     process = deployment.stack.start(*SLOWLY)
-    assert until(lambda: len(deployment.cluster.existing(names)) >= 3, SECONDS)
+    wait_for_lines(process, CREATED, count=3, seconds=SECONDS)
     os.killpg(process.pid, signal.SIGSTOP)
     _, checks = doctor()
     assert checks["lock"]["status"] == "warning"

@@ -204,7 +204,7 @@ def _kill_at_random(deployment: Deployment, kills: int) -> None:
         killed += series.up_killed()
         _log.info("up was killed %d of %d times", killed, kills)
         # The state can be read, and no topic was replaced.
-        deployment.stack.state()
+        deployment.stack.succeed("stack", "export")
         series.check_ids()
         deployment.stack.succeed("cancel", "--yes")
         series.complete()

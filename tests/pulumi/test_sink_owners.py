@@ -75,9 +75,7 @@ class Applications:
     def check_moved(self) -> None:
         """Assert that the next `up` moves the sink, that no topic changes, and that later runs are clean."""
         before = self.existing()
-        preview = self.owner.stack.preview()
-        assert preview.succeeded, str(preview)
-        up = self.owner.up()
+        up = self.owner.up(with_preview=True)
         assert f"sink {self.sink} moves to {self.owner.id}" in up.text, str(up)
         assert f"managed by {self.former.id} until now" in up.text, str(up)
         self.owner.up()
