@@ -65,8 +65,12 @@ def settings(
     client_id: str = "agent-1",
     callback: str | None = None,
     connection: Connection | None = None,
+    request_timeout_ms: int = 20_000,
 ) -> AgentSettings:
-    """Return the settings of an agent with short intervals."""
+    """Return the settings of an agent with short intervals.
+
+    Requests time out soon only where a test needs it: a busy machine may take seconds to answer.
+    """
     return AgentSettings(
         connection=connection or Connection(bootstrap_servers=(servers,)),
         documents=InMemory(documents),
@@ -74,7 +78,7 @@ def settings(
         group=group,
         metadata_max_age_ms=500,
         settle_ms=500,
-        request_timeout_ms=3_000,
+        request_timeout_ms=request_timeout_ms,
         callback=callback,
     )
 

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 _QUICK = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "1"}
 _SESSION_MS = 3_000
-_BOUND_SECONDS = 60.0
+_BOUND_SECONDS = 90.0
 _FIRST = 2
 _RETURNS = 3
 

@@ -24,6 +24,7 @@ from spark_jobs.agent.events import (
     GaveUp,
     Notified,
 )
+from spark_jobs.agent.run import AgentSettings
 from spark_jobs.agent.state import Outcome, Phase
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts
 from tests.agent.running import Recorder, await_counts, await_true, make_topics, running, settings
@@ -94,6 +95,12 @@ def set_up(broker: Broker, unique: Callable[[str], str], timeout_ms: int = 900_0
     return application
 
 
+def impatient(application: RunningApplication) -> AgentSettings:
+    """Return the settings of an agent whose requests soon time out."""
+    servers = application.broker.bootstrap_servers
+    return settings(servers, application.documents, application.suffix, request_timeout_ms=3_000)
+
+
 def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
     """Return topic → outcomes in order."""
     outcomes: dict[str, list[Outcome]] = {}
@@ -105,9 +112,7 @@ def outcomes(agent: Recorder) -> dict[str, list[Outcome]]:
 
 
 def test_broker_hangs_longer_than_request_timeout(application: RunningApplication) -> None:
-    with running(
-        settings(application.broker.bootstrap_servers, application.documents, application.suffix)
-    ) as agent:
+    with running(impatient(application)) as agent:
         application.await_steady(agent)
         application.expand_orders(6)
         application.broker.pause()
@@ -122,9 +127,7 @@ def test_broker_hangs_longer_than_request_timeout(application: RunningApplicatio
 
 
 def test_broker_restarts_during_expansion(application: RunningApplication) -> None:
-    with running(
-        settings(application.broker.bootstrap_servers, application.documents, application.suffix)
-    ) as agent:
+    with running(impatient(application)) as agent:
         application.await_steady(agent)
         application.expand_orders(5)
         application.broker.restart()
@@ -133,9 +136,7 @@ def test_broker_restarts_during_expansion(application: RunningApplication) -> No
 
 
 def test_broker_is_killed_and_restarted(application: RunningApplication) -> None:
-    with running(
-        settings(application.broker.bootstrap_servers, application.documents, application.suffix)
-    ) as agent:
+    with running(impatient(application)) as agent:
         application.await_steady(agent)
         application.broker.kill()
         await_true(lambda: agent.of(ClusterUnreadable))
@@ -311,7 +312,7 @@ def test_agent_gives_up_once_after_timeout_and_keeps_running(
         assert agent.state.failures == 1
         (gave_up,) = agent.of(GaveUp)
         assert isinstance(gave_up, GaveUp)
-        assert 3_000 <= gave_up.failing_for_ms < 10_000
+        assert 3_000 <= gave_up.failing_for_ms < 60_000
         permissions.revoke(denied)
         reads = agent.state.reads
         await_true(lambda: agent.state.reads > reads + 2)
@@ -332,7 +333,7 @@ def test_controller_mutation_quota_delays_expansion(
     one_second_windows = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
     with own_broker(Settings(overrides=QUICK | one_second_windows)) as broker:
         application = set_up(broker, unique)
-        with running(settings(broker.bootstrap_servers, application.documents, application.suffix)) as agent:
+        with running(impatient(application)) as agent:
             application.await_steady(agent)
             broker.limit_topic_changes(1)
             application.expand_orders(6)

@@ -107,7 +107,7 @@ def _kill_at_random(deployment: Deployment, times: int) -> None:
     orders = SECOND + 1
     with deployment.agent():
         deployment.cluster.expand(f"orders-{deployment.suffix}", orders)
-        await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 60)
+        await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 90)
     for _ in range(times):
         orders += 1
         with deployment.agent() as agent:
@@ -118,8 +118,8 @@ def _kill_at_random(deployment: Deployment, times: int) -> None:
         for name, most in deployment.required_counts(orders).items():
             assert (deployment.cluster.partitions(name) or 0) <= most, name
     with deployment.agent():
-        await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 60)
-        await_true(lambda: _are_over(deployment), 60)
+        await_counts(deployment.cluster, unique_documents(deployment.suffix), deployment.sources(orders), 90)
+        await_true(lambda: _are_over(deployment), 90)
     _check_history(deployment, orders, times)
 
 

@@ -41,8 +41,11 @@ from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 
-_REACTION_SECONDS = 5.0
-"""The time for a topic check and a loop iteration, which take milliseconds on an idle machine."""
+_REACTION_SECONDS = 20.0
+"""The time for a topic check and a loop iteration, which take milliseconds on an idle machine.
+
+It is shorter than the default interval of topic checks.
+"""
 
 
 @attrs.frozen

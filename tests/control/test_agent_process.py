@@ -45,9 +45,7 @@ class Deployment:
         return self._agents[-1]
 
     def leader(self, *agents: AgentProcess) -> AgentProcess:
-        assert until(
-            lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, SECONDS
-        )
+        assert until(lambda: _leaders(agents) == 1, SECONDS)
         # While an agent joins, the leader rejoins, and does not notice then that its session expires.
         assert until(lambda: self._members() == len(agents), SECONDS)
         [leader] = [agent for agent in agents if agent.value("headwater_agent_leader")]
@@ -126,7 +124,7 @@ def test_metrics_status_and_history_show_expansion(deployment: Deployment) -> No
 
 
 def test_another_agent_finishes_expansion_of_killed_leader(deployment: Deployment) -> None:
-    one, two = deployment.start("agent-1", 3_000), deployment.start("agent-2", 3_000)
+    one, two = deployment.start("agent-1", 5_000), deployment.start("agent-2", 5_000)
     leader = deployment.leader(one, two)
     next_leader = two if leader is one else one
     deployment.expand_orders(7)
@@ -177,13 +175,13 @@ def test_broker_that_hangs_for_30_seconds_causes_no_second_leader(
             before.await_line("leadership lost")
             # The log line is written shortly before the metric changes.
             before.await_value(0, "headwater_agent_leader")
-            assert sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 0
+            assert _leaders(agents) == 0
             assert _statuses(agents, "/health/live") == {200}
             time.sleep(30 - SESSION_SECONDS)
             broker.resume()
             deployment.await_counts(9)
             assert until(lambda: _is_over(deployment), SECONDS)
-            assert until(lambda: sum(agent.value("headwater_agent_leader") or 0 for agent in agents) == 1, 30)
+            assert until(lambda: _leaders(agents) == 1, SECONDS)
             terms: dict[int, set[str]] = {}
             for expansion in deployment.history():
                 for stage in expansion["stages"]:
@@ -212,6 +210,10 @@ def test_autoscaling_is_switched_while_agent_runs(deployment: Deployment) -> Non
     deployment.await_counts(5)
     assert until(lambda: agent.application(deployment.totals_app)["phase"] == "steady", SECONDS)
     assert agent.end() == 0
+
+
+def _leaders(agents: Iterable[AgentProcess]) -> float:
+    return sum(agent.value("headwater_agent_leader") or 0 for agent in agents)
 
 
 def _statuses(agents: Iterable[AgentProcess], path: str) -> set[int]:

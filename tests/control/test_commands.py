@@ -117,7 +117,7 @@ def test_silent_agents_do_not_delay_status() -> None:
     done = _run("status", *(f"127.0.0.1:{port}" for port in range(1, 9)))
     assert done.exit_code == 1
     assert done.stdout.count("Connection refused") == 8
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20
 
 
 def test_unknown_answers_of_endpoints_are_tolerated() -> None:
@@ -139,9 +139,9 @@ def test_watch_updates_until_interrupted(serve_endpoint: Callable[..., HttpClien
     command = [sys.executable, "-m", "infra.cli", "agent", "status", url, "--watch", "--interval", "0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
         try:
-            assert until(lambda: len(requests) > 3, 30)
+            assert until(lambda: len(requests) > 3, 60)
             watching.send_signal(signal.SIGINT)
-            output, complaints = watching.communicate(timeout=30)
+            output, complaints = watching.communicate(timeout=60)
         finally:
             watching.kill()
     assert watching.returncode == 130

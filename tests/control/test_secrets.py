@@ -64,7 +64,7 @@ def test_secrets_are_shown_nowhere(guarded: Broker, tmp_path: Path, password: st
             answers.append(client.post("/control/autoscaling", {}).text)
         finally:
             agent.terminate()
-            agent.wait(30)
+            agent.wait(60)
     for text in (log.read_text(), *answers):
         assert password not in text
         assert _TOKEN not in text

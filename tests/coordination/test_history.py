@@ -158,8 +158,8 @@ def test_hanging_broker_is_reported_in_time(own_broker: Callable[[], Broker], gr
         begin = time.monotonic()
         appending = threads.submit(agent.journal.append, entry("agent", Stage.EXPANDED), term)
         with pytest.raises(ProblemsError, match="did not answer the request to write to the journal"):
-            appending.result(30)
-        assert time.monotonic() - begin < 25
+            appending.result(60)
+        assert time.monotonic() - begin < 40
         broker.resume()
         _, later = agents.leader([agent])
         assert agent.journal.latest(later)["orders-app"].stage in (Stage.STARTED, Stage.EXPANDED)

@@ -57,9 +57,9 @@ def test_one_agent_leads_and_hands_over_at_its_end(kafka: LocalBroker, group: Ma
 @pytest.mark.broker
 def test_leader_stays_leader_when_another_agent_joins(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
-    first = agents.join("first")
+    first = agents.join("first", _LONG_SESSION_MS)
     _, term = agents.leader([first])
-    second = agents.join("second")
+    second = agents.join("second", _LONG_SESSION_MS)
     assert until(lambda: bool(agents.terms([first, second])) and len(_members(agents)) > 1, 30)
     leader, later = agents.leader([first, second])
     assert (leader, later) == (first, term)
@@ -71,7 +71,7 @@ def test_topic_is_created_with_one_partition_and_compaction(kafka: LocalBroker, 
     agents.leader([agents.join("agent")])
     topic = coordination_topic(agents.name)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-    assert len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 1
+    assert len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == 1
     resource = ConfigResource(ResourceType.TOPIC, topic)
     assert admin.describe_configs([resource])[resource].result()["cleanup.policy"].value == "compact"
 
@@ -134,7 +134,7 @@ def test_late_request_changes_nothing_wrongly(kafka: LocalBroker, unique: Callab
     for late in (6, 5, 3):
         with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
             admin.create_partitions([NewPartitions(topic, late)])[topic].result(30)
-    assert until(lambda: len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 6, 30)
+    assert until(lambda: len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == 6, 30)
 
 
 @pytest.mark.broker
@@ -146,7 +146,7 @@ def test_hanging_broker_leaves_one_leader(own_broker: Callable[[], Broker], grou
         broker.pause()
         begin = time.monotonic()
         assert not leader.leadership.confirm(term)
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 20
         # Three session time-outs, as for a broker that hangs for 30 s with the default time-out of 10 s.
         assert until(lambda: agents.terms(members) == [None, None], 3 * SESSION_MS / 1_000)
         broker.resume()
@@ -163,14 +163,19 @@ def test_leader_notices_a_hanging_broker_while_another_agent_joins(
     """librdkafka does not end the session of a member whose request to join is not answered."""
     with own_broker() as broker:
         agents = group(broker.bootstrap_servers)
-        first = agents.join("one")
-        _, term = agents.leader([first])
-        second = agents.join("two")
-        assert until(lambda: agents.terms([first, second]) and _is_rebalancing(agents), 30)
+        members = [agents.join("one")]
+        _, term = agents.leader(members)
+
+        def is_seen_joining(client_id: str) -> bool:
+            members.append(agents.join(client_id))
+            return until(lambda: bool(agents.terms(members)) and _is_rebalancing(agents), 10)
+
+        # The group rebalances for about a second, which a busy machine may miss.
+        assert any(is_seen_joining(client_id) for client_id in ("two", "three", "four"))
         broker.pause()
-        assert until(lambda: agents.terms([first, second]) == [None, None], 3 * SESSION_MS / 1_000)
+        assert until(lambda: not any(agents.terms(members)), 3 * SESSION_MS / 1_000)
         broker.resume()
-        _, later = agents.leader([first, second])
+        _, later = agents.leader(members)
         assert later >= term
         assert not agents.has_waited
 
