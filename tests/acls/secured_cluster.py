@@ -22,7 +22,7 @@ from infra.observe.acl_bindings import acl_binding, acl_of, filter_for
 from toolchain.broker import Broker, SaslUser
 from toolchain.broker.readiness import until
 
-_SECONDS = 20
+_SECONDS = 30
 _DENIAL = re.compile(
     r"Principal = (?P<principal>\S+) is Denied operation = (?P<operation>\w+) .*?"
     r"on resource = (?P<kind>\w+):LITERAL:(?P<name>\S+) for request"

@@ -15,7 +15,7 @@ from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
-_SECONDS = 40
+_SECONDS = 60
 
 
 def test_the_agent_expands_topics_with_the_listed_permissions(

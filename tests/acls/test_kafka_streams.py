@@ -96,9 +96,9 @@ def assert_runs(
     secured_cluster = application.secured_cluster
     secured_cluster.set_acls(PRINCIPAL, granted)
     log, out = secured_cluster.log_length, secured_cluster.latest_offsets("totals")
+    purged = secured_cluster.earliest_offsets(PURGED)  # before the start: the application may be fast
     with application.running(declared) as run:
         secured_cluster.produce("orders")
-        purged = secured_cluster.earliest_offsets(PURGED)
         run.until(lambda: bool(run.failures) or _has_written_and_purged(secured_cluster, out, purged))
     assert run.failures == []
     assert secured_cluster.denials(log) == set()

@@ -21,7 +21,6 @@ from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, recognize
 from tests.contract.real_cluster import RealCluster
 from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 
@@ -90,8 +89,9 @@ def test_each_missing_permission_is_reported(secured_broker: Broker, tmp_path: P
 
 
 def test_the_number_of_requests_does_not_depend_on_the_number_of_topics(
-    kafka: LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    secured_broker: Broker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """On a broker without the groups of other tests: there is one request for each."""
     admins: list[Admin] = []
     initialize = Admin.__init__
 
@@ -100,11 +100,11 @@ def test_the_number_of_requests_does_not_depend_on_the_number_of_topics(
         admins.append(admin)
 
     monkeypatch.setattr(Admin, "__init__", record)
-    cluster, app = RealCluster(kafka.bootstrap_servers), unique("app")
+    cluster, app = RealCluster(secured_broker.bootstrap_servers), unique("app")
 
     def found() -> int:
         admins.clear()
-        seen = survey(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), INTERNAL_NAMES)
+        seen = survey(Connection(bootstrap_servers=(secured_broker.bootstrap_servers,)), INTERNAL_NAMES)
         return len(next(each.topics for each in recognize(seen, [app]).applications if each.id == app))
 
     cluster.create(f"{app}-s0-changelog", 1, STREAMS_CONFIG)

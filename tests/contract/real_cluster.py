@@ -41,6 +41,12 @@ class RealCluster:
         entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in config.items()]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
+        while not config.items() <= self._config(name).items():
+            pass  # the broker that answers learns of a change a moment later
+
+    def _config(self, name: str) -> dict[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        return {k: e.value for k, e in self._admin.describe_configs([resource])[resource].result().items()}
 
     def write(self, name: str) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 from tests.oracle.thread_histories import FILE, PARTITIONS, contents, text
 from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow]
 
@@ -78,8 +80,9 @@ def test_the_real_class_does_what_is_recorded(
     request = _request(history, unique)
     topics = [NewTopic(request[key], PARTITIONS, 1) for key in ("topic", "globalTopic") if request[key]]
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    for created in admin.create_topics(topics).values():
-        created.result(60)
+    for name, created in admin.create_topics(topics).items():
+        created.result(_SECONDS)
+        assert until(partial(_is_known, admin, name), _SECONDS), "without it, the application would end"
     outcomes = run_history(request)
     steps = [{"do": step["do"], **outcome} for step, outcome in zip(history["steps"], outcomes, strict=True)]
     if "UPDATE_GOLDEN" in os.environ:
@@ -87,6 +90,10 @@ def test_the_real_class_does_what_is_recorded(
         FILE.write_text(text(changed), encoding="utf-8")
         return
     assert steps == history["steps"]
+
+
+def _is_known(admin: AdminClient, topic: str) -> bool:
+    return topic in admin.list_topics(timeout=_SECONDS).topics
 
 
 def _request(history: Mapping[str, Any], unique: Callable[[str], str]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from toolchain.broker.readiness import serves, until
 pytestmark = pytest.mark.broker
 
 MakeBroker = Callable[..., Broker]
+SECONDS = 60
 
 
 def admin(broker: Broker, protocol: str = "PLAINTEXT", **settings: str) -> AdminClient:
@@ -30,19 +31,21 @@ def admin(broker: Broker, protocol: str = "PLAINTEXT", **settings: str) -> Admin
             "bootstrap.servers": broker.address(protocol),
             "security.protocol": protocol,
             "log_level": 0,
-            "socket.timeout.ms": 20_000,
+            "socket.timeout.ms": SECONDS * 1_000,
             **{key.replace("_", "."): value for key, value in settings.items()},
         }
     )
 
 
-def topics(client: AdminClient, timeout: float = 20) -> set[str]:
+def topics(client: AdminClient, timeout: float = SECONDS) -> set[str]:
     return set(client.list_topics(timeout=timeout).topics)
 
 
 def create(client: AdminClient, name: str) -> None:
     client.create_topics([NewTopic(name, num_partitions=1)])[name].result()
-    assert until(lambda: name in topics(client), 10), "the broker learns of it a moment after the controller"
+    assert until(lambda: name in topics(client), SECONDS), (
+        "the broker learns of it a moment after the controller"
+    )
 
 
 def port_of(broker: Broker) -> int:
@@ -68,7 +71,7 @@ def test_a_paused_broker_responds_only_after_it_is_resumed(own_broker: MakeBroke
         broker.pause()
         assert not serves(port_of(broker), broker.cluster_id)
         broker.resume()
-        assert until(lambda: serves(port_of(broker), broker.cluster_id), 20)
+        assert until(lambda: serves(port_of(broker), broker.cluster_id), SECONDS)
         broker.pause()
     assert not broker.is_running, "stopping must not need the broker's cooperation"
 
@@ -94,8 +97,8 @@ def test_overrides_reach_the_broker(own_broker: MakeBroker) -> None:
     with own_broker(Settings(overrides={"num.partitions": "7"})) as broker:
         client = admin(broker)
         client.create_topics([NewTopic("defaulted")])["defaulted"].result()
-        assert until(lambda: "defaulted" in topics(client), 10)
-        assert len(client.list_topics(timeout=20).topics["defaulted"].partitions) == 7
+        assert until(lambda: "defaulted" in topics(client), SECONDS)
+        assert len(client.list_topics(timeout=SECONDS).topics["defaulted"].partitions) == 7
 
 
 def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> None:
@@ -155,7 +158,7 @@ signal.pause()
         pid = int(owner.stdout.readline())
         assert lives(pid)
         owner.kill()
-    assert until(lambda: not lives(pid), 20)
+    assert until(lambda: not lives(pid), SECONDS)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from toolchain.broker.readiness import until
 from toolchain.broker.tools import command as command_line
 
 Run = Callable[..., Result]
+_SECONDS = 120
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_topics_are_kept_until_the_data_is_deleted(run: Run, kafka_distribution:
     run("down")
     second = local.up(kafka_distribution, port=0)
     assert second.cluster_id == first.cluster_id
-    topics = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=5).topics
+    topics = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=_SECONDS).topics
     assert "kept" in topics
     assert "deleted" in run("down", "--delete-data").output
     assert not local.default_folder().exists()
@@ -71,7 +72,7 @@ def test_a_killed_broker_is_reported_as_lost_and_starts_again(
 ) -> None:
     first = local.up(kafka_distribution, port=0)
     os.kill(first.pid, signal.SIGKILL)
-    assert until(lambda: local.status() is None, 10)
+    assert until(lambda: local.status() is None, _SECONDS)
     result = run("status")
     assert result.exit_code == 1
     assert f"process {first.pid}" in result.output
@@ -94,9 +95,9 @@ def test_an_up_that_is_killed_half_way_leaves_no_broker(run: Run) -> None:
         [sys.executable, "-c", "from infra.cli.local import local; local(['up', '--port', '0'])"]
     ) as up:
         log = local.default_folder() / "broker.log"
-        assert until(log.exists, 30), "the broker process is there"
+        assert until(log.exists, _SECONDS), "the broker process is there"
         up.kill()
-    assert until(lambda: run("up", "--port", "0").exit_code == 0, 30)
+    assert until(lambda: run("up", "--port", "0").exit_code == 0, _SECONDS)
 
 
 @pytest.mark.broker
@@ -132,7 +133,7 @@ def test_a_given_bootstrap_server_wins() -> None:
 def _kafka(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command in a process, which it replaces by exec."""
     line = (sys.executable, "-c", "from infra.cli.local import local; local()", "kafka", *arguments)
-    return subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=_SECONDS)
 
 
 def test_an_outdated_state_file_stops_no_other_process(run: Run) -> None:

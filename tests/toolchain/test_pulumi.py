@@ -15,8 +15,10 @@ from tests.toolchain.certificates import server_tls
 from toolchain import PulumiToolchain, file_backend
 from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.pulumi
+_SECONDS = 30
 
 _TOPIC = """
 import pulumi
@@ -122,12 +124,12 @@ def test_up_creates_a_topic_and_destroy_deletes_it(
     pulumi("up", "--yes", "--skip-preview")
 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    assert len(admin.list_topics(timeout=5).topics[name].partitions) == 3
+    assert len(admin.list_topics(timeout=_SECONDS).topics[name].partitions) == 3
     assert json.loads(pulumi("stack", "output", "--json")) == {"topic": name}
     pulumi("preview", "--expect-no-changes")
 
     pulumi("destroy", "--yes", "--skip-preview")
-    assert name not in admin.list_topics(timeout=5).topics
+    assert until(lambda: name not in admin.list_topics(timeout=_SECONDS).topics, _SECONDS)
 
 
 def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_scram(
@@ -159,7 +161,7 @@ def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_sc
                 "log_level": 0,
             }
         )
-        visible = reader.list_topics(timeout=5).topics
+        visible = reader.list_topics(timeout=_SECONDS).topics
         assert set(visible) == {"existing"}, "logged in by the credential, allowed by the ACL"
         pulumi("preview", "--expect-no-changes")
         stored = "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
