@@ -48,8 +48,11 @@ _POLL_SECONDS = 0.02
 _CONNECT_SECONDS = 3.0
 # librdkafka ends a request at its timeout; this applies when it does not.
 _GRACE_SECONDS = 1.0
-_FIRST_TRY_SECONDS = 1.0
+_FIRST_TRY_SECONDS = 5.0
+_NEW_CLUSTER_SECONDS = 1.0
 _TIMES_AS_LONG = 5
+_OFFSETS = "__consumer_offsets"
+"""The topic of the coordinators, which a cluster creates for its first group."""
 _PAUSE_SECONDS = 0.1
 _COORDINATOR_LOADING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -89,7 +92,7 @@ class Admin:
         self._timeout = timeout_seconds
         self.requests = 0
         self._descriptions: set[Future[TopicDescription]] = set()
-        self._group_timeout = _FIRST_TRY_SECONDS
+        self._group_timeout = _NEW_CLUSTER_SECONDS
         self._connect()
 
     def _connect(self) -> None:
@@ -136,7 +139,8 @@ class Admin:
             raise ProblemsError([self._unreachable()]) from None
         self._messages.clear()
         taken = time.monotonic() - first.at
-        self._group_timeout = min(self._timeout, max(_FIRST_TRY_SECONDS, _TIMES_AS_LONG * taken))
+        shortest = _FIRST_TRY_SECONDS if _OFFSETS in metadata.topics else _NEW_CLUSTER_SECONDS
+        self._group_timeout = min(self._timeout, max(shortest, _TIMES_AS_LONG * taken))
         return metadata
 
     def _metadata(self, client: AdminClient) -> ClusterMetadata:
@@ -238,11 +242,11 @@ class Admin:
         Waits for a coordinator that is loading.
 
         No other request may be pending: an answer of a coordinator after the timeout, for example behind
-        large requests, makes librdkafka abort the process or hang when the client is closed.
+        large requests, makes librdkafka (2.16) abort the process or hang when the client is closed. So a slow
+        coordinator has five seconds, or a multiple of the time that the metadata took.
 
         A new cluster creates the topic of the coordinators on the first request. librdkafka then sends three
-        requests and sleeps until the timeout, so the first timeout is short: a multiple of the time that the
-        metadata took.
+        requests and sleeps until the timeout, so there the first timeout is shorter.
         """
         deadline, timeout = time.monotonic() + self._timeout, self._group_timeout
         while True:

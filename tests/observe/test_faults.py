@@ -1,5 +1,7 @@
 """Brokers that do not answer or do not let us in: a clear problem within seconds, nothing on stderr."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -225,6 +227,27 @@ def brokers(reader: KafkaClusterReader) -> int:
         return reader.read(SnapshotRequest()).brokers
     except ProblemsError:
         return 0
+
+
+_SLOW_COORDINATOR = """
+import os, signal, sys, threading
+from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+server, pid = sys.argv[1], int(sys.argv[2])
+reader = KafkaClusterReader(Connection(bootstrap_servers=(server,)), 60)
+for _ in range(2):  # a new cluster has no coordinators yet
+    reader.read(SnapshotRequest(groups=("app",)))
+os.kill(pid, signal.SIGSTOP)
+threading.Timer(2.0, os.kill, (pid, signal.SIGCONT)).start()
+print(len(reader._admin.groups(["app", "other"])))
+"""
+
+
+def test_slow_answer_of_a_coordinator_is_awaited(own_broker: Callable[..., Broker]) -> None:
+    """librdkafka aborts the process on an answer that comes after the timeout."""
+    with own_broker(Settings(overrides={"broker.session.timeout.ms": "60000"})) as broker:
+        command = [sys.executable, "-c", _SLOW_COORDINATOR, broker.bootstrap_servers, str(broker.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
 
 
 def test_requesting_topics_creates_none(own_broker: Callable[..., Broker]) -> None:
