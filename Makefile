@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## create .venv with the locked dependencies and the headwater command
@@ -38,6 +38,13 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 test: toolchain ## run all tests except soak tests (about 25 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
+
+.PHONY: test-brokers
+test-brokers: toolchain ## run the tests of brokers with each supported version of Kafka (half an hour)
+	@failed=0; for version in $$($(BIN)/python -c 'from toolchain.kafka import PINNED_VERSIONS; print(*PINNED_VERSIONS)'); do \
+	    echo "Kafka $$version"; \
+	    HEADWATER_KAFKA=$$version $(PYTEST) -m every_broker --numprocesses 2 --dist loadscope || failed=1; \
+	done; exit $$failed
 
 .PHONY: check
 check: $(STAMP) ## check format, lint, types and layers, run quick tests (about a minute)
@@ -64,7 +71,7 @@ bench-check: toolchain ## compare the speed of two commits: make bench-check OLD
 	$(BIN)/python -m tests.bench.check $(OLD) $(NEW)
 
 .PHONY: fuzz
-fuzz: toolchain ## run the soak tests (hours)
+fuzz: test-brokers ## run the tests with each version of brokers, and the soak tests (hours)
 	$(PYTEST) -m soak --timeout=0
 
 .PHONY: mutation

@@ -12,6 +12,7 @@ import pytest
 import trustme
 from hypothesis import settings
 
+from tests.broker_version import BROKER_VERSION
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.scheduling import LongestFirst
 from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi, spark_java_options
@@ -36,7 +37,7 @@ settings.register_profile("quick", settings.get_profile("ci"), max_examples=sett
 
 @pytest.fixture(scope="session")
 def kafka_distribution() -> KafkaDistribution:
-    return ensure_kafka()
+    return ensure_kafka(version=BROKER_VERSION)
 
 
 @pytest.fixture(scope="session")

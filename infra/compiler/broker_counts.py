@@ -105,16 +105,21 @@ def undersized_source_changelogs(
 
 
 def status_text(problem_code: ProblemCode) -> str:
-    """Return the consequence of a problem for a 4.1 application, with the status in the broker's response."""
-    status = {
-        ProblemCode.MISSING_SOURCE_TOPIC: "status 1, MISSING_SOURCE_TOPICS",
-        ProblemCode.NOT_COPARTITIONED: "status 2, INCORRECTLY_PARTITIONED_TOPICS",
-        ProblemCode.CONFLICTING_PARTITIONS: "status 2, INCORRECTLY_PARTITIONED_TOPICS",
-        ProblemCode.UNDECIDABLE_PARTITIONS: "STREAMS_INVALID_TOPOLOGY",
-    }[problem_code]
+    """Return the consequence of a problem, with the status in the broker's response."""
     if problem_code is ProblemCode.UNDECIDABLE_PARTITIONS:
-        return f"The broker rejects the topology ({status})."
-    return f"The broker answers with {status}; a 4.1 client only logs that, reports RUNNING and gets no task."
+        return "The broker rejects the topology (STREAMS_INVALID_TOPOLOGY)."
+    status, thrown = {
+        ProblemCode.MISSING_SOURCE_TOPIC: ("status 1, MISSING_SOURCE_TOPICS", "MissingSourceTopicException"),
+        ProblemCode.NOT_COPARTITIONED: _INCORRECTLY_PARTITIONED,
+        ProblemCode.CONFLICTING_PARTITIONS: _INCORRECTLY_PARTITIONED,
+    }[problem_code]
+    return (
+        f"The broker answers with {status}. Since Kafka Streams 4.2 every instance then throws {thrown}; a "
+        "4.1 instance only logs the status, reports RUNNING and gets no task."
+    )
+
+
+_INCORRECTLY_PARTITIONED = ("status 2, INCORRECTLY_PARTITIONED_TOPICS", "TopologyException")
 
 
 def _unsupported(what: str, remedy: str, node: str | None) -> Problem:

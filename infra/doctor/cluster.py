@@ -172,7 +172,7 @@ def _streams_groups(facts: ClusterFacts) -> Finding:
     return check.error(
         f"Applications use `group.protocol: streams`, but {' and '.join(missing)}.",
         why="The brokers reject these applications: they do not start.",
-        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.1 or later, enable both: "
+        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, enable both: "
         "kafka-features.sh upgrade --feature streams.version=1",
     )
 

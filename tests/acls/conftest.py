@@ -6,15 +6,21 @@ import pytest
 
 from tests.acls.secured_cluster import SecuredCluster
 from tests.acls.streams_process import StreamsProcess
+from tests.broker_version import has_streams_groups
 from toolchain.broker import Broker, SaslUser, Settings
 
 APPLICATION = SaslUser("orders-app", "orders-secret")
 HEADWATER = SaslUser("headwater", "headwater-secret")
-STREAMS_PROTOCOL = {
-    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
-    "unstable.api.versions.enable": "true",
-    "unstable.feature.versions.enable": "true",
-}
+STREAMS_PROTOCOL = (
+    {
+        "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+        "unstable.api.versions.enable": "true",
+        "unstable.feature.versions.enable": "true",
+    }
+    if has_streams_groups()
+    else {}
+)
+"""Settings of a broker that can have streams groups."""
 
 
 @pytest.fixture(scope="session")

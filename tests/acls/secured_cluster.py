@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import attrs
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBindingFilter,
     AclPermissionType,
@@ -76,9 +75,19 @@ class SecuredCluster:
         return {name: len(topic.partitions) for name, topic in found.items()}
 
     def delete_group(self, id_: str) -> None:
-        """Delete a group if it exists: a group id cannot be used with another protocol."""
-        with suppress(KafkaException):
+        """Delete a group if it exists: a group id cannot be used with another protocol.
+
+        Since Kafka Streams 4.2 an instance that is closed stays a member until its session times out.
+        """
+        assert until(lambda: self._is_deleted(id_), _SECONDS)
+
+    def _is_deleted(self, id_: str) -> bool:
+        """Delete a group; return whether it does not exist afterwards."""
+        try:
             self._admin.delete_consumer_groups([id_])[id_].result()
+        except KafkaException as refused:
+            return bool(refused.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND)
+        return True
 
     def acls(self, principal: str | None = None) -> frozenset[Acl]:
         bindings = self._admin.describe_acls(filter_for(principal)).result()

@@ -116,6 +116,7 @@ def documents(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.every_broker
 def test_the_listed_permissions_are_sufficient_for_a_run_with_each_kind_of_change(
     cluster: SecuredCluster, documents: Path
 ) -> None:

@@ -14,6 +14,7 @@ from infra.spec import load_text
 from tests.acls.conftest import APPLICATION
 from tests.acls.secured_cluster import SecuredCluster
 from tests.acls.streams_process import Run, StreamsProcess
+from tests.broker_version import enables_streams_groups, has_streams_groups
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle]
 
@@ -75,7 +76,11 @@ class SecuredApplication:
             # Otherwise, the next run waits for the session timeout of this one.
             "main.consumer.internal.leave.group.on.close": "true",
         }
+        if enables_streams_groups():  # these versions ignore that config
+            properties["main.consumer.session.timeout.ms"] = "6000"
         if "group.protocol" not in declared["application"]["config"]:
+            return self.streams_process.running(declared, properties)
+        if enables_streams_groups():
             return self.streams_process.running(declared, properties)
         # In Kafka 4.1 the streams protocol is early access, and the broker disables it by default.
         at = self.secured_cluster.broker.bootstrap_servers
@@ -110,6 +115,7 @@ def _has_written_and_purged(secured_cluster: SecuredCluster, out: int, purged: i
     )
 
 
+@pytest.mark.every_broker
 @pytest.mark.parametrize("internal_topics", ["literal", "prefixed"])
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_kafka_streams_runs_with_the_planned_permissions(
@@ -166,6 +172,8 @@ def assert_fails_for(run: Run, missing: Permission) -> None:
     assert any(error in failure and named in failure for failure in run.failures), run.failures
 
 
+@pytest.mark.skipif(not has_streams_groups(), reason="brokers have streams groups since 4.1")
+@pytest.mark.every_broker
 def test_the_streams_protocol_needs_the_same_permissions(application: SecuredApplication) -> None:
     application.secured_cluster.delete_group(ID)
     config = {"group.protocol": "streams"}

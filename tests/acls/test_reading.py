@@ -40,6 +40,7 @@ def test_deny_and_all_bindings_are_ignored() -> None:
 
 
 @pytest.mark.broker
+@pytest.mark.every_broker
 def test_the_acls_of_one_or_more_principals_are_read_in_one_request(secured_cluster: SecuredCluster) -> None:
     for principal in ("User:first", "User:second"):
         secured_cluster.set_acls(principal, PERMISSIONS)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.broker_version import has_streams_groups
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.running_application import running_application
 from tests.pulumi.cluster import Cluster
@@ -20,7 +21,10 @@ from toolchain import PulumiToolchain
 from toolchain.broker import Broker, Settings
 from toolchain.broker.readiness import until
 
-pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow]
+pytestmark = [
+    *(pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow, pytest.mark.every_broker),
+    pytest.mark.skipif(not has_streams_groups(), reason="brokers have streams groups since 4.1"),
+]
 
 _STREAMS_PROTOCOL = {
     "group.coordinator.rebalance.protocols": "classic,consumer,streams",

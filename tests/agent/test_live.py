@@ -96,6 +96,7 @@ def applications(kafka: LocalBroker, unique: Callable[[str], str]) -> Applicatio
     return applications
 
 
+@pytest.mark.every_broker
 def test_first_expanded_source_expands_all_downstream_topics(applications: Applications) -> None:
     documents = unique_documents(applications.suffix)
     with running(
@@ -174,6 +175,7 @@ def test_client_without_answers_is_replaced(
     assert cluster.partition_counts()[applications.orders] == 2
 
 
+@pytest.mark.every_broker
 def test_validation_changes_nothing_and_has_result_for_each_topic(applications: Applications) -> None:
     cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
     shortfalls = [

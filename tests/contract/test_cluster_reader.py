@@ -16,7 +16,9 @@ Cluster = FakeCluster | RealCluster
 CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
 
 
-@pytest.fixture(params=["memory", pytest.param("broker", marks=pytest.mark.broker)])
+@pytest.fixture(
+    params=["memory", pytest.param("broker", marks=[pytest.mark.broker, pytest.mark.every_broker])]
+)
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     if request.param == "memory":
         return FakeCluster()

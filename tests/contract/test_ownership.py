@@ -18,7 +18,9 @@ Cluster = FakeCluster | RealCluster
 STACK = StackIdentity("0d6a", "organization/headwater/production")
 
 
-@pytest.fixture(params=["memory", pytest.param("broker", marks=pytest.mark.broker)])
+@pytest.fixture(
+    params=["memory", pytest.param("broker", marks=[pytest.mark.broker, pytest.mark.every_broker])]
+)
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     if request.param == "memory":
         return FakeCluster()

@@ -36,6 +36,7 @@ MakeGroup = Callable[[str], Group]
 
 
 @pytest.mark.broker
+@pytest.mark.every_broker
 def test_one_agent_leads_and_hands_over_at_its_end(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     members = [agents.join(f"agent-{number}", _LONG_SESSION_MS) for number in range(3)]

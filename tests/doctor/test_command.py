@@ -26,6 +26,7 @@ from infra.planner import acls
 from infra.planner.acls import application_needs, headwater_needs
 from infra.spec import load_documents
 from tests.acls.secured_cluster import SecuredCluster
+from tests.broker_version import has_streams_groups
 from tests.toolchain.certificates import server_tls
 from toolchain.broker import Broker, SaslUser, Settings
 
@@ -103,10 +104,12 @@ def status_of(checks: Checks, *names: str) -> set[str]:
     return {checks[name]["status"] for name in names}
 
 
+@pytest.mark.every_broker
 def test_a_new_cluster_is_fine_and_stays_empty(own_broker: Callable[..., Broker]) -> None:
+    protocols = ["classic", "consumer", *(["streams"] if has_streams_groups() else [])]
     overrides = {
         "auto.create.topics.enable": "true",
-        "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+        "group.coordinator.rebalance.protocols": ",".join(protocols),
     }
     with own_broker(Settings(overrides=overrides)) as broker:
         code, checks = Doctor()("--bootstrap-server", broker.bootstrap_servers)

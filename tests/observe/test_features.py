@@ -8,15 +8,17 @@ import pytest
 
 from infra.observe import Connection
 from infra.observe.features import enabled_features
+from tests.broker_version import enables_streams_groups
 from toolchain.broker.local import LocalBroker
 
 
 @pytest.mark.broker
+@pytest.mark.every_broker
 def test_features_of_a_broker_are_read(kafka: LocalBroker) -> None:
     features = enabled_features(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), 10)
     assert features is not None
     assert features["metadata.version"] > 0
-    assert "streams.version" not in features  # early access in Kafka 4.1: not enabled
+    assert features.get("streams.version", 0) == int(enables_streams_groups())
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from infra.observe.pending_snapshot import PendingSnapshot
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.every_broker]
 _SECONDS = 60.0
 
 

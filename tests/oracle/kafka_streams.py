@@ -13,6 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from infra.model.versions import DEFAULT_VERSION
+from tests.broker_version import BROKER_VERSION
 from toolchain import machine
 from toolchain.cache import Cache, fingerprint
 from toolchain.commands import run_logged
@@ -22,8 +23,10 @@ _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
 VERSION = str(DEFAULT_VERSION)
 """The version that most tests compare with."""
-OF_THE_BROKER = "4.1.1"
-"""The version of programs that run on the broker of the tests, which is as old, and of recorded cases."""
+OF_THE_BROKER = BROKER_VERSION
+"""The version of programs that run on the broker of the tests, which is as old."""
+RECORDED = "4.1.1"
+"""The version of recorded cases."""
 Protocol = Literal["classic", "streams"]
 PROTOCOLS: tuple[Protocol, ...] = ("classic", "streams")
 _CHANGED_APIS = {"3.8": "read.only.stores", "4.0": "offset.resets", "4.1": "streams.protocol"}

@@ -11,7 +11,7 @@ from infra.model.topology import TopologyDocument
 from infra.model.versions import read_version
 from infra.spec import load_documents
 from tests.oracle.case_documents import case_folders
-from tests.oracle.kafka_streams import OF_THE_BROKER
+from tests.oracle.kafka_streams import RECORDED
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Case:
 
 
 def of_recorded_version(document: TopologyDocument) -> TopologyDocument:
-    version = read_version(OF_THE_BROKER)
+    version = read_version(RECORDED)
     assert version is not None
     application = attrs.evolve(document.application, kafka_streams=version, names_version=True)
     return attrs.evolve(document, application=application)

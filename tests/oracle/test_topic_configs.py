@@ -8,7 +8,7 @@ import pytest
 
 import infra.spec
 from infra.spec.topic_configs import allowed_values, topic_configs
-from tests.oracle.kafka_streams import OF_THE_BROKER, KafkaStreams
+from tests.oracle.kafka_streams import RECORDED, KafkaStreams
 from tests.oracle.topic_config_table import generated
 
 pytestmark = pytest.mark.oracle
@@ -47,7 +47,7 @@ _NUMBERS += [2**31 - 1, 2**31, 2**63 - 1, 2**63]
 
 @pytest.fixture(scope="module")
 def kafka_streams() -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams(OF_THE_BROKER)
+    oracle = KafkaStreams(RECORDED)
     yield oracle
     oracle.close()
 

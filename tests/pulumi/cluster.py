@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import attrs
-from confluent_kafka import Producer, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names that the stubs do not export
     AdminClient,
     AlterConfigOpType,
@@ -49,6 +49,14 @@ class Cluster:
             future.result()
         assert until(lambda: not self.existing(names), _SECONDS)
 
+    def delete_group(self, id_: str) -> bool:
+        """Delete a group; return whether it does not exist afterwards. One with members stays."""
+        try:
+            self._admin.delete_consumer_groups([id_])[id_].result()
+        except KafkaException as refused:
+            return bool(refused.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND)
+        return True
+
     def set_config(self, name: str, **config: str) -> None:
         """Set settings, named with underscores instead of dots."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
@@ -69,6 +77,9 @@ class Cluster:
         """Return the count, None when there is no such topic."""
         topic = self._topics().get(name)
         return None if topic is None else len(topic.partitions)
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self._topics())
 
     def existing(self, names: Sequence[str]) -> set[str]:
         return set(names) & self._topics().keys()

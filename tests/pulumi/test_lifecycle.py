@@ -13,6 +13,7 @@ GROWING = {"partition.autoscaling.enabled": True}
 UNSAFE = {"allowUnsafeExpansion": True}
 
 
+@pytest.mark.every_broker
 def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Deployment) -> None:
     deployment.declare(MANUAL)
     preview = deployment.stack.preview()
@@ -28,6 +29,7 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Depl
     deployment.is_clean()
 
 
+@pytest.mark.every_broker
 def test_a_grown_source_is_an_error_until_autoscaling_is_enabled(deployment: Deployment) -> None:
     deployment.set_up()
     # Set by an operator: an update by the provider resets settings that it does not know.
@@ -64,6 +66,7 @@ def test_an_expansion_during_an_up_leaves_nothing_to_do(deployment: Deployment) 
     deployment.is_clean()
 
 
+@pytest.mark.every_broker
 def test_a_setting_of_the_document_is_changed_in_the_topic(deployment: Deployment) -> None:
     deployment.set_up()
     deployment.declare({"topic.segment.bytes": 1048576})

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import KafkaDistribution, PulumiToolchain, ToolchainError, ensure_pulumi, pulumi_release
+from toolchain import (
+    KafkaDistribution,
+    PulumiToolchain,
+    ToolchainError,
+    ensure_kafka,
+    ensure_pulumi,
+    pulumi_release,
+)
 from toolchain.cache import Cache
 from toolchain.kafka_plugin import PLUGIN_VERSION
 from toolchain.maven_jars import verify
@@ -29,6 +36,13 @@ def test_two_runs_at_once_download_the_broker_once(tmp_path: Path) -> None:
     assert [run.returncode for run in runs] == [0, 0], result
     assert sum("downloading with Maven: done" in text for text in result) == 1, result
     assert [entry.name for entry in tmp_path.glob("kafka-*")]
+
+
+def test_a_version_that_is_not_pinned_is_refused() -> None:
+    with pytest.raises(
+        ToolchainError, match=r"Kafka 1\.0\.0 is not one of the pinned versions: 3\.9\.2, 4\.1\.1, "
+    ):
+        ensure_kafka(version="1.0.0")
 
 
 @pytest.mark.broker

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolchain.kafka import KAFKA_VERSION
+from toolchain.kafka import KAFKA_VERSION, OTHER_VERSIONS
 from toolchain.kafka_plugin import PLUGIN_VERSION
 from toolchain.pulumi_cli import CLI_VERSION
 from toolchain.spark import CONNECTOR_VERSION
@@ -47,6 +47,10 @@ def test_the_go_and_maven_files_have_the_reported_versions() -> None:
     assert f"github.com/pulumi/pulumi/pkg/v3 v{CLI_VERSION} " in (toolchain / "go/cli/go.mod").read_text()
     assert f"<version>{KAFKA_VERSION}</version>" in (toolchain / "maven/kafka.xml").read_text()
     assert f" kafka_2.13-{KAFKA_VERSION}.jar\n" in (toolchain / "maven/kafka.sha256").read_text()
+    for version in OTHER_VERSIONS:
+        file = toolchain / "maven" / f"kafka-{version.rpartition('.')[0]}.xml"
+        assert f"<version>{version}</version>" in file.read_text()
+        assert f" kafka_2.13-{version}.jar\n" in file.with_suffix(".sha256").read_text()
     assert f"<version>{CONNECTOR_VERSION}</version>" in (toolchain / "maven/spark.xml").read_text()
     connector = f" spark-sql-kafka-0-10_2.13-{CONNECTOR_VERSION}.jar\n"
     assert connector in (toolchain / "maven/spark.sha256").read_text()

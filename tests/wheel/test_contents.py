@@ -8,7 +8,7 @@ _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("infra", "spark_jobs", "toolchain", "topology_schemas")
 _FOR_TESTS = (
     *("toolchain/actionlint.py", "toolchain/promtool.py", "toolchain/schema_registry.py"),
-    *("toolchain/go/actionlint/", "toolchain/go/promtool/"),
+    *("toolchain/go/actionlint/", "toolchain/go/promtool/", "toolchain/maven/kafka-"),
 )
 
 

@@ -21,5 +21,5 @@ def ensure_class_data(distribution: KafkaDistribution, cache: Cache, progress: P
             with tempfile.TemporaryDirectory() as data, Broker(recording, Path(data)):
                 pass  # Java writes the archive when the broker ends
 
-    folder = cache.ensure(class_data_entry(distribution.java), record, progress)
+    folder = cache.ensure(class_data_entry(distribution.java, distribution.version), record, progress)
     return attrs.evolve(distribution, class_data=folder / CLASS_DATA_FILE)

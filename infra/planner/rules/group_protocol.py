@@ -31,7 +31,7 @@ def _missing(application: ActiveApplication, expected: str, found: str) -> Probl
         found=found,
         why="The brokers reject the application's first heartbeat with UNSUPPORTED_VERSION: it does not "
         "start.",
-        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.1 or later, add `streams` to "
+        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, add `streams` to "
         "`group.coordinator.rebalance.protocols` and run `kafka-features.sh upgrade --feature "
         f"{_FEATURE}=1`.",
     )

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 _CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"
 
 
+@pytest.mark.every_broker
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_internal_topics_are_set_up_and_read_repartition_records_are_purged(
     cluster: Cluster, guarantee: str
@@ -108,6 +109,7 @@ def test_record_that_the_broker_refuses_stops_the_application_or_is_dropped(clus
         assert first["recordsDropped"] == 1
 
 
+@pytest.mark.every_broker
 def test_offsets_are_committed_as_kafka_streams_commits_them(cluster: Cluster) -> None:
     """Under the application's group: tools show the lag, and Kafka Streams could resume from the offsets."""
     with cluster.application(MAP, {"processing.guarantee": "exactly_once_v2"}, VALUE="string") as running:

@@ -14,7 +14,7 @@ from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer, TaskProdu
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.every_broker]
 
 _TIME = 1_700_000_000_000
 _METADATA = "metadata"
