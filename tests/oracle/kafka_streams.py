@@ -13,18 +13,22 @@ from typing import Any, Literal
 import attrs
 
 from infra.model.versions import DEFAULT_VERSION
-from tests.broker_version import BROKER_VERSION
+from tests.broker_version import BROKER_VERSION, has_streams_groups
 from toolchain import machine
 from toolchain.cache import Cache, fingerprint
 from toolchain.commands import run_logged
+from toolchain.kafka import KAFKA_VERSION
 from toolchain.progress import Progress
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
 VERSION = str(DEFAULT_VERSION)
 """The version that most tests compare with."""
-OF_THE_BROKER = BROKER_VERSION
-"""The version of programs that run on the broker of the tests, which is as old."""
+OF_THE_BROKER = BROKER_VERSION if has_streams_groups() else KAFKA_VERSION
+"""The version of programs that run on the broker of the tests: that of the broker, 4.1.1 with older ones.
+
+Applications of 3.9 cannot start with the version of Jackson that the program uses.
+"""
 RECORDED = "4.1.1"
 """The version of recorded cases."""
 Protocol = Literal["classic", "streams"]
