@@ -1,0 +1,124 @@
+"""Which record key an entry of a changelog topic belongs to, and what changes when it moves (KIP-287).
+
+The processor of a record key is its hash modulo the number of processors. At all partition counts at which
+processors are supported, that is also the processor of the key's partition.
+"""
+
+import struct
+from collections.abc import Callable
+
+import attrs
+
+from infra.model.behaviors import RunProcessor, TableTransformValues
+from infra.model.nodes import ProcessorNode, SourceNode, StateStore
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.program_interface import Program
+
+_TIME, _SEQUENCE, _SIDE, _LENGTH = 8, 4, 1, 4
+_WINDOW_BYTES = {"time": _TIME, "session": 2 * _TIME}
+_PARTITION = struct.Struct(">i")
+_VERSION_WITH_PARTITION = 1
+_NULL_HASH = 0x80
+_AROUND_KEY: dict[str, tuple[int, int]] = {
+    "keyValue": (0, 0),
+    "timestampedKeyValue": (0, 0),
+    "versionedKeyValue": (0, 0),
+    "window": (0, _TIME + _SEQUENCE),
+    "timestampedWindow": (0, _TIME + _SEQUENCE),
+    "session": (0, 2 * _TIME),
+    "list": (_TIME + _SIDE, 0),
+    "suppress": (0, 0),
+    "joinBuffer": (1 + _TIME, _SEQUENCE),
+}
+"""Kind of store → bytes before and after the key in a changelog entry's key (`stores`)."""
+_SUBSCRIPTION = "subscription"
+
+
+@attrs.frozen
+class MovedStore:
+    """A store whose entries can move. `counts` are the clocks that depend on which entries the task has."""
+
+    name: str
+    changelog: str
+    record_key: Callable[[bytes], bytes]
+    """Returns the key of the input record, from the key of an entry of the changelog topic."""
+    counts: tuple[str, ...] = ()
+    has_partitions: bool = False
+    """Values contain the processor of the left key of a foreign-key join, which may change, too."""
+
+    def processor(self, entry_key: bytes, processors: int) -> int:
+        """Return the processor of an entry."""
+        return processor_of(self.record_key(entry_key), processors)
+
+    def value(self, entry_key: bytes, value: bytes | None, processors: int) -> bytes | None:
+        """Return the value of an entry for this number of processors."""
+        if not self.has_partitions or value is None:
+            return value
+        if value[0] & ~_NULL_HASH & 0xFF != _VERSION_WITH_PARTITION:
+            return value  # of a version before 3.4: without a partition
+        left = entry_key[_LENGTH + int.from_bytes(entry_key[:_LENGTH], "big") :]
+        return value[: -_PARTITION.size] + _PARTITION.pack(processor_of(left, processors))
+
+
+def processor_of(key: bytes, processors: int) -> int:
+    """Return the processor of a record key."""
+    return default_partition(key, processors)
+
+
+def moved_stores(program: Program) -> tuple[tuple[MovedStore, ...], tuple[tuple[StateStore, str], ...]]:
+    """Return the stores of a sub-topology that can move, and (store, reason) for those that cannot."""
+    movable, others = [], []
+    own = _stores_of_operators(program)
+    has_windowed_input = any(
+        node.reads is not None and node.reads.format.key is not None and node.reads.format.key.window
+        for node in program.nodes
+        if isinstance(node, SourceNode)
+    )
+    for store in program.stores:
+        if store.is_global:
+            continue
+        changelog, keeps = program.changelog(store.name), store.keeps
+        window = keeps.format.key.window if keeps is not None and keeps.format.key is not None else None
+        if changelog is None or keeps is None:
+            others.append((store, "it has no changelog topic of its own"))
+        elif store.name not in own:
+            others.append((store, "it is a store of a user's processor, whose keys may be any"))
+        elif window is not None and has_windowed_input:
+            others.append((store, "its keys and the keys of the input are windowed"))
+        elif keeps.kind == _SUBSCRIPTION:
+            movable.append(MovedStore(store.name, changelog, _foreign_key, has_partitions=True))
+        else:
+            before, after = _AROUND_KEY[keeps.kind]
+            key = _Slice(before, after + (_WINDOW_BYTES[window] if window is not None else 0))
+            is_buffer = keeps.kind == "suppress"
+            counts = tuple(f"{store.name}/{what}" for what in ("records", "bytes") if is_buffer)
+            movable.append(MovedStore(store.name, changelog, key, counts))
+    return tuple(movable), tuple(others)
+
+
+def _stores_of_operators(program: Program) -> frozenset[str]:
+    """Return the stores that operators of the DSL write; users' processors may read them, too."""
+    found: set[str] = set()
+    for node in program.nodes:
+        if not isinstance(node, ProcessorNode) or isinstance(node.behavior, RunProcessor):
+            continue
+        if isinstance(node.behavior, TableTransformValues):
+            found |= {node.behavior.store} if node.behavior.store is not None else set()
+        else:
+            found |= set(node.stores)
+    return frozenset(found)
+
+
+@attrs.frozen
+class _Slice:
+    """Removes bytes at both ends of a key."""
+
+    before: int
+    after: int
+
+    def __call__(self, entry_key: bytes) -> bytes:
+        return entry_key[self.before : len(entry_key) - self.after]
+
+
+def _foreign_key(entry_key: bytes) -> bytes:
+    return entry_key[_LENGTH : _LENGTH + int.from_bytes(entry_key[:_LENGTH], "big")]

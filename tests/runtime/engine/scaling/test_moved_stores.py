@@ -1,0 +1,130 @@
+"""Which stores can move, and the record keys of their entries."""
+
+import struct
+from collections.abc import Mapping
+
+import pytest
+
+from infra.compiler import build_nodes, compile_document
+from infra.spec import load_text
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, moved_stores
+from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
+from spark_jobs.runtime.engine.serdes.plain import PLAIN
+
+TEXTS = "serdes: {key: string, value: string}"
+
+
+def program_of(steps: str) -> SubtopologyProgram:
+    """Return the last program of a topology."""
+    document = load_text(f"application: {{id: app}}\ntopology:\n{steps}", "app.yaml").documents[0]
+    nodes = build_nodes(document)
+    *_, program = build_programs(document, nodes, compile_document(document, {"in": 2, "out": 2}))
+    return program
+
+
+def movable(steps: str) -> Mapping[str, MovedStore]:
+    stores, others = moved_stores(program_of(steps))
+    assert not others
+    return {store.name: store for store in stores}
+
+
+def reasons(steps: str) -> Mapping[str, str]:
+    return {store.name: reason for store, reason in moved_stores(program_of(steps))[1]}
+
+
+def test_a_processor_is_that_of_the_partition_of_the_key() -> None:
+    store = MovedStore("s", "app-s-changelog", lambda key: key)
+    for key in (b"a", b"b", b"c"):
+        assert store.processor(key, 4) == default_partition(key, 4) == default_partition(key, 16) % 4
+
+
+def test_the_window_is_no_part_of_the_record_key() -> None:
+    windowed = f"""
+  - stream: {{topic: in, {TEXTS}}}
+  - groupByKey:
+  - windowedBy: {{WINDOW}}
+  - count: {{materialized: counts}}
+  - suppress: {{until: windowCloses, name: closed}}
+"""
+    for window, suffix, key_suffix in (
+        ("tumbling: {size: 1s, grace: 0s}", bytes(12), bytes(8)),
+        ("session: {gap: 1s, grace: 0s}", bytes(16), bytes(16)),
+    ):
+        stores = movable(windowed.replace("WINDOW", window))
+        assert stores["counts"].record_key(b"key" + suffix) == b"key"
+        assert stores["closed-store"].record_key(b"key" + key_suffix) == b"key"
+        assert stores["closed-store"].counts == ("closed-store/records", "closed-store/bytes")
+        assert not stores["counts"].counts
+
+
+def test_a_subscription_belongs_to_its_foreign_key_and_names_the_processor_of_the_left_key() -> None:
+    document = load_text(
+        f"""
+application: {{id: app}}
+topology:
+  - table: {{topic: in, as: left, {TEXTS}}}
+  - table: {{topic: other, as: right, {TEXTS}}}
+  - join: {{from: left, with: right, foreignKey: value, value: left}}
+  - toStream:
+  - to: {{topic: out}}
+""",
+        "app.yaml",
+    ).documents[0]
+    nodes = build_nodes(document)
+    programs = build_programs(document, nodes, compile_document(document, {"in": 2, "other": 2, "out": 2}))
+    (store,) = (store for program in programs for store in moved_stores(program)[0] if store.has_partitions)
+    key = struct.pack(">i", 3) + b"rowleft"
+    assert store.record_key(key) == b"row"
+    serde = subscription_serde(PLAIN["string"])
+    before = serde.serialize(Subscription(bytes(16), 1, "left", 1))
+    after = store.value(key, before, 8)
+    assert after is not None
+    assert serde.deserialize(after) == Subscription(bytes(16), 1, "left", default_partition(b"left", 8))
+    assert store.value(key, None, 8) is None
+    without_partition = serde.serialize(Subscription(bytes(16), 1, "left", None, 0))
+    assert store.value(key, without_partition, 8) == without_partition
+
+
+@pytest.mark.parametrize(
+    ("steps", "store", "reason"),
+    [
+        (
+            f"""
+  - addStateStore: {{name: seen, kind: keyValue}}
+  - stream: {{topic: in, {TEXTS}}}
+  - process: {{class: "module:Seen", stores: [seen]}}
+  - to: {{topic: out}}
+""",
+            "seen",
+            "it is a store of a user's processor, whose keys may be any",
+        ),
+        (
+            f"""
+  - table: {{topic: in, materialized: {{store: table, logging: false}}, {TEXTS}}}
+  - toStream:
+  - to: {{topic: out}}
+""",
+            "table",
+            "it has no changelog topic of its own",
+        ),
+        (
+            f"""
+  - stream: {{topic: in, {TEXTS}}}
+  - groupByKey:
+  - windowedBy: {{tumbling: {{size: 1s}}}}
+  - count: {{materialized: counts}}
+  - toStream:
+  - repartition: {{name: again}}
+  - toTable: {{materialized: windows}}
+  - toStream:
+  - to: {{topic: out}}
+""",
+            "windows",
+            "its keys and the keys of the input are windowed",
+        ),
+    ],
+)
+def test_other_stores_cannot_move(steps: str, store: str, reason: str) -> None:
+    assert reasons(steps) == {store: reason}
