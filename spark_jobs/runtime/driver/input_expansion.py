@@ -11,6 +11,7 @@ from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.partition_releases import PartitionReleases
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.marks import MoveMark
 from spark_jobs.runtime.engine.scaling.processors import Processors
 
 _CHECK_SECONDS = 1.0
@@ -90,6 +91,25 @@ class InputExpansion:
                 topics = {topic for topic, _ in own}
                 ends = {each: end for each, end in ends.items() if each[0] not in topics or not depths[each]}
         return ends
+
+
+def check_no_move(group: str, mark: MoveMark | None) -> None:
+    """Raise `ProblemsError` if a move of the state to more processors is not complete."""
+    if mark is not None:
+        raise ProblemsError([_move_incomplete(group, mark)])
+
+
+def _move_incomplete(group: str, mark: MoveMark) -> Problem:
+    return Problem(
+        code=ProblemCode.MOVE_INCOMPLETE,
+        summary=f"The state of {group} is being moved from {mark.before} to {mark.after} processors.",
+        application=group,
+        expected="a move that is complete",
+        found="a mark in the offset metadata",
+        why="Some entries of the state are with the old processors, others with the new ones.",
+        fix=f"Declare `processors: {mark.after}`, and run `headwater processors move --offline` with the "
+        "document until it succeeds. Then start the application.",
+    )
 
 
 def check_processors(group: str, layout: Layout, subtopology: str, found: dict[TopicPartition, int]) -> None:

@@ -13,8 +13,9 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
 from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.marks import MoveMark
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.offset_metadata import decode_processor
+from spark_jobs.runtime.worker.offset_metadata import decode_mark, decode_processor
 
 _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
@@ -59,6 +60,12 @@ class GroupOffsets:
             for each in found
         }
         return {partition: owner for partition, owner in owners.items() if owner is not None}
+
+    def move_mark(self, partitions: Iterable[TopicPartition]) -> MoveMark | None:
+        """Return the mark of a move of the state that is not complete."""
+        found = clients.committed(self._uncommitted_reader, partitions)
+        marks = (decode_mark(each.metadata or "") for each in found)
+        return next((mark for mark in marks if mark is not None), None)
 
     @staticmethod
     def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:

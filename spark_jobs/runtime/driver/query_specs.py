@@ -11,7 +11,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.model.compiled import CompiledApplication
-from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_processors
+from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.progress import Progress
@@ -187,7 +187,9 @@ class QuerySpecs:
 
     def source(self, subtopology: str, forgotten: Offsets) -> KafkaSource:
         layout = self.layout
-        processed_by = self._offsets.processors(layout.input_partitions(subtopology))
+        partitions = layout.input_partitions(subtopology)
+        check_no_move(self._application, self._offsets.move_mark(partitions))
+        processed_by = self._offsets.processors(partitions)
         check_processors(self._application, layout, subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         return KafkaSource(

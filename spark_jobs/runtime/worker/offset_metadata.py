@@ -12,15 +12,25 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
+
 _FORMAT = 2
 _COMPRESSED_FORMAT = 3
 """Ours: the same bytes, deflated, where they would exceed the broker's limit."""
 MAX_METADATA_BYTES = 4096
 """The broker's default of `offset.metadata.max.bytes`."""
+LINEAGE_KEY = "headwater.line"
+"""The lineage of a state's versions, a random number: versions of different lineages cannot be compared.
+
+A task gets a new lineage when its offsets were deleted or reset."""
 _VERSION_KEY = "headwater.version"
 _POSITION_KEY = "headwater.read."
 _PROCESSOR_KEY = "headwater.processor"
 """Only for a partition that belongs to a processor with another number (KIP-287)."""
+_MOVE_KEY = "headwater.move."
+"""Only while the state moves to more processors: `from` and, by the phase, `copy` or `clear`."""
+_MOVED_FROM = f"{_MOVE_KEY}from"
+_NO_TIME = -1
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
@@ -41,16 +51,23 @@ class OffsetMetadata:
     clocks: Mapping[str, int] = attrs.field(factory=dict)
 
     def encode(
-        self, partition_time: int, positions: ReadPositions = NOTHING_READ, processor: int | None = None
+        self,
+        partition_time: int,
+        positions: ReadPositions = NOTHING_READ,
+        processor: int | None = None,
+        mark: MoveMark | None = None,
     ) -> str:
         """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
 
         `partition_time` is the largest timestamp of the partition, -1 = none. `processor` is the owner of the
-        partition, None = the one with the same number.
+        partition, None = the one with the same number. `mark` is set while the state moves.
         """
         read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
         owner = {} if processor is None else {_PROCESSOR_KEY: processor}
-        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner}
+        move = (
+            {} if mark is None else {_MOVED_FROM: mark.before, f"{_MOVE_KEY}{mark.phase.value}": mark.after}
+        )
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **move}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
         plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:
@@ -66,7 +83,7 @@ def decode(text: str) -> OffsetMetadata | None:
     clocks = {
         name: time
         for name, time in entries.items()
-        if not name.startswith(_POSITION_KEY) and name != _PROCESSOR_KEY
+        if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name != _PROCESSOR_KEY
     }
     return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
 
@@ -84,6 +101,25 @@ def decode_processor(text: str, partition: int) -> int | None:
     """Return the processor that committed `text` for a partition; None if no task has."""
     entries = _decode(text)
     return entries.get(_PROCESSOR_KEY, partition) if _VERSION_KEY in entries else None
+
+
+def decode_mark(text: str) -> MoveMark | None:
+    """Return the mark of a move of the state that is not complete."""
+    entries = _decode(text)
+    for phase in MovePhase:
+        after = entries.get(f"{_MOVE_KEY}{phase.value}")
+        if after is not None:
+            return MoveMark(phase, entries.get(_MOVED_FROM, after), after)
+    return None
+
+
+def decode_time(text: str) -> int:
+    """Return the largest timestamp of the partition, also if Kafka Streams wrote the text; -1 = none."""
+    try:
+        _, time = _HEAD.unpack_from(base64.b64decode(text, validate=True))
+    except (binascii.Error, struct.error):
+        return _NO_TIME
+    return int(time)
 
 
 def latest_metadata(texts: Iterable[str]) -> OffsetMetadata | None:

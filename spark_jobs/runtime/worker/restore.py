@@ -16,12 +16,9 @@ from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
 from spark_jobs.runtime.worker.messages import BatchRequest
+from spark_jobs.runtime.worker.offset_metadata import LINEAGE_KEY
 from spark_jobs.runtime.worker.transaction import TaskSession
 
-_LINEAGE_KEY = "headwater.line"
-"""The lineage of a state's versions, a random number: versions of different lineages cannot be compared.
-
-A task gets a new lineage when its offsets were deleted or reset."""
 _RECORDS_AT_ONCE = 10_000
 _CONSUME_SECONDS = 0.05
 """`consume` blocks for this time unless it gets as many records as it requested."""
@@ -39,15 +36,15 @@ def restore_state(request: BatchRequest, partition: int, state: State, session: 
         KafkaException: The changelog topics cannot be read.
     """
     committed = session.metadata
-    lineage = committed.clocks.get(_LINEAGE_KEY)
-    has_same_lineage = lineage is not None and state.metadata.get(_LINEAGE_KEY) == lineage
+    lineage = committed.clocks.get(LINEAGE_KEY)
+    has_same_lineage = lineage is not None and state.metadata.get(LINEAGE_KEY) == lineage
     if has_same_lineage and state.recover(committed.version):
         return 0
     if not has_same_lineage or state.version > committed.version:
         state.reset()
     restored = _restore_from_changelogs(request, partition, state, session)
     state.metadata.update(committed.clocks)
-    state.metadata.setdefault(_LINEAGE_KEY, secrets.randbits(62) | 1)
+    state.metadata.setdefault(LINEAGE_KEY, secrets.randbits(62) | 1)
     state.commit(committed.version - 1)
     return restored
 
@@ -65,8 +62,8 @@ def _restore_from_changelogs(
             for chunk in reader.read(topic, partition, range_):
                 task.restore(topic, chunk.records)
                 restored += len(chunk.records)
-                if lineage := session.metadata.clocks.get(_LINEAGE_KEY):
-                    state.metadata[_LINEAGE_KEY] = lineage  # if killed now, the next owner resumes from here
+                if lineage := session.metadata.clocks.get(LINEAGE_KEY):
+                    state.metadata[LINEAGE_KEY] = lineage  # if killed now, the next owner resumes from here
                 state.commit(state.version - 1, {topic: chunk.next_offset})
     return restored
 

@@ -25,6 +25,7 @@ from spark_jobs.runtime.worker.offset_metadata import (
     NOTHING_READ,
     OffsetMetadata,
     ReadPositions,
+    decode_mark,
     decode_positions,
     decode_processor,
     latest_metadata,
@@ -48,6 +49,16 @@ class OtherProcessorError(Exception):
         super().__init__(
             f"partition {partition} of {topic} belongs to processor {owner}, not to processor {processor}: "
             "its state is there"
+        )
+
+
+class MoveIncompleteError(Exception):
+    """The state of a task is being moved to more processors (KIP-287)."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(
+            f"partition {partition} of {topic} is not read: a move of the state to more processors is not "
+            "complete"
         )
 
 
@@ -112,12 +123,15 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     Raises:
         OtherProcessorError: The state for an input partition is that of another processor, and the document
             does not accept to lose it.
+        MoveIncompleteError: The state is being moved to more processors.
     """
     reader = _offset_reader(request.connection, request.group)
     producer = _open_producer(request, request.task_name(partition), single=single)
     # Read only now: an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
     for found in committed:
+        if decode_mark(found.metadata or "") is not None:
+            raise MoveIncompleteError(found.topic, found.partition)
         owner = decode_processor(found.metadata or "", found.partition)
         if owner not in (None, partition) and not request.may_lose_state:
             raise OtherProcessorError(found.topic, found.partition, owner, partition)
@@ -211,7 +225,10 @@ class TransactionalProducer:
         self._begin()
         offsets, group = _kafka_partitions(commits), self._reader.consumer_group_metadata()
         try:
-            self._call("send offsets", partial(self._producer.send_offsets_to_transaction, offsets, group))
+            if offsets:
+                self._call(
+                    "send offsets", partial(self._producer.send_offsets_to_transaction, offsets, group)
+                )
             self._deliver()
             self._call("commit", self._producer.commit_transaction)
         except KafkaException:

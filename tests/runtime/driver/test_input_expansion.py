@@ -9,10 +9,11 @@ from confluent_kafka import KafkaException
 from infra.compiler import build_nodes, compile_document
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_processors
+from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.layout import Layout, OffsetReset, ResetKind
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.engine.scaling.processors import Processors
 
 _DOCUMENT = """
@@ -180,3 +181,13 @@ def test_a_document_may_accept_to_lose_state() -> None:
     check_processors("app", attrs.evolve(layout, programs={name: accepting}), name, {("in", 2): 0})
     with pytest.raises(ProblemsError):
         check_processors("app", layout, name, {("in", 2): 0})
+
+
+def test_an_application_does_not_start_while_its_state_moves() -> None:
+    check_no_move("app", None)
+    with pytest.raises(ProblemsError) as raised:
+        check_no_move("app", MoveMark(MovePhase.COPY, 4, 8))
+    [problem] = raised.value.problems
+    assert problem.code is ProblemCode.MOVE_INCOMPLETE
+    assert "`processors: 8`" in problem.fix
+    assert "`headwater processors move --offline`" in problem.fix

@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.worker.offset_metadata import (
     MAX_METADATA_BYTES,
     OffsetMetadata,
     decode,
+    decode_mark,
+    decode_positions,
+    decode_processor,
+    decode_time,
     latest_metadata,
 )
 
@@ -65,3 +70,25 @@ def test_latest_metadata_is_that_of_the_last_batch() -> None:
     texts = [OffsetMetadata(version).encode(0) for version in (3, 12, 7)]
     assert latest_metadata(["", *texts]) == OffsetMetadata(12)
     assert latest_metadata([""]) is None
+
+
+@pytest.mark.parametrize("phase", MovePhase)
+def test_marks_are_no_clocks(phase: MovePhase) -> None:
+    mark = MoveMark(phase, 4, 8)
+    text = OffsetMetadata(3, {"task": 17}).encode(9, {"0": 5}, 2, mark)
+    assert decode_mark(text) == mark
+    assert decode(text) == OffsetMetadata(3, {"task": 17})
+    assert decode_positions(text) == {"0": 5}
+    assert decode_processor(text, 6) == 2
+    assert decode_time(text) == 9
+
+
+def test_most_texts_have_no_mark() -> None:
+    assert decode_mark(OffsetMetadata(3, {"task": 17}).encode(9, {"0": 5}, 2)) is None
+    assert decode_mark("") is None
+
+
+def test_the_time_of_a_partition_is_that_of_kafka_streams_too() -> None:
+    text = base64.b64encode(b"\x02" + (1_700_000_000_000).to_bytes(8, "big") + bytes(4)).decode()
+    assert decode_time(text) == 1_700_000_000_000
+    assert decode_time("") == decode_time("nonsense") == -1

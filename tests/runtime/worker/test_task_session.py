@@ -10,6 +10,7 @@ from confluent_kafka import OFFSET_INVALID
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.worker import clients, transaction
 from spark_jobs.runtime.worker.offset_metadata import (
@@ -20,6 +21,7 @@ from spark_jobs.runtime.worker.offset_metadata import (
 )
 from spark_jobs.runtime.worker.transaction import (
     Commits,
+    MoveIncompleteError,
     OtherProcessorError,
     TaskSession,
     open_session,
@@ -142,6 +144,20 @@ def test_a_session_does_not_open_with_a_partition_of_another_processor(
     request = Request()
     owner = decode_processor(text, 2)
     with pytest.raises(OtherProcessorError, match=f"belongs to processor {owner}, not to processor 0"):
+        open_session(request, 0)
+
+
+@pytest.mark.parametrize("phase", MovePhase)
+def test_a_session_does_not_open_while_the_state_moves(
+    monkeypatch: pytest.MonkeyPatch, phase: MovePhase
+) -> None:
+    """Also not if the document accepts to lose state."""
+    text = OffsetMetadata(3).encode(0, {}, 0, MoveMark(phase, 2, 4))
+    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
+    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
+    request: Any = Request(may_lose_state=True)
+    with pytest.raises(MoveIncompleteError, match="partition 2 of a is not read"):
         open_session(request, 0)
 
 
