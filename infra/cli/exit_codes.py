@@ -23,8 +23,8 @@ class ExitCode(IntEnum):
 _MEANINGS = {
     ExitCode.DONE: "success (warnings may have been printed)",
     ExitCode.PROBLEMS: "problems in the documents, or a file or cluster could not be read",
-    ExitCode.DRIFT: "the cluster differs from what is declared (`drift`), "
-    "or an upgrade changes something (`upgrade`)",
+    ExitCode.DRIFT: "the cluster differs from what is declared (`drift`, "
+    "`processors status`), or an upgrade changes something (`upgrade`)",
     ExitCode.REFUSED: "the plan is refused and nothing would be changed (`plan`), "
     "or the comparison is not complete (`drift`, `upgrade`)",
     ExitCode.USAGE: "invalid command line",

@@ -54,6 +54,9 @@ _COMMANDS: Mapping[str, Lazy] = {
     "threads": Lazy(
         "infra.cli.threads", "threads", "List, add and remove the stream threads of a running application."
     ),
+    "processors": Lazy(
+        "infra.cli.processors", "processors", "Show the processors of applications with state, and add some."
+    ),
     "agent": Lazy("infra.cli.agent", "agent", "Expand internal topics while applications run."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
     "demo": Lazy("infra.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),

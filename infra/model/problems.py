@@ -58,6 +58,7 @@ class ProblemCode(StrEnum):
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
     PROCESSOR_COUNT = "ProcessorCount"
+    STATE_NOT_MOVABLE = "StateNotMovable"
     MOVE_INCOMPLETE = "MoveIncomplete"
     APPLICATION_REMOVED = "ApplicationRemoved"
     KAFKA_STREAMS_CHANGED = "KafkaStreamsChanged"

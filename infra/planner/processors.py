@@ -13,13 +13,14 @@ from infra.planner.counts import CountedApplication, CountedTopic
 class Processors:
     """The processors of one sub-topology with state whose partition counts are decided.
 
-    `declared` is the number in the document. `initial` is the recorded number, else the live partition count
-    of the changelog topics; None = the sub-topology is not set up yet, or its state is gone.
+    `declared` is the number in the document. `live` is the partition count of the changelog topics, `initial`
+    the recorded number, else the live one; None = the sub-topology is not set up yet, or its state is gone.
     """
 
     part: SubTopology
     declared: int
     initial: int | None
+    live: int | None
 
     @property
     def inputs(self) -> Mapping[str, int]:
@@ -56,8 +57,9 @@ def declared_processors(application: CountedApplication) -> Iterator[Processors]
         if part.processors is not None and is_decided:
             own = [live[name] for name in part.changelog_topics if name in live]
             recorded = (application.initial[topic] for topic in part.sources if topic in application.initial)
-            initial = next(recorded, max(own)) if own else None
-            yield Processors(part, part.processors, initial)
+            count = max(own, default=None)
+            initial = next(recorded, count) if own else None
+            yield Processors(part, part.processors, initial, count)
 
 
 def live_changelogs(application: CountedApplication) -> Mapping[str, int]:

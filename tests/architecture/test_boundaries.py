@@ -16,6 +16,8 @@ PURE = (
     "spark_jobs/agent/expand.py",
     *("spark_jobs/processors.py", "spark_jobs/runtime/engine"),
     *("spark_jobs/runtime/driver/failures.py", "spark_jobs/runtime/driver/layout.py"),
+    "spark_jobs/runtime/driver/processor_move/moves.py",
+    "spark_jobs/runtime/driver/processor_move/problems.py",
     *("spark_jobs/runtime/driver/states.py", "spark_jobs/runtime/driver/topic_check.py"),
     *("spark_jobs/runtime/worker/interleaving.py", "spark_jobs/runtime/worker/offset_metadata.py"),
 )

@@ -37,6 +37,7 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "processors_of_unequal_inputs": lambda: first(4, orders=4, prices=2, steps=0),
     "fewer_processors": lambda: later(4, 2),
     "more_processors": lambda: later(4, 8, partitions=(4, 8)),
+    "more_processors_not_doubled": lambda: later(4, 6, partitions=(4, 8)),
     "processors_no_longer_declared": lambda: later(4, None, partitions=(4, 8)),
     "more_processors_than_partitions": lambda: later(4, 4, partitions=(4, 2), steps=0),
 }

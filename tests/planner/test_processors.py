@@ -116,13 +116,47 @@ def test_other_counts_can_be_forced() -> None:
 
 @pytest.mark.parametrize("processors", [1, 4])
 @pytest.mark.parametrize("config", [GROWING, MANUAL, AUTOSCALING], ids=["growing", "manual", "static"])
-def test_the_number_cannot_change_yet(processors: int, config: Mapping[str, str]) -> None:
+def test_the_number_cannot_change_without_a_move(processors: int, config: Mapping[str, str]) -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2, config))
     cluster.change(REPARTITION, partitions=4)
     planned = cluster.plan(declared(processors, 4, config))
     assert codes(planned) == [ProblemCode.PROCESSOR_COUNT]
     assert "processors: 2" in planned.problems[0].fix
     assert not [action for action in planned.actions if action.added_partitions]
+
+
+def test_more_processors_are_accepted_when_the_state_has_moved() -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2))
+    cluster.up(declared(2, 4))
+    refused = cluster.plan(declared(4, 4))
+    assert codes(refused) == [ProblemCode.PROCESSOR_COUNT]
+    assert "`headwater processors move --offline`" in refused.problems[0].fix
+    cluster.change(CHANGELOG, partitions=4)
+    assert codes(cluster.plan(declared(2, 4))) == [ProblemCode.PROCESSOR_COUNT]
+    planned = cluster.up(declared(4, 4))
+    assert planned.applications[0].notes == ("sub-topology 1: 4 processors for 4 partitions",)
+    assert cluster.records["orders"].initial == {REPARTITION: 2}
+    for count in (8, 16):
+        cluster.up(declared(4, count))
+        assert partitions(cluster) == {REPARTITION: count, CHANGELOG: 4}
+    assert codes(cluster.plan(declared(4, 20))) == [ProblemCode.UNSAFE_EXPANSION]
+    cluster.records.clear()
+    cluster.up(declared(4, 16))
+
+
+def test_a_number_between_two_doublings_is_refused() -> None:
+    cluster = SimulatedCluster.set_up(declared(4, 4))
+    cluster.up(declared(4, 8))
+    [problem] = cluster.plan(declared(6, 8)).problems
+    assert problem.fix.startswith("The number can only be doubled: declare `processors: 8`.")
+
+
+def test_processors_that_were_added_need_as_many_partitions_too() -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2, steps=0))
+    cluster.up(declared(2, 4, steps=0))
+    cluster.change(CHANGELOG, partitions=4)
+    cluster.up(declared(4, 4, steps=0))
+    assert codes(cluster.plan(declared(4, 2, steps=0))) == [ProblemCode.PROCESSOR_COUNT]
 
 
 def test_an_application_that_was_set_up_without_a_number_gets_the_count_of_its_changelogs() -> None:

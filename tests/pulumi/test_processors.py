@@ -45,6 +45,14 @@ def test_a_doubled_source_grows_the_repartition_topic_and_not_the_changelog(narr
     narrow.refused("ProcessorCount")
     narrow.settles_at(4, 2)
 
+    # `headwater processors move` adds the partitions
+    narrow.cluster.expand(narrow.changelog, 4)
+    narrow.declare(CONFIG, processors=4)
+    up = narrow.up()
+    assert "sub-topology 1: 4 processors for 4 partitions" in up.text, str(up)
+    narrow.settles_at(4, 4)
+    narrow.is_clean()
+
 
 def test_processors_are_the_way_out_of_an_unsafe_expansion(narrow: Deployment) -> None:
     narrow.set_up(CONFIG)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from infra.model.linear_hashing import is_doubled
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.application import ActiveApplication
 from infra.planner.counts import CountedApplication, CountedTopic
@@ -31,7 +32,7 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
         if have is not None and have != topic.partitions and has_own_count(application, topic):
             yield _changed(application, topic, have)
     for processors in declared_processors(application):
-        if processors.initial == processors.declared and processors.too_narrow:
+        if processors.live == processors.declared and processors.too_narrow:
             yield _too_narrow(application, processors)
 
 
@@ -76,8 +77,8 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
         fix = f"{again} {_START_AGAIN}"
     else:
         summary = f"The document declares more processors than {topic.name} has partitions."
-        why = _ONE_EACH + "Processors cannot be added yet: the state of their keys would have to move."
-        fix = f"{again} {_START_AGAIN}"
+        why = _ONE_EACH + "The state of the keys of added processors has to move to their partitions."
+        fix = f"{_more(declared, have)} Or declare `processors: {have}` again."
     return application.problem(
         ProblemCode.PROCESSOR_COUNT,
         summary,
@@ -87,6 +88,16 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
         why=why,
         fix=fix,
     )
+
+
+def _more(declared: int, have: int) -> str:
+    """Return how to get more processors; their number is the present one, doubled one or more times."""
+    if is_doubled(declared, have):
+        return (
+            "Stop the application, run `headwater processors move --offline` with the document, then this "
+            "command again."
+        )
+    return f"The number can only be doubled: declare `processors: {have * 2}`."
 
 
 def _too_narrow(application: CountedApplication, processors: Processors) -> Problem:

@@ -191,7 +191,8 @@ class Layout:
 def _processors(declared: int | None, programs: Iterable[SubtopologyProgram]) -> Mapping[str, Processors]:
     """Return the processors of stateful sub-topologies.
 
-    No processor is ever added yet, so the declared number is that of the first partitions, too.
+    Their number is only ever doubled. So the declared number serves as the initial one: partitions have the
+    same owners.
     """
     if declared is None:
         return {}

@@ -20,6 +20,7 @@ from infra.spec import load_text
 from spark_jobs.partitioners import linear_partition
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.processor_move.start import move_state
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.states import ClientState
 from tests.runtime.spark.kafka_topics import Topics
@@ -259,6 +260,36 @@ def _order_and_find_added(growing: Growing, client: StreamsApplication) -> bool:
     growing.order(1)
     growing.await_results(client)
     return any(record[1] > 1 for record in growing.topics.get(f"{growing.id}-regions-repartition"))
+
+
+def test_processors_are_added_while_the_application_is_stopped(growing: Growing) -> None:
+    """The results are those of a run that did not scale; the first processors find their local state."""
+    more = _DOCUMENT.replace("processors: 2", "processors: 4")
+    with growing.run() as client:
+        growing.name_customers("named")
+        client.wait_until_idle()
+        growing.order(10)
+        growing.await_results(client)
+        growing.expand(4)
+        growing.expand_repartition_topic(4)
+        growing.order(10)
+        growing.await_results(client)
+    with pytest.raises(ProblemsError) as raised, growing.run(more):
+        pass
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.PROCESSOR_COUNT}
+    [document] = load_text(more.replace("APP", growing.id), "growing.yaml").documents
+    result = move_state(document, Connection(bootstrap_servers=(growing.servers,)), lambda *_: None)
+    assert (result.before, result.after) == (2, 4)
+    with growing.run(more) as client:
+        growing.order(10)
+        growing.await_results(client)
+        growing.name_customers("renamed")
+        client.wait_until_idle()
+        growing.order(10)
+        growing.await_results(client)
+    assert {part["parallelism"] for part in client.subtopology_status()} == {4}
+    with pytest.raises(ProblemsError), growing.run():
+        pass
 
 
 _FOREIGN_KEY = """

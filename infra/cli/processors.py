@@ -1,0 +1,22 @@
+"""`headwater processors`: the processors of applications with state."""
+
+from infra.cli.lazy import Lazy, LazyGroup
+
+_HELP = """Show the processors of applications with state, and add some.
+
+A processor owns the state of some keys (`application.processors`). Read more: docs/processors.md.
+
+\b
+Examples:
+  headwater processors status topologies/ --bootstrap-server localhost:9092
+  headwater processors move --offline orders.yaml --bootstrap-server localhost:9092
+"""
+
+processors = LazyGroup(
+    "processors",
+    lazy={
+        "status": Lazy("infra.cli.processors_status", "status", "Show how many processors the state has."),
+        "move": Lazy("infra.cli.processors_move", "move", "Move state to the declared number of processors."),
+    },
+    help=_HELP,
+)

@@ -1,0 +1,130 @@
+"""`headwater processors move --offline`: move state to more processors while the application is stopped."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import click
+
+from infra.cli.console import print_problems
+from infra.cli.exit_codes import ExitCode
+from infra.cli.options import files_argument
+from infra.model.problems import ProblemsError, errors
+from infra.model.topology import TopologyDocument
+from infra.observe.command_line import cluster_options, connection
+from infra.spec import load_documents
+
+_REPORT_SECONDS = 2.0
+
+
+@click.command()
+@files_argument
+@click.option(
+    "--offline", is_flag=True, required=True, help="Confirm that no client of the application runs."
+)
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="The checkpoint folder of `headwater run`, which is locked meanwhile; default as there.",
+)
+@cluster_options("The cluster of the application.")
+@click.pass_context
+def move(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    offline: bool,
+    checkpoint: str | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+) -> None:
+    """Move state to the declared number of processors.
+
+    Each key's entries of the changelog topics move to the partition of its new processor. Stop the
+    application first, and start it when the move is complete. The number can be doubled, or doubled several
+    times. Everything is checked before anything changes. If the move is interrupted, run it again: until it
+    is complete, the application does not start. Exit code 0: the state is as declared; 1: it is not.
+
+    \b
+    Examples:
+      headwater processors move --offline orders.yaml --bootstrap-server localhost:9092
+      headwater processors move --offline topologies/ --command-config client.properties
+    """
+    del offline
+    with runtime_installed():
+        from spark_jobs.runtime.driver.preflight import checkpoint_lock  # noqa: PLC0415 - slow
+        from spark_jobs.runtime.driver.processor_move.start import move_state  # noqa: PLC0415 - slow
+        from spark_jobs.runtime.driver.start import DEFAULT_FOLDER  # noqa: PLC0415 - slow
+    documents = declared_documents(files)
+    cluster = connection(bootstrap_server, command_config)
+    folder = checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
+    failed: list[ProblemsError] = []
+    for document in documents:
+        id_ = document.application.id
+        try:
+            with checkpoint_lock(folder, id_):
+                result = move_state(document, cluster, _Progress(id_).report)
+        except ProblemsError as error:
+            failed.append(error)
+            continue
+        if result.before == result.after:
+            click.echo(f"{id_}: the state has {result.after} processors.")
+        else:
+            click.echo(
+                f"{id_}: the state has moved from {result.before} to {result.after} processors "
+                f"({result.copied:,} entries copied). Run `pulumi up`, then start the application."
+            )
+    print_problems([problem for error in failed for problem in error.problems])
+    context.exit(ExitCode.PROBLEMS if failed else ExitCode.DONE)
+
+
+def declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
+    """Return the documents that declare `processors`.
+
+    Raises:
+        ProblemsError: A document cannot be read.
+        click.UsageError: None declares a number.
+    """
+    loaded = load_documents(files)
+    if errors(loaded.problems):
+        raise ProblemsError(loaded.problems)
+    print_problems(loaded.problems)
+    found = [document for document in loaded.documents if document.application.processors is not None]
+    if not found:
+        raise click.UsageError("No document declares `application.processors`.")
+    return found
+
+
+@contextmanager
+def runtime_installed() -> Iterator[None]:
+    """Report that the runtime is not installed if an import fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
+        ) from None
+
+
+@attrs.define
+class _Progress:
+    """Prints progress to standard error: each new step, then a line every few seconds."""
+
+    _application: str
+    _what: str = ""
+    _began: float = 0.0
+    _printed: float = 0.0
+
+    def report(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._began, self._printed = what, now, now
+            click.echo(f"{self._application}: {what}", err=True)
+        elif now - self._printed >= _REPORT_SECONDS:
+            self._printed = now
+            left = (now - self._began) / done * (total - done) if done else 0.0
+            click.echo(
+                f"{self._application}: {what}: {done:,} of {total:,}, {max(left, 0.0):.0f} s left", err=True
+            )

@@ -1,0 +1,84 @@
+"""`headwater processors status`: how many processors are declared, and how many the state has."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infra.cli.console import print_json
+from infra.cli.exit_codes import ExitCode
+from infra.cli.options import cluster_options, files_argument
+from infra.cli.processors_move import declared_documents, runtime_installed
+from infra.observe.command_line import connection
+
+if TYPE_CHECKING:
+    from spark_jobs.runtime.driver.processor_move.application_state import ProcessorStatus
+
+
+@click.command()
+@files_argument
+@cluster_options
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def status(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    form: str,
+) -> None:
+    """Show how many processors the state has.
+
+    For each application whose document declares `processors`: the declared number, and for each sub-topology
+    with state the number of processors and the partitions of its input. Changes nothing. Exit code 0: the
+    state is as declared; 1: documents or cluster could not be read; 2: it has to be moved.
+
+    \b
+    Examples:
+      headwater processors status topologies/ --bootstrap-server localhost:9092
+      headwater processors status orders.yaml --format json
+    """
+    with runtime_installed():
+        from spark_jobs.runtime.driver.processor_move.start import processor_status  # noqa: PLC0415 - slow
+    documents = declared_documents(files)
+    cluster = connection(bootstrap_server, command_config)
+    found = [processor_status(document, cluster) for document in documents]
+    if form == "json":
+        print_json({"applications": [_as_json(each) for each in found]})
+    else:
+        for each in found:
+            for line in _lines(each):
+                click.echo(line)
+    context.exit(ExitCode.DRIFT if any(each.needs_move for each in found) else ExitCode.DONE)
+
+
+def _as_json(status: "ProcessorStatus") -> dict[str, Any]:
+    move = status.move
+    return {
+        "application": status.application,
+        "declared": status.declared,
+        "subtopologies": [
+            {"id": part.subtopology, "processors": part.processors, "inputs": dict(part.inputs)}
+            for part in status.parts
+        ],
+        "move": None if move is None else {"phase": move.phase.value, "from": move.before, "to": move.after},
+    }
+
+
+def _lines(status: "ProcessorStatus") -> Iterator[str]:
+    for part in status.parts:
+        inputs = ", ".join(f"{topic} ({count})" for topic, count in part.inputs.items())
+        has = "no state yet" if part.processors is None else f"{part.processors} processors"
+        yield f"{status.application}: sub-topology {part.subtopology}: {has}, partitions of {inputs}"
+    if (move := status.move) is not None:
+        yield (
+            f"{status.application}: the move from {move.before} to {move.after} processors is not complete. "
+            "Run `headwater processors move --offline` again."
+        )
+    elif status.needs_move:
+        yield (
+            f"{status.application}: {status.declared} processors are declared. Stop the application and run "
+            "`headwater processors move --offline`."
+        )

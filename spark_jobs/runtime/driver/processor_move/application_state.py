@@ -1,0 +1,135 @@
+"""An application whose state may move: its declared processors, its topics and what it has committed."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from infra.compiler import StreamsConfig
+from infra.compiler.streams_config import LINEAR_HASH
+from infra.model.compiled import CompiledApplication
+from infra.model.linear_hashing import is_doubled
+from infra.model.nodes import SourceNode
+from infra.model.problems import ProblemsError
+from infra.model.topology import TopologyDocument
+from spark_jobs.runtime.driver.processor_move import problems
+from spark_jobs.runtime.driver.processor_move.moves import Move, MovedPart
+from spark_jobs.runtime.driver.processor_move.state_move import MoveCluster
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.scaling.marks import MoveMark
+from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
+from spark_jobs.runtime.worker.offset_metadata import decode_mark
+
+_DEFAULT_PARTITIONERS = (None, "default", LINEAR_HASH)
+
+
+@attrs.frozen
+class PartStatus:
+    """The processors of a sub-topology with state; None = its changelog topics do not exist yet."""
+
+    subtopology: str
+    processors: int | None
+    inputs: Mapping[str, int]
+
+
+@attrs.frozen
+class ProcessorStatus:
+    """The processors of an application: declared, and what its state has. `move` = one is not complete."""
+
+    application: str
+    declared: int
+    parts: tuple[PartStatus, ...]
+    move: MoveMark | None = None
+
+    @property
+    def needs_move(self) -> bool:
+        return self.move is not None or any(
+            part.processors not in (None, self.declared) for part in self.parts
+        )
+
+
+@attrs.frozen
+class ApplicationState:
+    """An application that declares a number of processors. Methods raise `KafkaException`.
+
+    `programs` are those of sub-topologies with state. `counts` is topic → partition count of all topics.
+    """
+
+    document: TopologyDocument
+    compiled: CompiledApplication
+    programs: tuple[SubtopologyProgram, ...]
+    counts: Mapping[str, int]
+    cluster: MoveCluster
+
+    @property
+    def declared(self) -> int:
+        return self.document.application.processors or 0
+
+    def status(self) -> ProcessorStatus:
+        parts = []
+        for program in self.programs:
+            found = {self.counts[topic] for topic in program.changelogs.values() if topic in self.counts}
+            parts.append(PartStatus(program.name, min(found, default=None), self._inputs(program)))
+        return ProcessorStatus(self.document.application.id, self.declared, tuple(parts), self._mark())
+
+    def move(self) -> Move | None:
+        """Return the move to the declared number; None = the state has it. Raises `ProblemsError`."""
+        application, at = self.document.application, self.document.application.at
+        partitioner = StreamsConfig.of(application).static_partitioner
+        if partitioner not in _DEFAULT_PARTITIONERS:
+            raise ProblemsError([problems.other_partitioner(application.id, str(partitioner), at)])
+        mark, changelogs = self._mark(), self._changelogs()
+        if mark is not None and mark.after != self.declared:
+            raise ProblemsError(
+                [problems.other_target(application.id, mark.before, mark.after, self.declared, at)]
+            )
+        if mark is None and len(set(changelogs.values())) != 1:
+            found = [f"{topic}: {count or 'does not exist'}" for topic, count in changelogs.items()]
+            raise ProblemsError([problems.different_changelogs(application.id, found)])
+        before = mark.before if mark is not None else next(iter(changelogs.values()))
+        if before == self.declared:
+            return None
+        if not is_doubled(self.declared, before):
+            raise ProblemsError([problems.not_doubled(application.id, before, self.declared, at)])
+        return Move(application.id, before, self.declared, tuple(map(self._part, self.programs)))
+
+    def _part(self, program: SubtopologyProgram) -> MovedPart:
+        application, inputs = self.document.application, self._inputs(program)
+        if narrow := [f"{topic}: {count}" for topic, count in inputs.items() if count < self.declared]:
+            raise ProblemsError(
+                [problems.inputs_too_narrow(application.id, self.declared, narrow, application.at)]
+            )
+        stores, others = moved_stores(program)
+        if others:
+            raise ProblemsError(
+                [
+                    problems.store_not_movable(application.id, store.name, reason, store.at)
+                    for store, reason in others
+                ]
+            )
+        subscriptions = {
+            node.name
+            for node in program.nodes
+            if isinstance(node, SourceNode) and node.reads and node.reads.foreign_key == "subscription"
+        }
+        drained = frozenset(topic for topic, node in program.sources.items() if node in subscriptions)
+        return MovedPart(program.name, inputs, stores, drained)
+
+    def _inputs(self, program: SubtopologyProgram) -> Mapping[str, int]:
+        """Return source topic → its present partition count, also of topics that match a pattern."""
+        part = next(part for part in self.compiled.subtopologies if str(part.id) == program.name)
+        return {topic: self.counts.get(topic, 0) for topic in part.sources}
+
+    def _changelogs(self) -> Mapping[str, int]:
+        topics = [topic for program in self.programs for topic in program.changelogs.values()]
+        return {topic: self.counts.get(topic, 0) for topic in topics}
+
+    def _mark(self) -> MoveMark | None:
+        partitions = [
+            (topic, each)
+            for program in self.programs
+            for topic, count in self._inputs(program).items()
+            for each in range(count)
+        ]
+        committed = self.cluster.committed(partitions, stable=False)
+        marks = (decode_mark(each.text) for each in committed.values())
+        return next((mark for mark in marks if mark is not None), None)

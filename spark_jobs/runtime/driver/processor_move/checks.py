@@ -1,0 +1,79 @@
+"""Check, before anything changes, that keys are where a move expects them."""
+
+from collections.abc import Mapping
+
+from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
+from spark_jobs.runtime.driver.processor_move.problems import (
+    forgotten_offset,
+    misplaced_entry,
+    names_processors,
+    other_owner,
+    unprocessed_record,
+)
+from spark_jobs.runtime.driver.processor_move.state_move import MoveCluster, Report
+from spark_jobs.runtime.engine.partitioners.linear import linear_partition
+from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.worker.offset_metadata import decode_processor
+
+_SAMPLE = 1_000
+
+
+def check_entries(move: Move, cluster: MoveCluster, report: Report) -> None:
+    """Check that each entry of the state is with the processor of its key.
+
+    Raises:
+        ProblemsError: An entry is with another one.
+        KafkaException: A changelog topic cannot be read.
+    """
+    bounds = [cluster.bounds(store.changelog, each) for store, each in move.sources]
+    total, done = sum(end - first for first, end in bounds), 0
+    for store, processor in move.sources:
+        misplaced: set[bytes] = set()
+        for chunk in cluster.read(store.changelog, processor):
+            for _, _, _, _, key, value, _ in chunk.records:
+                if key is None or store.processor(key, move.before) == processor:
+                    continue
+                if value is None:
+                    misplaced.discard(key)  # an earlier move has deleted it
+                else:
+                    misplaced.add(key)
+            done += len(chunk.records)
+            report("checking the state", done, total)
+        for key in misplaced:
+            owner = store.processor(key, move.before)
+            raise ProblemsError([misplaced_entry(move, store.changelog, processor, owner)])
+
+
+def check_input(
+    move: Move, cluster: MoveCluster, committed: Mapping[TopicPartition, Committed], report: Report
+) -> None:
+    """Check that each unprocessed record is in the partition of its key, at the present partition counts.
+
+    Of partitions that were added last, records that are processed are checked, too: they show whether the
+    producers partition as declared.
+
+    Raises:
+        ProblemsError: A record is in another partition, or an offset is missing.
+        KafkaException: The input cannot be read.
+    """
+    partitions = [(part, *each) for part in move.parts for each in part.partitions]
+    for number, (part, topic, partition) in enumerate(partitions):
+        report("checking the input", number, len(partitions))
+        offset, count = committed[topic, partition].offset, part.inputs[topic]
+        owner = decode_processor(committed[topic, partition].text, partition)
+        if owner not in (None, partition % move.before):
+            raise ProblemsError([other_owner(move, topic, partition, owner)])
+        if offset is None:
+            first, end = cluster.bounds(topic, partition)
+            if first < end:
+                raise ProblemsError([forgotten_offset(move, topic, partition)])
+            continue
+        is_newest = partition >= move.before and partition >= count // 2
+        start = max(0, offset - _SAMPLE) if is_newest else offset
+        for chunk in cluster.read(topic, partition, start):
+            for _, _, at, _, key, _, _ in chunk.records:
+                if at >= offset and topic in part.drained:
+                    raise ProblemsError([names_processors(move, topic, partition)])
+                if key is not None and linear_partition(key, move.after, count) != partition:
+                    raise ProblemsError([unprocessed_record(move, topic, partition, at)])

@@ -1,0 +1,132 @@
+"""The `MoveCluster` of a real cluster."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import attrs
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from infra.change import admin_client
+from infra.change.topics import failures, request_new_partitions
+from infra.model.problems import ProblemsError
+from infra.observe import Connection
+from spark_jobs.runtime.driver.processor_move.moves import Committed
+from spark_jobs.runtime.driver.processor_move.problems import kafka_failed
+from spark_jobs.runtime.driver.processor_move.state_move import Commits, MoveProducer
+from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
+from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
+from spark_jobs.runtime.worker import clients
+from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, RecordChunk
+from spark_jobs.runtime.worker.transaction import TransactionalProducer
+
+_EXPANSION_SECONDS = 60.0
+_VISIBLE_SECONDS = 10.0
+_POLL_SECONDS = 0.1
+
+
+@attrs.frozen
+class _Target:
+    """A `TopicTarget`: only the partition count is changed."""
+
+    name: str
+    partitions: int
+    replication_factor: int = -1
+    config: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class KafkaMoveCluster:
+    """Reads and changes what belongs to one application, whose id is also its consumer group.
+
+    Partitions are read one after the other: `read` ends what an earlier one has not read.
+    """
+
+    def __init__(self, connection: Connection, application: str) -> None:
+        self._connection = connection
+        self._application = application
+        self._consumer = clients.consumer(connection, application)
+        self._reader = PartitionReader(connection, f"{application}-headwater-move")
+        self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, stable: bool = True
+    ) -> Mapping[TopicPartition, Committed]:
+        return {
+            (each.topic, each.partition): Committed(
+                each.offset if each.offset >= 0 else None, each.metadata or ""
+            )
+            for each in clients.committed(self._consumer if stable else self._unstable, partitions)
+        }
+
+    @clients.retry_transient
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        first, end = self._consumer.get_watermark_offsets(
+            KafkaTopicPartition(topic, partition), clients.REQUEST_SECONDS
+        )
+        return first, end
+
+    def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
+        return {topic: self._count(topic) for topic in topics}
+
+    def expand(self, counts: Mapping[str, int]) -> None:
+        due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
+        # A move that was killed may have added them just now: then they are refused, and visible soon.
+        admin = admin_client(self._connection)  # its requests end when it is deleted
+        failed = "; ".join(failures(request_new_partitions(admin, due)))
+        deadline = time.monotonic() + (_VISIBLE_SECONDS if failed else _EXPANSION_SECONDS)
+        while any(self._count(topic) < count for topic, count in counts.items()):
+            if time.monotonic() > deadline:
+                reason = failed or f"added partitions are not visible after {_EXPANSION_SECONDS:g} s"
+                raise ProblemsError([kafka_failed(self._application, reason)])
+            time.sleep(_POLL_SECONDS)
+
+    def check_expansion(self, counts: Mapping[str, int]) -> None:
+        """Let the brokers check an expansion, without changing anything; raises `ProblemsError`."""
+        due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
+        admin = admin_client(self._connection)
+        if failed := tuple(failures(request_new_partitions(admin, due, validate_only=True))):
+            raise ProblemsError([kafka_failed(self._application, "; ".join(failed))])
+
+    def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
+        return self._reader.read(topic, partition, OffsetRange(first))
+
+    @contextmanager
+    def producer(self, name: str) -> Iterator[MoveProducer]:
+        producer = TransactionalProducer(self._connection, name, self._consumer)
+        try:
+            yield _WaitingProducer(producer)
+        finally:
+            producer.abort()
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._unstable.close()
+        self._reader.close()
+
+    def _count(self, topic: str) -> int:
+        found = self._consumer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return len(found.partitions)
+
+
+@attrs.frozen
+class _WaitingProducer:
+    """A producer that waits until its broker knows added partitions."""
+
+    _producer: TransactionalProducer
+
+    def send(self, records: Iterable[OutputRecord]) -> int:
+        kept = list(records)
+        deadline = time.monotonic() + _EXPANSION_SECONDS
+        while True:
+            try:
+                return self._producer.send(kept)
+            except TaskMigrated:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
+
+    def commit(self, commits: Commits) -> None:
+        self._producer.commit(commits)

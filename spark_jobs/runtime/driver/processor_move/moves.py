@@ -1,0 +1,167 @@
+"""What a move of the state consists of, and what is done next, from what is committed. No effects.
+
+A move is a series of steps. Each begins with what the cluster shows, so it can be killed and run again:
+
+- MARK: each task commits its offsets again, with a mark in their metadata. No client processes records from
+  then on.
+- EXPAND: the changelog topics get a partition for each added processor.
+- COPY: entries of the keys that move are copied to the new partitions. Then one transaction assigns the
+  input partitions to their new processors, with a mark of the next phase.
+- CLEAR: entries that were copied are deleted from the old partitions. Then one transaction removes the marks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+import attrs
+
+from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker.offset_metadata import (
+    LINEAGE_KEY,
+    OffsetMetadata,
+    decode,
+    decode_mark,
+    decode_positions,
+    decode_time,
+    latest_metadata,
+)
+
+_VERSIONS = 2
+"""By how much the version of a state grows: a prepared batch that was not committed has the next one."""
+
+
+@attrs.frozen
+class Committed:
+    """What is committed for an input partition; `offset` None = nothing."""
+
+    offset: int | None = None
+    text: str = ""
+
+
+class MoveStep(Enum):
+    MARK = "mark"
+    EXPAND = "expand"
+    COPY = "copy"
+    CLEAR = "clear"
+    DONE = "done"
+
+
+@attrs.frozen
+class MovedPart:
+    """A sub-topology with state. `inputs` is topic → partition count."""
+
+    subtopology: str
+    inputs: Mapping[str, int]
+    stores: tuple[MovedStore, ...]
+    drained: frozenset[str] = frozenset()
+    """Inputs of which all records must be processed before: they name processors."""
+
+    @property
+    def partitions(self) -> Sequence[TopicPartition]:
+        return [(topic, each) for topic, count in sorted(self.inputs.items()) for each in range(count)]
+
+    def partitions_of(self, processor: int, processors: int) -> Sequence[TopicPartition]:
+        owner = Processors(processors, processors).owner
+        return [each for each in self.partitions if owner(each[1]) == processor]
+
+
+@attrs.frozen
+class Move:
+    """The state of an application moves from `before` to `after` processors."""
+
+    application: str
+    before: int
+    after: int
+    parts: tuple[MovedPart, ...]
+
+    @property
+    def partitions(self) -> Sequence[TopicPartition]:
+        return [each for part in self.parts for each in part.partitions]
+
+    @property
+    def changelogs(self) -> Sequence[str]:
+        return [store.changelog for part in self.parts for store in part.stores]
+
+    @property
+    def sources(self) -> Iterator[tuple[MovedStore, int]]:
+        """Yield (store, partition of its changelog topic) for all entries that exist before the move."""
+        for part in self.parts:
+            for store in part.stores:
+                for processor in range(self.before):
+                    yield store, processor
+
+    def task_name(self, part: MovedPart, processor: int) -> str:
+        """Return the transactional id of a task (`BatchRequest.task_name`)."""
+        return f"{self.application}-{part.subtopology}-{processor}"
+
+    def next_step(self, committed: Mapping[TopicPartition, Committed], counts: Mapping[str, int]) -> MoveStep:
+        """Return what is done next; `counts` is changelog topic → its partition count."""
+        marks = [decode_mark(committed[each].text) for each in self.partitions]
+        is_expanded = all(counts[topic] >= self.after for topic in self.changelogs)
+        if any(mark is not None and mark.phase is MovePhase.CLEAR for mark in marks):
+            return MoveStep.CLEAR
+        if is_expanded and not any(marks):
+            return MoveStep.DONE
+        if not all(marks):
+            return MoveStep.MARK
+        return MoveStep.COPY if is_expanded else MoveStep.EXPAND
+
+    def marked(self, partition: int, text: str) -> str:
+        """Return the metadata of an input partition from MARK on; otherwise it stays as it is."""
+        metadata = decode(text) or OffsetMetadata()
+        mark = MoveMark(MovePhase.COPY, self.before, self.after)
+        return _encoded(metadata, partition, text, self._owner(partition, self.before), mark)
+
+    def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
+        """Return the metadata with which the input partitions belong to their new processors.
+
+        An added processor continues with the times of the one that it takes keys from. Clocks that count
+        entries are omitted: their values are those of the entries that a task restores. So each task has to
+        restore entries: the version is one that no local state has, and an added processor gets a new
+        lineage.
+        """
+        found: dict[TopicPartition, str] = {}
+        mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
+        for part in self.parts:
+            counts = {name for store in part.stores for name in store.counts}
+            for processor in range(self.before):
+                partitions = part.partitions_of(processor, self.before)
+                before = latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
+                clocks = {name: time for name, time in before.clocks.items() if name not in counts}
+                stays = OffsetMetadata(before.version + _VERSIONS, clocks)
+                added = attrs.evolve(
+                    stays, clocks={name: time for name, time in clocks.items() if name != LINEAGE_KEY}
+                )
+                for topic, partition in partitions:
+                    owner = self._owner(partition, self.after)
+                    metadata = stays if owner == processor else added
+                    text = committed[topic, partition].text
+                    found[topic, partition] = _encoded(metadata, partition, text, owner, mark)
+        return found
+
+    def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
+        """Return the metadata without marks."""
+        return {
+            each: _encoded(
+                decode(committed[each].text) or OffsetMetadata(),
+                each[1],
+                committed[each].text,
+                self._owner(each[1], self.after),
+                None,
+            )
+            for each in self.partitions
+            if decode_mark(committed[each].text) is not None
+        }
+
+    @staticmethod
+    def _owner(partition: int, processors: int) -> int:
+        return Processors(processors, processors).owner(partition)
+
+
+def _encoded(metadata: OffsetMetadata, partition: int, before: str, owner: int, mark: MoveMark | None) -> str:
+    """Return `metadata` for a partition, with the time and the read positions in the text `before`."""
+    processor = None if owner == partition else owner
+    return metadata.encode(decode_time(before), decode_positions(before), processor, mark)

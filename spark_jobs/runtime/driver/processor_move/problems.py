@@ -1,0 +1,205 @@
+"""The problems with which a move of the state is refused (StateNotMovable)."""
+
+from collections.abc import Sequence
+
+from infra.model.problems import Location, Problem, ProblemCode
+from spark_jobs.runtime.driver.processor_move.moves import Move
+
+_PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
+_AGAIN = " and run `headwater processors move --offline` again."
+
+
+def not_doubled(application: str, before: int, after: int, at: Location | None) -> Problem:
+    """Return the problem of a number that is not the present one doubled one or more times."""
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"{application} cannot have {after} instead of {before} processors.",
+        expected=f"{before * 2}, {before * 4}, … processors",
+        found=f"`processors: {after}`",
+        why="Fewer processors are not supported, because Kafka cannot remove partitions of changelog topics. "
+        "At a number between two doublings, some processors would have twice as many keys as others, and be "
+        "as slow as before.",
+        fix=f"Declare `processors: {before * 2}`, or `processors: {before}` as before.",
+        location=at,
+    )
+
+
+def inputs_too_narrow(application: str, after: int, narrow: Sequence[str], at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"{application} has fewer partitions than {after} processors.",
+        expected=f"at least {after} partitions",
+        found=", ".join(narrow),
+        why="A processor without partitions reads nothing (KIP-287).",
+        fix="Expand the source topics first. Then start the application with the present number of "
+        "processors, and run `pulumi up`, which expands repartition topics.",
+        location=at,
+    )
+
+
+def other_partitioner(application: str, partitioner: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"The state of {application} cannot move: its keys are partitioned by {partitioner}.",
+        expected="Kafka's default partitioner, or `linear-hash`",
+        found=f"`static.partitioner.class: {partitioner}`",
+        why="Only the bytes of a key are in the state. With this partitioner, they do not say to which "
+        "processor the key belongs.",
+        fix="Keep the number of processors.",
+        location=at,
+    )
+
+
+def store_not_movable(application: str, store: str, reason: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        node=store,
+        summary=f"The state of {application} cannot move: the entries of store {store} have no known keys.",
+        expected="a store of an operator, with a changelog topic of its own",
+        found=reason,
+        why="Each entry has to move to the processor that reads the records of its key.",
+        fix="Keep the number of processors. Or replace the processor by operators, and process the input "
+        "again.",
+        location=at,
+    )
+
+
+def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"The changelog topics of {application} do not have the same number of partitions.",
+        expected="one partition for each processor in every changelog topic",
+        found=", ".join(counts),
+        why="Each partition of a changelog topic is the state of one processor.",
+        fix="Run `pulumi up` with the present number of processors: it creates missing changelog topics, or "
+        "reports what is wrong.",
+    )
+
+
+def client_runs(application: str) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"{application} is running.",
+        expected="no running client",
+        found="a client that commits offsets, or a member of the consumer group",
+        why="A client that processes records would change the state while it moves.",
+        fix="Stop all clients of the application," + _AGAIN,
+    )
+
+
+def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} was processed by processor {owner}, which "
+        f"{move.before} processors do not assign it to.",
+        expected=f"the owners of partitions with {move.before} processors",
+        found="another assignment in the offset metadata",
+        why="The application ran with another number of processors, so the state of the partition's keys is "
+        "in several partitions of the changelog topics. Nothing was changed.",
+        fix="Keep the number of processors. Or process the input again with more of them.",
+    )
+
+
+def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=move.application,
+        topic=topic,
+        summary=f"No offset is committed for partition {partition} of {topic}, but it has records.",
+        expected="a committed offset",
+        found="none",
+        why="It is not known which of the records are in the state. Brokers forget the offsets of partitions "
+        "that are idle for `offsets.retention.minutes`.",
+        fix=_PROCESS.format(before=move.before) + "," + _AGAIN,
+    )
+
+
+def misplaced_entry(move: Move, topic: str, partition: int, owner: int) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} has an entry whose key belongs to processor {owner}.",
+        expected="keys that Kafka's default partitioner sends to the partition's processor",
+        found="another key",
+        why="The input is not partitioned as declared, or a key is written with other bytes than the input "
+        "has. So it is not known which entries have to move. Nothing was changed.",
+        fix="Keep the number of processors. Or process the input again with more of them.",
+    )
+
+
+def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} has a record at offset {offset} that was written with "
+        "another partition count.",
+        expected="records of keys whose partition this is",
+        found="a record that was written before partitions were added, or by a producer that did not know "
+        "them",
+        why="The state of its key would be with another processor. Nothing was changed.",
+        fix=_PROCESS.format(before=move.before) + "," + _AGAIN,
+    )
+
+
+def names_processors(move: Move, topic: str, partition: int) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} has records that are not processed.",
+        expected="no unprocessed subscription of a foreign-key join",
+        found="unprocessed records",
+        why="A subscription names the processor that gets the response. Nothing was changed.",
+        fix=f"Run the application with `processors: {move.before}` and `headwater run --until-idle`,"
+        + _AGAIN,
+    )
+
+
+def other_target(application: str, before: int, after: int, declared: int, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"A move of {application} from {before} to {after} processors is not complete.",
+        expected=f"`processors: {after}`",
+        found=f"`processors: {declared}`",
+        why="A move that has begun cannot be canceled: some of its entries have moved.",
+        fix=f"Declare `processors: {after}`," + _AGAIN,
+        location=at,
+    )
+
+
+def without_state(application: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"{application} has no state.",
+        expected="a store",
+        found="none",
+        why="A sub-topology without state has one task for each partition.",
+        fix="Remove `processors`, and expand the source topics.",
+        location=at,
+    )
+
+
+def kafka_failed(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
+        application=application,
+        summary=f"Kafka refused or did not answer while the state of {application} moved.",
+        expected="brokers that answer; permission to read and write the changelog topics and to add "
+        "partitions to them, and to use the transactional ids of the application",
+        found=reason,
+        why="The move stopped. It can be run again at any time; until it is complete, the application does "
+        "not start. A move that runs somewhere else at the same time also ends this one.",
+        fix="Correct the reason," + _AGAIN,
+    )

@@ -1,0 +1,100 @@
+"""Prepare and execute the move of one application's state, from its document; and report where it is."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import attrs
+from confluent_kafka import KafkaException
+
+from infra.compiler import compile_document
+from infra.model.callers import APPLICATION
+from infra.model.problems import ProblemCode, ProblemsError, errors
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.planner import PlanPolicy, plan
+from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.processor_move import problems
+from spark_jobs.runtime.driver.processor_move.application_state import ApplicationState, ProcessorStatus
+from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
+from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from spark_jobs.runtime.driver.processor_move.state_move import Report, StateMove
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.worker.offset_metadata import decode_mark
+
+
+@attrs.frozen
+class MoveResult:
+    """`before` = `after`: there was nothing to do. `copied` is the number of entries that were copied."""
+
+    application: str
+    before: int
+    after: int
+    copied: int = 0
+
+
+def move_state(document: TopologyDocument, connection: Connection, report: Report) -> MoveResult:
+    """Move the state of a document's application to its declared number of processors.
+
+    Raises:
+        ProblemsError: The move is refused, or Kafka failed. It can be run again.
+    """
+    application = document.application.id
+    try:
+        with _opened(document, connection) as (state, cluster, is_active):
+            if is_active:
+                raise ProblemsError([problems.client_runs(application)])
+            if (move := state.move()) is None:
+                return MoveResult(application, state.declared, state.declared)
+            observed = cluster.committed(move.partitions, stable=False)
+            if not any(decode_mark(each.text) for each in observed.values()):
+                check_input(move, cluster, observed, report)
+                check_entries(move, cluster, report)
+                cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
+            execution = StateMove(move, cluster, observed, report)
+            execution.run()
+            return MoveResult(application, move.before, move.after, execution.copied)
+    except KafkaException as error:
+        raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
+
+
+def processor_status(document: TopologyDocument, connection: Connection) -> ProcessorStatus:
+    """Return the processors of a document's application; raises `ProblemsError`."""
+    try:
+        with _opened(document, connection) as (state, _, _):
+            return state.status()
+    except KafkaException as error:
+        raise ProblemsError([problems.kafka_failed(document.application.id, str(error.args[0]))]) from error
+
+
+@contextmanager
+def _opened(
+    document: TopologyDocument, connection: Connection
+) -> Iterator[tuple[ApplicationState, KafkaMoveCluster, bool]]:
+    """Yield the application, its cluster, and whether its consumer group has members.
+
+    Raises:
+        ProblemsError: The document cannot run, the cluster cannot be read, or the planner finds errors other
+            than the number of processors.
+    """
+    at = document.application.at
+    runnable = check_runnable(document, Path(at.file).parent)
+    snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
+    compiled = compile_document(document, snapshot.partitions, APPLICATION)
+    planned = plan([compiled], snapshot, {}, PlanPolicy(), caller=APPLICATION)
+    if wrong := [each for each in errors(planned.problems) if each.code is not ProblemCode.PROCESSOR_COUNT]:
+        raise ProblemsError(wrong)
+    if not (programs := _with_state(runnable.programs(compiled))):
+        raise ProblemsError([problems.without_state(document.application.id, at)])
+    group = snapshot.groups.get(document.application.id)
+    with closing(KafkaMoveCluster(connection, document.application.id)) as cluster:
+        state = ApplicationState(document, compiled, programs, snapshot.partitions, cluster)
+        yield state, cluster, group is not None and group.is_active
+
+
+def _with_state(programs: Sequence[SubtopologyProgram]) -> tuple[SubtopologyProgram, ...]:
+    return tuple(
+        program
+        for program in programs
+        if not program.is_global and any(not store.is_global for store in program.stores)
+    )

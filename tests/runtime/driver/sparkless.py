@@ -1,0 +1,181 @@
+"""An application on a real broker whose tasks run in this process, without Spark."""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import attrs
+
+from infra.compiler import compile_document
+from infra.model.topology import TopologyDocument
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker.messages import BatchRequest
+from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader
+from spark_jobs.runtime.worker.task_batch import OpenTask
+from spark_jobs.runtime.worker.task_input import RecordInput
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker.readiness import until
+
+_COMMIT_SECONDS = 60.0
+SINKS = ("counted", "regions", "closed")
+_DOCUMENT = """
+application:
+  id: APP
+  processors: PROCESSORS
+  config:
+    processing.guarantee: exactly_once_v2
+    statestore.cache.max.bytes: 0
+topology:
+  - stream: {topic: orders-APP, serdes: {key: string, value: string}, as: orders}
+  - groupByKey: {as: by-key}
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: counted-APP, serdes: {key: string, value: long}}
+  - windowedBy: {from: by-key, tumbling: {size: 10ms, grace: 0s}}
+  - count: {materialized: windows}
+  - suppress: {until: windowCloses, name: closed}
+  - toStream:
+  - to: {topic: closed-APP, serdes: {value: long}}
+  - selectKey: {from: orders, key: "substring(value, 1, 2)"}
+  - groupByKey:
+  - count: {materialized: regions}
+  - toStream:
+  - to: {topic: regions-APP, serdes: {key: string, value: long}}
+"""
+
+
+@attrs.define
+class Sparkless:
+    """Counts orders by key, by region and by window.
+
+    `start_ms` is the time of the first record: of old ones, brokers delete the windows in changelog topics.
+    """
+
+    servers: str
+    id: str
+    folder: Path
+    topics: Topics
+    produced: list[tuple[bytes, bytes]] = attrs.field(factory=list)
+    start_ms: int = attrs.field(factory=lambda: time.time_ns() // 10_000_000 * 10)
+    _round: int = 0
+
+    @property
+    def connection(self) -> Connection:
+        return Connection(bootstrap_servers=(self.servers,))
+
+    def set_up(self, partitions: int) -> None:
+        self.topics.create({f"{name}-{self.id}": partitions for name in ("orders", *SINKS)})
+
+    def text(self, processors: int) -> str:
+        return _DOCUMENT.replace("APP", self.id).replace("PROCESSORS", str(processors))
+
+    def document(self, processors: int) -> TopologyDocument:
+        loaded = load_text(self.text(processors), "app.yaml")
+        assert not loaded.problems, loaded.problems
+        return loaded.documents[0]
+
+    def produce(self, rounds: int, keys: int = 12) -> None:
+        rows = [
+            (f"k{each}".encode(), f"r{each % 5}|{number}".encode(), self.start_ms + number)
+            for number in range(self._round, self._round + rounds)
+            for each in range(keys)
+        ]
+        self._round += rounds
+        self.topics.put_by_key(f"orders-{self.id}", rows)
+        self.produced += [(key, value) for key, value, _ in rows]
+
+    def expand(self, partitions: int) -> None:
+        """Add partitions as `pulumi up` does with the internal ones."""
+        for topic in ("orders", *SINKS):
+            self.topics.expand(f"{topic}-{self.id}", partitions)
+        self.topics.expand(f"{self.id}-regions-repartition", partitions)
+
+    def process(self, processors: int) -> None:
+        """Process all records, each task in a session of its own."""
+        document = self.document(processors)
+        check = ApplicationTopics(document, self.connection).prepare()
+        for program in check_runnable(document).programs(check.compiled):  # upstream ones come first
+            records = [record for topic in program.sources for record in self.records(topic)]
+            request = self._request(program.with_counts(check.partition_counts), processors)
+            for task in range(request.tasks):
+                mine = set(request.input_partitions(task))
+                self._process_task(request, task, [record for record in records if record[:2] in mine])
+
+    def open(self, processors: int) -> None:
+        """Open a task, as a client that runs does; raises what prevents it."""
+        document = self.document(processors)
+        counts = {f"orders-{self.id}": self.topics.partitions(f"orders-{self.id}")}
+        compiled = compile_document(document, counts)
+        (program, *_) = check_runnable(document).programs(compiled)
+        OpenTask(self._request(program, processors), 0).close()
+
+    def _request(self, program: SubtopologyProgram, processors: int) -> BatchRequest:
+        return BatchRequest(
+            application=self.id,
+            group=self.id,
+            connection=self.connection,
+            program=program,
+            state_folder=self.folder / "state",
+            partition_counts={topic: self.topics.partitions(topic) for topic in program.sources},
+            processors=Processors(processors, processors) if program.stores else None,
+        )
+
+    @staticmethod
+    def _process_task(request: BatchRequest, task: int, records: Sequence[InputRecord]) -> None:
+        opened = OpenTask(request, task)
+        try:
+            if records:
+                opened.process_batch(request, RecordInput(records), tick=False)
+        finally:
+            opened.close()
+
+    def records(self, topic: str) -> Sequence[InputRecord]:
+        """Return all committed records, when the partitions show them; faster than `Topics.get`."""
+        assert until(lambda: self.topics.is_settled(topic), _COMMIT_SECONDS)
+        with closing(PartitionReader(self.connection, "tests")) as reader:
+            return [
+                record
+                for partition in range(self.topics.partitions(topic))
+                for chunk in reader.read(topic, partition, OffsetRange())
+                for record in chunk.records
+            ]
+
+    def results(self, sink: str) -> Mapping[bytes, Sequence[int]]:
+        """Return key → results in ascending order."""
+        found: dict[bytes, list[int]] = defaultdict(list)
+        for record in self.records(f"{sink}-{self.id}"):
+            found[record[4] or b""].append(int.from_bytes(record[5] or b"", "big"))
+        return {key: sorted(values) for key, values in found.items()}
+
+    def entries(self, store: str) -> Sequence[Mapping[bytes, bytes]]:
+        """Return the entries that a restore finds, for each partition of a changelog topic."""
+        topic = f"{self.id}-{store}-changelog"
+        found: list[dict[bytes, bytes]] = [{} for _ in range(self.topics.partitions(topic))]
+        for _, partition, _, _, key, value, _ in self.records(topic):
+            found[partition].pop(key or b"", None)
+            if value is not None:
+                found[partition][key or b""] = value
+        return found
+
+    def check_results(self, closed_rounds: int) -> None:
+        """Check all results; windows of the first `closed_rounds` rounds are closed for all keys."""
+        for sink, key_of in (("counted", lambda key, _: key), ("regions", lambda _, value: value[:2])):
+            expected: dict[bytes, int] = defaultdict(int)
+            for key, value in self.produced:
+                expected[key_of(key, value)] += 1
+            assert self.results(sink) == {
+                key: list(range(1, count + 1)) for key, count in expected.items()
+            }, sink
+        closed = self.results("closed")
+        for key in {key for key, _ in self.produced}:
+            for start in range(0, closed_rounds, 10):
+                window = key + (self.start_ms + start).to_bytes(8, "big")
+                assert closed[window] == [10], (key, start)
