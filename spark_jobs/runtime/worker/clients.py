@@ -58,6 +58,9 @@ def _is_transient(error: BaseException) -> bool:
         KafkaError.NOT_COORDINATOR,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
+        # A broker reports an added partition a moment before it leads it.
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._NOENT,  # noqa: SLF001 - the library's public name for a partition without a known leader
     )
