@@ -1,0 +1,82 @@
+"""KIP-287: a move of state is refused before anything changes."""
+
+import attrs
+import pytest
+
+from infra.model.problems import ProblemCode, ProblemsError
+from spark_jobs.runtime.driver.processor_move.moves import Move
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.worker.offset_metadata import (
+    OffsetMetadata,
+)
+from tests.runtime.driver.counting_application import CHANGELOG, INPUT, KEYS, Application, execute, moved
+
+
+def refusal(app: Application, move: Move) -> str:
+    """Return the summary of the problem with which a move is refused; nothing has changed then."""
+    before = dict(app.cluster.offsets), {name: len(each) for name, each in app.cluster.topics.items()}
+    with pytest.raises(ProblemsError) as raised:
+        execute(app.cluster, move)
+    assert (
+        dict(app.cluster.offsets),
+        {name: len(each) for name, each in app.cluster.topics.items()},
+    ) == before
+    [problem] = raised.value.problems
+    assert problem.code is ProblemCode.STATE_NOT_MOVABLE
+    return problem.summary
+
+
+def test_records_of_moving_keys_must_be_processed_first() -> None:
+    app, move = moved()
+    key = next(key for key in KEYS if default_partition(key, 4) == 2)
+    app.cluster.write([(INPUT, 0, key, b"", 1, ())])
+    assert refusal(app, move).startswith("Partition 0 of in has a record at offset")
+
+
+def test_unprocessed_records_of_their_partition_are_accepted() -> None:
+    app, move = moved()
+    for each in KEYS:
+        app.produce(each)
+    execute(app.cluster, move)
+    app.complete(4)
+    app.process()
+    assert app.counts == dict.fromkeys(KEYS, 3)
+
+
+def test_processed_records_of_an_added_partition_show_another_partitioner() -> None:
+    app, move = moved()
+    key = next(key for key in KEYS if default_partition(key, 4) == 0)
+    app.cluster.topics[INPUT][2].append((INPUT, 2, 1, 1, key, b"", ()))
+    app.cluster.topics[INPUT][2].sort(key=lambda record: record[2])
+    assert refusal(app, move).startswith("Partition 2 of in has a record at offset 1")
+
+
+def test_an_offset_that_brokers_have_forgotten_is_refused() -> None:
+    app, move = moved()
+    del app.cluster.offsets[INPUT, 1]
+    assert refusal(app, move) == "No offset is committed for partition 1 of in, but it has records."
+
+
+def test_keys_of_other_processors_are_refused() -> None:
+    app, move = moved()
+    key = next(key for key in KEYS if default_partition(key, 2) == 1)
+    app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ())])
+    assert refusal(app, move) == (
+        f"Partition 0 of {CHANGELOG} has an entry whose key belongs to processor 1."
+    )
+
+
+def test_partitions_of_other_processors_are_refused() -> None:
+    app, move = moved()
+    committed = app.cluster.offsets[INPUT, 2]
+    app.cluster.offsets[INPUT, 2] = attrs.evolve(committed, text=OffsetMetadata(1).encode(0))
+    assert refusal(app, move) == (
+        "Partition 2 of in was processed by processor 2, which 2 processors do not assign it to."
+    )
+
+
+def test_unprocessed_subscriptions_are_refused() -> None:
+    app, move = moved()
+    app.produce(KEYS[0])
+    part = attrs.evolve(move.parts[0], drained=frozenset({INPUT}))
+    assert refusal(app, attrs.evolve(move, parts=(part,))).endswith("has records that are not processed.")
