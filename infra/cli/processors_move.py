@@ -1,8 +1,7 @@
 """`headwater processors move --offline`: move state to more processors while the application is stopped."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -15,6 +14,7 @@ from infra.model.problems import ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe.command_line import cluster_options, connection
 from infra.spec import load_documents
+from spark_jobs.runtime.driver.command import runtime_installed
 
 _REPORT_SECONDS = 2.0
 
@@ -95,17 +95,6 @@ def declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
     if not found:
         raise click.UsageError("No document declares `application.processors`.")
     return found
-
-
-@contextmanager
-def runtime_installed() -> Iterator[None]:
-    """Report that the runtime is not installed if an import fails."""
-    try:
-        yield
-    except ImportError as error:
-        raise click.ClickException(
-            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
-        ) from None
 
 
 @attrs.define

@@ -9,8 +9,9 @@ import click
 from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument
-from infra.cli.processors_move import declared_documents, runtime_installed
+from infra.cli.processors_move import declared_documents
 from infra.observe.command_line import connection
+from spark_jobs.runtime.driver.command import runtime_installed
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.driver.processor_move.application_state import ProcessorStatus

@@ -1,6 +1,7 @@
 """The command line of the runtime: for `headwater run` and for `spark-submit` alike. Imports PySpark late."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,19 +52,26 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
     )
 
 
+@contextmanager
+def runtime_installed() -> Iterator[None]:
+    """Raise `click.ClickException` if an import fails: the runtime is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
+        ) from None
+
+
 def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: ANN401 - fields of RunOptions
     """Run an application until it is stopped and return the exit code: 0, or 1 if it failed.
 
     `options` are the values of `runtime_options` by name, `more` are further fields of `RunOptions`. Raises
     `ProblemsError`, and `click.ClickException` where PySpark is not installed.
     """
-    try:
+    with runtime_installed():
         from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE  # noqa: PLC0415 - imports PySpark
         from spark_jobs.runtime.driver.start import RunOptions, start  # noqa: PLC0415 - same
-    except ImportError as error:
-        raise click.ClickException(
-            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
-        ) from None
     fields = {
         "file": options["document"],
         "connection": connection(options["bootstrap_server"], options["command_config"]),

@@ -196,11 +196,7 @@ def _processors(declared: int | None, programs: Iterable[SubtopologyProgram]) ->
     """
     if declared is None:
         return {}
-    return {
-        program.name: Processors(declared, declared)
-        for program in programs
-        if not program.is_global and any(not store.is_global for store in program.stores)
-    }
+    return {program.name: Processors(declared, declared) for program in programs if program.has_state}
 
 
 def _may_schedule(node: Node) -> bool:

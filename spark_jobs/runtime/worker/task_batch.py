@@ -62,9 +62,8 @@ class OpenTask:
         self._writes_single = refused is not None
         self._refused = RefusedRecords() if refused is None else refused
         self._session = open_session(request, partition, single=refused is not None)
-        is_stateful = any(not store.is_global for store in request.program.stores)
         self._folder = request.state_folder / f"{request.subtopology}_{partition}"
-        self._state = LocalState(self._folder) if is_stateful else MemoryState()
+        self._state = LocalState(self._folder) if request.program.has_state else MemoryState()
         self._restored = restore_state(request, partition, self._state, self._session)
         self._task: Task | NativeTask = (
             NativeTask(request.program, self._refused)

@@ -1,18 +1,19 @@
 """The problems with which a move of the state is refused (StateNotMovable)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from infra.model.problems import Location, Problem, ProblemCode
 from spark_jobs.runtime.driver.processor_move.moves import Move
 
+_not_movable = partial(Problem, code=ProblemCode.STATE_NOT_MOVABLE)
 _PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
 _AGAIN = " and run `headwater processors move --offline` again."
 
 
 def not_doubled(application: str, before: int, after: int, at: Location | None) -> Problem:
     """Return the problem of a number that is not the present one doubled one or more times."""
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"{application} cannot have {after} instead of {before} processors.",
         expected=f"{before * 2}, {before * 4}, … processors",
@@ -26,8 +27,7 @@ def not_doubled(application: str, before: int, after: int, at: Location | None) 
 
 
 def inputs_too_narrow(application: str, after: int, narrow: Sequence[str], at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"{application} has fewer partitions than {after} processors.",
         expected=f"at least {after} partitions",
@@ -40,8 +40,7 @@ def inputs_too_narrow(application: str, after: int, narrow: Sequence[str], at: L
 
 
 def other_partitioner(application: str, partitioner: str, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"The state of {application} cannot move: its keys are partitioned by {partitioner}.",
         expected="Kafka's default partitioner, or `linear-hash`",
@@ -54,8 +53,7 @@ def other_partitioner(application: str, partitioner: str, at: Location | None) -
 
 
 def store_not_movable(application: str, store: str, reason: str, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         node=store,
         summary=f"The state of {application} cannot move: the entries of store {store} have no known keys.",
@@ -69,8 +67,7 @@ def store_not_movable(application: str, store: str, reason: str, at: Location | 
 
 
 def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"The changelog topics of {application} do not have the same number of partitions.",
         expected="one partition for each processor in every changelog topic",
@@ -82,8 +79,7 @@ def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
 
 
 def client_runs(application: str) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"{application} is running.",
         expected="no running client",
@@ -94,8 +90,7 @@ def client_runs(application: str) -> Problem:
 
 
 def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} was processed by processor {owner}, which "
@@ -109,8 +104,7 @@ def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
 
 
 def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=move.application,
         topic=topic,
         summary=f"No offset is committed for partition {partition} of {topic}, but it has records.",
@@ -123,8 +117,7 @@ def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
 
 
 def misplaced_entry(move: Move, topic: str, partition: int, owner: int) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has an entry whose key belongs to processor {owner}.",
@@ -137,8 +130,7 @@ def misplaced_entry(move: Move, topic: str, partition: int, owner: int) -> Probl
 
 
 def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has a record at offset {offset} that was written with "
@@ -152,8 +144,7 @@ def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> P
 
 
 def names_processors(move: Move, topic: str, partition: int) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has records that are not processed.",
@@ -166,8 +157,7 @@ def names_processors(move: Move, topic: str, partition: int) -> Problem:
 
 
 def other_target(application: str, before: int, after: int, declared: int, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"A move of {application} from {before} to {after} processors is not complete.",
         expected=f"`processors: {after}`",
@@ -179,8 +169,7 @@ def other_target(application: str, before: int, after: int, declared: int, at: L
 
 
 def without_state(application: str, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"{application} has no state.",
         expected="a store",
@@ -192,8 +181,7 @@ def without_state(application: str, at: Location | None) -> Problem:
 
 
 def kafka_failed(application: str, reason: str) -> Problem:
-    return Problem(
-        code=ProblemCode.STATE_NOT_MOVABLE,
+    return _not_movable(
         application=application,
         summary=f"Kafka refused or did not answer while the state of {application} moved.",
         expected="brokers that answer; permission to read and write the changelog topics and to add "

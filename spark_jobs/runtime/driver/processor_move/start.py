@@ -1,6 +1,6 @@
 """Prepare and execute the move of one application's state, from its document; and report where it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from spark_jobs.runtime.driver.processor_move.application_state import Applicati
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.state_move import Report, StateMove
-from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.worker.offset_metadata import decode_mark
 
 
@@ -84,17 +83,10 @@ def _opened(
     planned = plan([compiled], snapshot, {}, PlanPolicy(), caller=APPLICATION)
     if wrong := [each for each in errors(planned.problems) if each.code is not ProblemCode.PROCESSOR_COUNT]:
         raise ProblemsError(wrong)
-    if not (programs := _with_state(runnable.programs(compiled))):
+    programs = tuple(program for program in runnable.programs(compiled) if program.has_state)
+    if not programs:
         raise ProblemsError([problems.without_state(document.application.id, at)])
     group = snapshot.groups.get(document.application.id)
     with closing(KafkaMoveCluster(connection, document.application.id)) as cluster:
         state = ApplicationState(document, compiled, programs, snapshot.partitions, cluster)
         yield state, cluster, group is not None and group.is_active
-
-
-def _with_state(programs: Sequence[SubtopologyProgram]) -> tuple[SubtopologyProgram, ...]:
-    return tuple(
-        program
-        for program in programs
-        if not program.is_global and any(not store.is_global for store in program.stores)
-    )

@@ -59,6 +59,11 @@ class SubtopologyProgram:
     tasks: int = 0
     is_global: bool = False
 
+    @property
+    def has_state(self) -> bool:
+        """Whether its tasks own stores; global stores belong to no task."""
+        return not self.is_global and any(not store.is_global for store in self.stores)
+
     def with_counts(self, counts: Mapping[str, int]) -> "SubtopologyProgram":
         """Return the program with other partition counts: after an expansion, or when sinks are known."""
         return attrs.evolve(self, counts={**self.counts, **counts})
