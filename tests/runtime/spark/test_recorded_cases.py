@@ -1,4 +1,7 @@
-"""Every recorded case with data on the real runtime, with Spark and a real broker.
+"""Recorded cases with data on the real runtime, with Spark and a real broker.
+
+`make test` runs one case or more with each operator, `make fuzz` all cases.
+`runtime/engine/test_recorded_cases` runs all of them without Spark.
 
 Input is written in runs of records of one topic, and each run is processed before the next one: within a run
 the engine's order is that of Kafka Streams. Without a cache, batches merge no updates.
@@ -13,6 +16,7 @@ from typing import Any
 
 import attrs
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from infra.model.topology import TopologyDocument
@@ -40,16 +44,57 @@ _OF_SIX_TASKS = (
     "<app>-paid-clicks-store-this-join-store-changelog",
 )
 """Topics with six partitions, and one in the test driver: here each task numbers duplicates separately."""
-_LARGE = ("everything_opt_none", "large_deep_chain_30")
-"""Topologies with so many queries that they take up to a minute of CPU time.
-
-`runtime/engine/test_recorded_cases` runs them without Spark.
-"""
-CASES = [
-    pytest.param(case, id=case.name, marks=[pytest.mark.soak] if case.name in _LARGE else [])
+_KINDS = {"foreignKey", "hopping", "pattern", "session", "sliding", "topics", "tumbling", "window"}
+"""Options that name the kind of a join, a window or a source."""
+_IN_SHORT = (
+    "aggregate",
+    "chained_repartitions",
+    "cogroup_two",
+    "fk_join_left_named_materialized",
+    "global_table_inner",
+    "hopping_count",
+    "in_memory_stores",
+    "merge_different_counts",
+    "multi_topic_source",
+    "one_group_two_aggs",
+    "papi_unlogged",
+    "pattern_source",
+    "process_named_store",
+    "sliding_count",
+    "split_branches",
+    "stateless_chain",
+    "stream_self_join_opt_all",
+    "stream_stream_outer_named_stores",
+    "stream_table_repartition",
+    "suppress_window_close",
+    "table_source_materialized_opt_all",
+    "table_table_left_materialized",
+    "to_table_repartition",
+)
+"""The cases of `make test`."""
+_CASES = [
+    case
     for case in cases_with("input.jsonl", "output.jsonl")
     if case.json("case.json")["group"] != "third-party"
 ]
+CASES = [
+    pytest.param(case, id=case.name, marks=[] if case.name in _IN_SHORT else [pytest.mark.soak])
+    for case in _CASES
+]
+
+
+def _operators(case: Case) -> set[str]:
+    """Return the operators of the case, and the kinds of its joins, windows and sources."""
+    steps = [step for each in yaml.safe_load(case.text("document.yaml"))["topology"] for step in each.items()]
+    return {operator for call, options in steps for operator in (call, *(_KINDS & set(options or ())))}
+
+
+def test_the_short_series_has_each_operator() -> None:
+    every, short = set(), set()
+    for case in _CASES:
+        every |= _operators(case)
+        short |= _operators(case) if case.name in _IN_SHORT else set()
+    assert short == every
 
 
 @pytest.fixture
