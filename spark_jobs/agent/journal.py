@@ -22,6 +22,7 @@ from spark_jobs.agent.state import ExpansionEntry
 
 _WRITE_SECONDS = 15.0
 _READ_SECONDS = 30.0
+_POLL_SECONDS = 0.05  # `consume` always waits so long, unless there are records for a whole batch
 _LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
 
 
@@ -149,7 +150,7 @@ def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalL
     while offset < end:
         if time.monotonic() > deadline:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own code
-        for message in consumer.consume(500, timeout=0.5):
+        for message in consumer.consume(500, timeout=_POLL_SECONDS):
             error = message.error()
             if error is None:
                 offset = (message.offset() or 0) + 1

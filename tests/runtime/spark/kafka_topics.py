@@ -32,6 +32,8 @@ from tests.answers import answered
 from toolchain.broker.readiness import until
 
 _WAIT_SECONDS = 30.0
+_PAUSE_SECONDS = 0.01
+"""How long a reader waits for more messages: it always waits so long, since there are never enough."""
 _COMMIT_SECONDS = 90.0
 """The transaction of a killed client stays open for a minute."""
 
@@ -203,6 +205,8 @@ class Topics:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            # The broker reports the end of a partition after this time; the default is half a second.
+            "fetch.wait.max.ms": 10,
         })  # fmt: skip
         try:
             return [record for each in range(self.partitions(topic)) for record in _read(reader, topic, each)]
@@ -215,7 +219,7 @@ def _read(reader: Consumer, topic: str, partition: int) -> list[InputRecord]:
     reader.assign([TopicPartition(topic, partition, low)])
     found: list[InputRecord] = []
     while True:
-        for message in reader.consume(10_000, timeout=0.1):
+        for message in reader.consume(10_000, timeout=_PAUSE_SECONDS):
             error = message.error()
             if error is None:
                 found.append(input_record(message))
