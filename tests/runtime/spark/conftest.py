@@ -13,7 +13,8 @@ from toolchain.broker import Broker, Settings, local
 def cluster(
     spark: SparkSession, kafka: local.LocalBroker, tmp_path: Path, unique: Callable[[str], str]
 ) -> Cluster:
-    return Cluster(spark, Topics(kafka.bootstrap_servers), kafka.bootstrap_servers, tmp_path, unique)
+    topics = Topics(kafka.bootstrap_servers, keeps_producer=True)
+    return Cluster(spark, topics, kafka.bootstrap_servers, tmp_path, unique)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from threading import Lock
 
 from confluent_kafka import (
     Consumer,
@@ -39,14 +39,22 @@ _COMMIT_SECONDS = 90.0
 
 
 class Topics:
-    """The topics of one broker."""
+    """The topics of one broker.
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    With `keeps_producer`, records are written by the same producer until topics are created, expanded or
+    deleted: a new one gets its id after half a second. Do not use it for a broker that a test stops.
+    """
+
+    def __init__(self, bootstrap_servers: str, *, keeps_producer: bool = False) -> None:
         self._servers: dict[str, str | int | float | bool] = {
             "bootstrap.servers": bootstrap_servers,
             "log_level": 0,
         }
         self._admin = AdminClient(self._servers)
+        self._keeps_producer = keeps_producer
+        self._producer: Producer | None = None
+        self._changes = 0
+        self._lock = Lock()
 
     def create(self, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
         """Create topics with their settings; changed settings would be visible later only."""
@@ -57,10 +65,12 @@ class Topics:
         for future in created.values():
             future.result()
         assert until(lambda: partitions.keys() <= self.names(), _WAIT_SECONDS)
+        self._forget_producer()
 
     def expand(self, topic: str, partitions: int) -> None:
         self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
         assert until(lambda: self.partitions(topic) == partitions, _WAIT_SECONDS)
+        self._forget_producer()
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
         entries = [
@@ -91,6 +101,7 @@ class Topics:
 
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result()
+        self._forget_producer()
 
     def delete_all(self) -> None:
         """Delete all topics but Kafka's internal ones."""
@@ -98,6 +109,7 @@ class Topics:
             for future in self._admin.delete_topics(names).values():
                 future.result()
             assert until(lambda: not self.names() & set(names), _WAIT_SECONDS)
+        self._forget_producer()
 
     def delete_before(self, topic: str, offset: int) -> None:
         """Delete the records of the first partition before `offset`, as retention does."""
@@ -155,7 +167,7 @@ class Topics:
     def put(
         self, topic: str, records: Iterable[tuple[bytes | None, bytes | None, int]], partition: int = 0
     ) -> None:
-        """Write (key, value, timestamp) in order, with a new producer, which has the current metadata."""
+        """Write (key, value, timestamp) in order."""
         self.send((topic, partition, key, value, timestamp, ()) for key, value, timestamp in records)
 
     def put_by_key(self, topic: str, records: Iterable[tuple[bytes, bytes, int]]) -> None:
@@ -177,20 +189,28 @@ class Topics:
         def note(error: KafkaError | None, message: Message) -> None:
             failures.append(f"{message.topic()}: {error}")
 
-        settings: dict[str, Any] = {
-            **self._servers,
-            "linger.ms": 5,
-            "enable.idempotence": True,
-            "delivery.report.only.error": True,
-            "on_delivery": note,
-        }
-        producer = Producer(settings)
+        producer = self._current_producer()
         for topic, partition, key, value, timestamp, headers in records:
             assert partition is not None
-            producer.produce(topic, value, key, partition, timestamp=timestamp, headers=list(headers))
+            producer.produce(topic, value, key, partition, note, timestamp=timestamp, headers=list(headers))
             producer.poll(0)
         assert producer.flush(_WAIT_SECONDS) == 0
         assert not failures
+
+    def _current_producer(self) -> Producer:
+        changes = self._changes
+        own = {"linger.ms": 5, "enable.idempotence": True, "delivery.report.only.error": True}
+        producer = self._producer or Producer({**self._servers, **own})
+        with self._lock:
+            if self._keeps_producer and changes == self._changes:
+                self._producer = producer
+        return producer
+
+    def _forget_producer(self) -> None:
+        """Let the next records be written by a producer that knows the topics as they are now."""
+        with self._lock:
+            self._changes += 1
+            self._producer = None
 
     def get(self, topic: str) -> list[InputRecord]:
         """Return all committed records that are not deleted, partition by partition.

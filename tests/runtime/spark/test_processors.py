@@ -178,7 +178,7 @@ def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
 
 @pytest.fixture
 def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
-    topics = Topics(kafka.bootstrap_servers)
+    topics = Topics(kafka.bootstrap_servers, keeps_producer=True)
     growing = Growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, topics)
     topics.create({growing.name(topic): 2 for topic in (*_SOURCES, *_SINKS)})
     return growing

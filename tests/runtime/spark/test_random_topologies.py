@@ -70,7 +70,7 @@ def runner(
     unique: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Runner:
-    topics = Topics(keeping_broker.bootstrap_servers)
+    topics = Topics(keeping_broker.bootstrap_servers, keeps_producer=True)
     return Runner(spark, topics, keeping_broker.bootstrap_servers, tmp_path_factory.mktemp("runs"), unique)
 
 

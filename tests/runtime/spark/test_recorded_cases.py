@@ -100,7 +100,7 @@ def test_the_short_series_has_each_operator() -> None:
 @pytest.fixture
 def topics(keeping_broker: Broker) -> Iterator[Topics]:
     """Return the topics of a broker without topics: cases share names."""
-    topics = Topics(keeping_broker.bootstrap_servers)
+    topics = Topics(keeping_broker.bootstrap_servers, keeps_producer=True)
     yield topics
     topics.delete_all()
 
