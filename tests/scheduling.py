@@ -6,9 +6,14 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 # A session takes a gigabyte and ten seconds to start, so these modules share two of them.
 _SPARK_SESSIONS = (
-    ("tests/runtime/spark/test_recorded_cases.py", "tests/runtime/spark/test_user_classes.py"),
     (
-        "tests/runtime/spark/test_random_topologies.py",
+        "tests/runtime/spark/test_recorded_cases.py",
+        "tests/runtime/spark/test_random_topologies.py",  # on the same broker, which deletes no records
+        "tests/runtime/spark/test_user_classes.py",
+        "tests/runtime/engine/expressions/test_against_spark.py",
+        "tests/runtime/engine/expressions/test_back_ends.py",
+    ),
+    (
         "tests/runtime/spark/test_kip_878_test_plan.py",
         "tests/runtime/spark/test_topics_while_running.py",
         "tests/runtime/spark/test_processors.py",
@@ -21,8 +26,6 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_order_of_kafka_streams.py",
         "tests/runtime/spark/test_stream_threads.py",
         "tests/runtime/spark/test_task_function.py",
-        "tests/runtime/engine/expressions/test_against_spark.py",
-        "tests/runtime/engine/expressions/test_back_ends.py",
     ),
 )
 _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths}
@@ -45,6 +48,7 @@ _LONG = (
     "tests/workflows/test_steps.py",
     "tests/cli/",
     "tests/pulumi/",
+    "tests/acls/test_stack.py",
     "tests/agent/",
     "tests/deploy/test_alerts.py",
     "tests/documentation/test_tutorial.py",
@@ -54,11 +58,18 @@ _LONG = (
     "tests/observe/",
     "tests/coordination/",
     "tests/runtime/worker/test_refused_records.py",
+    "tests/runtime/worker/test_transaction.py",
+    "tests/runtime/driver/test_moves_on_a_broker.py",
+    "tests/runtime/driver/test_offsets.py",
+    "tests/runtime/spark/test_task_batches.py",
+    "tests/runtime/spark/test_batches_held_back.py",
     "tests/drift/",
     "tests/doctor/",
     "tests/acls/",
     "tests/oracle/",
+    "tests/workflows/test_checks.py",
     "tests/compiler/",
+    "tests/runtime/engine/",
 )
 """Scopes whose work takes minutes, the longest first."""
 

@@ -31,8 +31,8 @@ def spark(spark_jars: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory)
             conf={
                 "spark.driver.memory": "1g",
                 "spark.ui.enabled": "false",
-                # Idle queries ask the broker for new records ten times a second, not a hundred times.
-                "spark.sql.streaming.pollingDelay": "100ms",
+                # Idle queries ask the broker for new records twenty times a second, not a hundred times.
+                "spark.sql.streaming.pollingDelay": "50ms",
                 "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
                 "spark.log.level": "ERROR",
             },
