@@ -1,0 +1,1 @@
+"""Add processors to a running application: copy their state meanwhile, then a short pause (KIP-287)."""
