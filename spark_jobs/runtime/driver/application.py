@@ -18,11 +18,14 @@ from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
 from spark_jobs.runtime.driver.idle import wait_until_idle
+from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
+from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion.status import ProcessorsStatus
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery
-from spark_jobs.runtime.driver.query_specs import Programs, QuerySpecs
+from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.shutdown_requests import ShutdownRequests, shutdown_requested
@@ -113,6 +116,16 @@ class StreamsApplication:
             # A task may wait for the other inputs before it processes a record.
             limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
         )
+        layout_changes = threading.Lock()
+        self._expansion = ProcessorExpansion(
+            topics=self._topics,
+            connection=settings.connection,
+            programs=programs,
+            specs=self._specs,
+            queries=self._queries,
+            layout_changes=layout_changes,
+            on_errors=self.stop_with,
+        )
         self._topic_watch = TopicWatch(
             topics=self._topics,
             offsets=self._offsets,
@@ -125,6 +138,7 @@ class StreamsApplication:
             on_errors=self.stop_with,
             check_interval_seconds=settings.check_interval_seconds,
             purge_interval_seconds=purge_ms / 1000,
+            layout_changes=layout_changes,
         )
         self._has_remote_checkpoint = is_remote(settings.checkpoint)
         self._polled_at = self._read_to_at = self._requests_read_at = time.monotonic()
@@ -152,7 +166,10 @@ class StreamsApplication:
         Raises:
             ProblemsError: The topics have errors; no query was started.
         """
-        self._specs.update(self._topics.prepare())
+        check = self._topics.prepare()
+        if self._expansion.complete_interrupted():
+            check = self._topics.prepare()
+        self._specs.update(check)
         for name in self._specs.layout.queries:
             self._queries[name] = SubtopologyQuery(self._spark, self._specs.spec(name))
         if self._shutdown_requests is not None:
@@ -161,7 +178,23 @@ class StreamsApplication:
         self._rounds.start()
         for query in self._queries.values():
             query.start()
+        self._expansion.started()
         self._thread.start()
+
+    def processors(self) -> ProcessorsStatus:
+        """Return the number of processors, and what an expansion does (KIP-287)."""
+        return self._expansion.status
+
+    def expand_processors(self, processors: int) -> None:
+        """Request that processors are added while the application runs, up to this number (KIP-287).
+
+        Return once the request is accepted: `processors` shows the progress. Nothing happens if the
+        application has the number, or is being expanded to it.
+
+        Raises:
+            ProblemsError: The client is not RUNNING or REBALANCING, or cannot have this number.
+        """
+        self._expansion.request(processors, self._state)
 
     def subtopology_status(self) -> Iterator[Mapping[str, Any]]:
         """Yield the status of each sub-topology with a query, as in the JSON of `/status`."""
@@ -274,8 +307,12 @@ class StreamsApplication:
                     return
 
     def _run(self) -> None:
-        watch = threading.Thread(target=self._watch_topics, name=f"{self.id}-topics", daemon=True)
-        watch.start()
+        threads = [
+            threading.Thread(target=self._watch_topics, name=f"{self.id}-topics", daemon=True),
+            threading.Thread(target=self._expand_processors, name=f"{self.id}-processors", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
         try:
             self._polled_at = time.monotonic()
             while not self._stopping.wait(_POLL_SECONDS):
@@ -283,12 +320,19 @@ class StreamsApplication:
                 self._polled_at = time.monotonic()
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._stop_because_of(error)
-        watch.join()
+        for thread in threads:
+            thread.join()
         self._end()
 
     def _watch_topics(self) -> None:
         try:
             self._topic_watch.run(self._stopping)
+        except Exception as error:  # noqa: BLE001 - same
+            self._stop_because_of(error)
+
+    def _expand_processors(self) -> None:
+        try:
+            self._expansion.run(self._stopping)
         except Exception as error:  # noqa: BLE001 - same
             self._stop_because_of(error)
 

@@ -54,8 +54,8 @@ class BatchProcessor:
     def __init__(self, spec: "QuerySpec") -> None:
         self._spec = spec
         self._tasks = TaskFunction()
-        self._planner = None if spec.reads_single_topic else spec.step_planner()
-        self._expansion = spec.expansion()
+        self._planner: StepPlanner | None = None
+        self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
         self._stopping = threading.Event()
         self._consumer_group = ""
@@ -72,10 +72,11 @@ class BatchProcessor:
         # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
         self._consumer_group = token_hex(4)
         self._starts = positions
+        # Processors may have been added since the last start.
+        self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
+        self._expansion = self._spec.expansion()
         if self._planner is not None:
             self._planner.start(positions)
-        if self._expansion is not None:
-            self._expansion.start()
 
     def stop(self) -> None:
         """End the running batch before its next step."""

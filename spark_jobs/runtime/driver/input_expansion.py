@@ -20,7 +20,7 @@ _STABLE_SECONDS = 1.0
 
 @attrs.define(kw_only=True)
 class InputExpansion:
-    """Observes the partitions of one query; `start` it whenever the query starts.
+    """Observes the partitions of one query, from one of its starts to the next.
 
     `layout` returns the current layout, `request_check` requests a topic check, which may update it.
     """
@@ -32,10 +32,6 @@ class InputExpansion:
     _request_check: Callable[[], None]
     _releases: PartitionReleases | None = attrs.field(default=None, init=False)
     _check_requested_at: float = attrs.field(default=float("-inf"), init=False)
-
-    def start(self) -> None:
-        """Forget what was released; committed offsets show it."""
-        self._releases = None
 
     def applies_to(self, ends: Offsets | None) -> bool:
         """Return whether a batch of Spark up to `ends` has to be read in steps, whatever rows it has.

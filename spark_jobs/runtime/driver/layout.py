@@ -1,7 +1,7 @@
 """An application on the topics that exist at present: what each query reads, and with which programs."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from hashlib import blake2b
 
@@ -15,6 +15,8 @@ from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
 
+Programs = Callable[[CompiledApplication], tuple[SubtopologyProgram, ...]]
+"""Returns the programs of the sub-topologies."""
 _OFFSET_RESET = "auto.offset.reset"
 _BY_DURATION = "by_duration:"
 _DURATION = re.compile(

@@ -1,7 +1,7 @@
 """What the queries of an application need at run time, from the current layout."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import Event
 from typing import Protocol
@@ -10,9 +10,8 @@ import attrs
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
-from infra.model.compiled import CompiledApplication
 from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
-from spark_jobs.runtime.driver.layout import Layout
+from spark_jobs.runtime.driver.layout import Layout, Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.progress import Progress
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
@@ -27,7 +26,6 @@ from spark_jobs.runtime.engine.program.settings import max_task_idle_ms
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 
-Programs = Callable[[CompiledApplication], tuple[SubtopologyProgram, ...]]
 _log = structlog.get_logger(__name__)
 
 

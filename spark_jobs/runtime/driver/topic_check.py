@@ -4,7 +4,7 @@ The planner decides. With `internal.topics.setup: manual` every error stops the 
 it creates and reconfigures internal topics itself, with a warning.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -108,6 +108,23 @@ def topic_problems(compiled: CompiledApplication, plan: Plan, *, is_manual: bool
     for action in plan.actions:
         if action.kind in _CREATES and action.name in missing:
             yield _not_set_up(compiled.application.id, action)
+
+
+def without_expansion(
+    problems: Iterable[Problem],
+    compiled: CompiledApplication,
+    counts: Mapping[str, int],
+    target: int | None,
+) -> Iterator[Problem]:
+    """Yield `problems` without those of changelog topics that an expansion of processors has expanded.
+
+    `target` is its number of processors; None = there is no expansion. `counts` is topic → partition count.
+    """
+    changelogs = {topic for part in compiled.subtopologies for topic in part.changelog_topics}
+    for problem in problems:
+        is_expanded = problem.topic in changelogs and counts.get(problem.topic) == target
+        if problem.code is not ProblemCode.PROCESSOR_COUNT or target is None or not is_expanded:
+            yield problem
 
 
 def change_failed(application: str, text: str) -> Problem:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from threading import Event
+from threading import Event, Lock
 
 import attrs
 import structlog
@@ -42,6 +42,8 @@ class TopicWatch:
     _on_errors: Callable[[Sequence[Problem]], None]
     _check_interval_seconds: float
     _purge_interval_seconds: float
+    _layout_changes: Lock
+    """Held while topics are checked and the layout is replaced; an expansion of processors does so, too."""
 
     def run(self, stopping: Event) -> None:
         """Watch until `stopping` is set."""
@@ -62,6 +64,10 @@ class TopicWatch:
 
     def _check(self, *, fully: bool) -> bool:
         """Check the topics, fully if one has changed; return whether it was a full check."""
+        with self._layout_changes:
+            return self._check_alone(fully=fully)
+
+    def _check_alone(self, *, fully: bool) -> bool:
         try:
             if not fully and not self._topics.has_changed():
                 return False

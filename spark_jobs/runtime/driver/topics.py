@@ -7,6 +7,7 @@ from functools import partial
 
 import attrs
 import structlog
+from confluent_kafka import KafkaException
 
 from infra.change import admin_client, change_topics
 from infra.compiler import StreamsConfig, compile_document
@@ -18,12 +19,21 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.observe.pending_requests import in_background
 from infra.planner import PlanPolicy, plan
+from spark_jobs.runtime.driver.failures import client_failed
+from spark_jobs.runtime.driver.offsets import GroupOffsets
+from spark_jobs.runtime.driver.present_processors import (
+    changelog_counts,
+    present_processors,
+    with_processors,
+)
+from spark_jobs.runtime.driver.processor_move.moves import announcements
 from spark_jobs.runtime.driver.topic_check import (
     TopicCheck,
     change_failed,
     own_change,
     topic_problems,
     topic_vanished,
+    without_expansion,
 )
 
 _log = structlog.get_logger(__name__)
@@ -41,9 +51,27 @@ class ApplicationTopics:
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
+        self.target_processors: int | None = None
+        """The number of partitions that changelog topics may have while processors are added (KIP-287)."""
+
+    @property
+    def document(self) -> TopologyDocument:
+        """The document, with the present number of processors."""
+        return self._document
+
+    def use_processors(self, processors: int) -> None:
+        """Check the topics for this number of processors from now on."""
+        self._document = with_processors(self._document, processors)
+        self.target_processors = None
 
     def prepare(self) -> TopicCheck:
-        """Check the topics before the start and make the required changes; raises `ProblemsError`."""
+        """Check the topics before the start and make the required changes; raises `ProblemsError`.
+
+        If an expansion has added processors to those of the document, or does so, the present number is used.
+        """
+        declared = self._document.application.processors
+        if declared is not None:
+            self._find_processors(declared)
         check = self._check(None)
         if wrong := errors(check.problems):
             raise ProblemsError(wrong)
@@ -105,6 +133,33 @@ class ApplicationTopics:
             name: check.partition_counts.get(name, before.get(name, 0)) for name in check.topic_ids
         }
 
+    def _find_processors(self, declared: int) -> None:
+        with self._cluster_reader() as reader:
+            request = snapshot_request([self._document], {})
+            snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
+        compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
+        changelogs = changelog_counts(compiled, snapshot.partitions)
+        if not changelogs:
+            return
+        application = self._document.application.id
+        offsets = GroupOffsets(self._connection, application)
+        try:
+            announced = offsets.move_mark(announcements(changelogs))
+        except KafkaException as error:
+            raise ProblemsError([client_failed(application, str(error.args[0]))]) from error
+        finally:
+            offsets.close()
+        present = present_processors(declared, changelogs, announced)
+        if present > declared:
+            _log.warning(
+                "the state has more processors than declared",
+                processors=present,
+                declared=declared,
+            )
+        if present != declared:
+            self._document = with_processors(self._document, present)
+        self.target_processors = None if announced is None else announced.after
+
     def _check(self, record: SetupRecord | None) -> TopicCheck:
         known = self._topic_ids(self._ids)  # read first: the next check finds what changes meanwhile
         records = {record.application_id: record} if record is not None else {}
@@ -120,7 +175,14 @@ class ApplicationTopics:
         return TopicCheck(
             compiled=compiled,
             snapshot=snapshot,
-            problems=tuple(topic_problems(compiled, planned, is_manual=self._is_manual)),
+            problems=tuple(
+                without_expansion(
+                    topic_problems(compiled, planned, is_manual=self._is_manual),
+                    compiled,
+                    snapshot.partitions,
+                    self.target_processors,
+                )
+            ),
             changes=tuple(changes),
             topic_ids={name: id_ for name, id_ in ids.items() if name in required},
             lost=frozenset(name for name, id_ in self._ids.items() if known.get(name) != id_),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
-from spark_jobs.runtime.driver.processor_move.moves import Move, MovedPart, MoveStep
+from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
@@ -34,7 +34,7 @@ def unreported(_what: str, _done: int, _total: int) -> None:
 
 def execute(cluster: MemoryCluster, move: Move) -> None:
     """Move the state as `headwater processors move` does."""
-    observed = cluster.committed(move.partitions)
+    observed = cluster.committed([*move.partitions, *move.announcements])
     if move.next_step(observed, cluster.counts(move.changelogs)) is MoveStep.DONE:
         return
     if not any(decode_mark(each.text) for each in observed.values()):
@@ -107,12 +107,25 @@ class Application:
             producer.commit({(INPUT, partition): (offset + 1, text)})
         return after
 
+    def delete(self, key: bytes) -> None:
+        """Delete the count of a key, as its task."""
+        del self.counts[key]
+        task = default_partition(key, self.processors)
+        with self.cluster.producer(f"app-0-{task}") as producer:
+            producer.send([(CHANGELOG, task, key, None, self.time, ())])
+            producer.commit({})
+
     def state(self, task: int) -> Mapping[bytes, int]:
         entries = {record[4]: record[5] for record in self.cluster.topics[CHANGELOG][task]}
         return {key: int(value) for key, value in entries.items() if key is not None and value is not None}
 
     def is_moving(self) -> bool:
-        return any(decode_mark(each.text) for each in self.cluster.offsets.values())
+        return any(
+            decode_mark(each.text) for (topic, _), each in self.cluster.offsets.items() if topic == INPUT
+        )
+
+    def is_announced(self) -> bool:
+        return decode_mark(self.cluster.offsets.get((CHANGELOG, 0), Committed()).text) is not None
 
     def complete(self, after: int) -> None:
         """Remember that the state has moved to `after` processors."""

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import attrs
 from confluent_kafka import KafkaError, KafkaException
 
+from spark_jobs.runtime.driver.processor_move.entry_copy import Commits
 from spark_jobs.runtime.driver.processor_move.moves import Committed
-from spark_jobs.runtime.driver.processor_move.state_move import Commits
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.worker.restore import RecordChunk
 
@@ -40,6 +40,15 @@ class MemoryCluster:
             left -= 1
 
         self.before_operation = count
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """Do not call `before_operation` meanwhile: another process works."""
+        before, self.before_operation = self.before_operation, lambda: None
+        try:
+            yield
+        finally:
+            self.before_operation = before
 
     def write(self, records: Iterable[OutputRecord]) -> None:
         for topic, partition, key, value, timestamp, headers in records:

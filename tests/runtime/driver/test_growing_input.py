@@ -110,7 +110,6 @@ class GrowingInput(RuleBasedStateMachine):
             offsets=self.committed,  # type: ignore[arg-type]
             request_check=lambda: None,
         )
-        self.expansion.start()
 
     @rule(keys=st.lists(st.integers(0, _KEYS - 1), max_size=8))
     def produce(self, keys: list[int]) -> None:

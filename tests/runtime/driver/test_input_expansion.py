@@ -81,6 +81,9 @@ class Query:
     expansion: InputExpansion = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
         self.expansion = InputExpansion(
             subtopology=reading(self.topic),
             processors=Processors(2, 2),
@@ -148,7 +151,7 @@ def test_released_partitions_are_read_again_after_a_restart() -> None:
     assert ("in", 2) not in query.expansion.readable_ends({}, {})
     query.offsets.processed = {("in", each): each % 2 for each in range(4)}
     assert ("in", 2) not in query.expansion.readable_ends({}, {})
-    query.expansion.start()
+    query.restart()
     assert ("in", 2) in query.expansion.readable_ends({}, {})
 
 

@@ -15,9 +15,9 @@ from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.processor_move import start
+from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
-from spark_jobs.runtime.driver.processor_move.state_move import Commits, MoveProducer
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.marks import MovePhase

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
@@ -81,6 +82,7 @@ class Moves(RuleBasedStateMachine):
     def move(self) -> None:
         self._move()
         assert not self.app.is_moving()
+        assert not self.app.is_announced()
 
     @precondition(lambda self: self.app.processors < self.app.partitions)
     @rule(operations=st.integers(0, 30))
@@ -102,6 +104,46 @@ class Moves(RuleBasedStateMachine):
         if self.target is not None:
             self._move()
 
+    @precondition(lambda self: self.app.processors < self.app.partitions)
+    @rule(
+        changes=st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=8),
+        operations=st.none() | st.integers(0, 60),
+    )
+    def expand_while_it_runs(self, changes: list[tuple[bytes, bool]], operations: int | None) -> None:
+        """Also killed, and after a move or an expansion that was killed."""
+        move = self._next()
+        self.app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            self._expand(move, changes)
+        self.app.cluster.kill_after(None)
+        self._note_completion()
+
+    def _expand(self, move: Move, changes: list[tuple[bytes, bool]]) -> None:
+        cluster = self.app.cluster
+        if self.app.is_moving():
+            execute(cluster, move)
+            return
+        with cluster.producer(move.producer_name) as producer:
+            producer.commit(dict.fromkeys(move.announcements, (0, move.announcement)))
+        cluster.expand({CHANGELOG: move.after})
+        copy = EntryCopy(move, cluster, unreported)
+        with cluster.producer(move.producer_name) as producer:
+            copy.advance(producer)
+            for key, is_deleted in changes:
+                with cluster.alive():
+                    self.app.produce(key)
+                    self.app.process()
+                    if is_deleted:
+                        self.app.delete(key)
+                copy.advance(producer)
+        StateMove(move, cluster, cluster.committed(move.partitions), unreported, copy).run()
+
+    @precondition(lambda self: self.app.counts and not self.app.is_moving())
+    @rule(data=st.data())
+    def delete_a_key(self, data: st.DataObject) -> None:
+        self.app.process()
+        self.app.delete(data.draw(st.sampled_from(sorted(self.app.counts))))
+
     @rule()
     def compact(self) -> None:
         self.app.cluster.compact(CHANGELOG)
@@ -119,8 +161,9 @@ class Moves(RuleBasedStateMachine):
 
     def _note_completion(self) -> None:
         """Declare the new number if the last move is complete, also if its process was killed just then."""
-        if self.target == len(self.app.cluster.topics[CHANGELOG]) and not self.app.is_moving():
-            self.app.complete(self.target)
+        is_expanded = self.target == len(self.app.cluster.topics[CHANGELOG])
+        if is_expanded and not self.app.is_moving() and not self.app.is_announced():
+            self.app.complete(len(self.app.cluster.topics[CHANGELOG]))
             self.target = None
 
     @invariant()
@@ -128,11 +171,12 @@ class Moves(RuleBasedStateMachine):
         """After a move nothing is left at the old processors; nothing is lost."""
         if self.app.is_moving():
             return
-        changelogs = len(self.app.cluster.topics[CHANGELOG])
+        processors = self.app.processors
+        # Those of an expansion that has begun are not complete.
+        changelogs = processors if self.app.is_announced() else len(self.app.cluster.topics[CHANGELOG])
         found = {
             (key, task): count for task in range(changelogs) for key, count in self.app.state(task).items()
         }
-        processors = self.app.processors
         assert found == {
             (key, default_partition(key, processors)): count for key, count in self.app.counts.items()
         }
@@ -225,29 +269,36 @@ def test_a_client_that_commits_meanwhile_is_noticed() -> None:
 def test_steps_follow_from_what_is_committed() -> None:
     move = move_of(2, 1, 2)
     partitions = move.partitions
+    nothing = dict.fromkeys([*partitions, *move.announcements], Committed())
+    announced = {**nothing, (CHANGELOG, 0): Committed(7, move.announcement)}
     copying = {each: Committed(0, move.marked(each[1], "")) for each in partitions}
     clearing = {each: Committed(0, text) for each, text in move.assigned(copying).items()}
-    done = {each: Committed(0, text) for each, text in move.completed(clearing).items()}
-    nothing = dict.fromkeys(partitions, Committed())
+    done = {each: Committed(0, text) for each, text in move.completed({**announced, **clearing}).items()}
     partly = {**nothing, partitions[0]: copying[partitions[0]]}
     steps = [
-        move.next_step(committed, {CHANGELOG: count})
+        move.next_step({**nothing, **committed}, {CHANGELOG: count})
         for committed, count in (
             (nothing, 1),
+            (announced, 1),
+            (announced, 2),
             (partly, 1),
             (copying, 1),
             (partly, 2),
             (copying, 2),
             (clearing, 2),
-            (done, 2),
+            ({**announced, **clearing}, 2),
+            ({**announced, **done}, 2),
         )
     ]
     assert steps == [
         MoveStep.MARK,
         MoveStep.MARK,
+        MoveStep.MARK,
+        MoveStep.MARK,
         MoveStep.EXPAND,
         MoveStep.MARK,
         MoveStep.COPY,
+        MoveStep.CLEAR,
         MoveStep.CLEAR,
         MoveStep.DONE,
     ]
@@ -255,3 +306,22 @@ def test_steps_follow_from_what_is_committed() -> None:
     assert decode_processor(copying[INPUT, 1].text, 1) == 0
     assert decode_mark(clearing[INPUT, 1].text) == MoveMark(MovePhase.CLEAR, 1, 2)
     assert decode_processor(clearing[INPUT, 1].text, 1) == 1
+
+
+def test_a_key_that_was_deleted_after_an_expansion_was_killed_does_not_return() -> None:
+    """Its tombstone may have been compacted away, so only the copy of the key would be left."""
+    app, move = moved()
+    cluster = app.cluster
+    cluster.expand({CHANGELOG: move.after})
+    with cluster.producer(move.producer_name) as producer:
+        producer.commit(dict.fromkeys(move.announcements, (0, move.announcement)))
+        EntryCopy(move, cluster, unreported).advance(producer)
+    copied = set(app.state(2)) | set(app.state(3))
+    assert copied
+    for key in copied:
+        app.delete(key)
+    cluster.compact(CHANGELOG)
+    execute(cluster, move)
+    assert not app.state(2)
+    assert not app.state(3)
+    assert not app.is_announced()

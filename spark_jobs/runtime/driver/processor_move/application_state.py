@@ -12,10 +12,10 @@ from infra.model.nodes import SourceNode
 from infra.model.problems import ProblemsError
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.driver.processor_move import problems
-from spark_jobs.runtime.driver.processor_move.moves import Move, MovedPart
-from spark_jobs.runtime.driver.processor_move.state_move import MoveCluster
+from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster
+from spark_jobs.runtime.driver.processor_move.moves import Move, MovedPart, announcements
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.scaling.marks import MoveMark
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
 from spark_jobs.runtime.worker.offset_metadata import decode_mark
 
@@ -65,11 +65,14 @@ class ApplicationState:
         return self.document.application.processors or 0
 
     def status(self) -> ProcessorStatus:
+        mark = self._mark()
+        copies = mark is not None and mark.phase is MovePhase.CATCH_UP
         parts = []
         for program in self.programs:
             found = {self.counts[topic] for topic in program.changelogs.values() if topic in self.counts}
-            parts.append(PartStatus(program.name, min(found, default=None), self._inputs(program)))
-        return ProcessorStatus(self.document.application.id, self.declared, tuple(parts), self._mark())
+            processors = mark.before if mark is not None and copies else min(found, default=None)
+            parts.append(PartStatus(program.name, processors, self._inputs(program)))
+        return ProcessorStatus(self.document.application.id, self.declared, tuple(parts), mark)
 
     def move(self) -> Move | None:
         """Return the move to the declared number; None = the state has it. Raises `ProblemsError`."""
@@ -130,6 +133,10 @@ class ApplicationState:
             for topic, count in self._inputs(program).items()
             for each in range(count)
         ]
-        committed = self.cluster.committed(partitions, stable=False)
-        marks = (decode_mark(each.text) for each in committed.values())
-        return next((mark for mark in marks if mark is not None), None)
+        announced = announcements(topic for topic, count in self._changelogs().items() if count)
+        for each in (partitions, announced):
+            committed = self.cluster.committed(each, stable=False)
+            marks = (decode_mark(found.text) for found in committed.values())
+            if mark := next((mark for mark in marks if mark is not None), None):
+                return mark
+        return None

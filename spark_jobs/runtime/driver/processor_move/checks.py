@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.driver.processor_move.problems import (
     forgotten_offset,
@@ -11,7 +12,6 @@ from spark_jobs.runtime.driver.processor_move.problems import (
     other_owner,
     unprocessed_record,
 )
-from spark_jobs.runtime.driver.processor_move.state_move import MoveCluster, Report
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.offset_metadata import decode_processor

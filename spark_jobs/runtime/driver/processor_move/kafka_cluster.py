@@ -12,9 +12,9 @@ from infra.change import admin_client
 from infra.change.topics import failures, request_new_partitions
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
+from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.moves import Committed
 from spark_jobs.runtime.driver.processor_move.problems import kafka_failed
-from spark_jobs.runtime.driver.processor_move.state_move import Commits, MoveProducer
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients

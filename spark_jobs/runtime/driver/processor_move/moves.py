@@ -8,9 +8,12 @@ A move is a series of steps. Each begins with what the cluster shows, so it can 
 - COPY: entries of the keys that move are copied to the new partitions. Then one transaction assigns the
   input partitions to their new processors, with a mark of the next phase.
 - CLEAR: entries that were copied are deleted from the old partitions. Then one transaction removes the marks.
+
+A running application announces a move first, and copies entries before it marks its tasks
+(`processor_expansion`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
 import attrs
@@ -70,12 +73,16 @@ class MovedPart:
 
 @attrs.frozen
 class Move:
-    """The state of an application moves from `before` to `after` processors."""
+    """The state of an application moves from `before` to `after` processors.
+
+    `is_live`: the application runs, and pauses only for the last steps.
+    """
 
     application: str
     before: int
     after: int
     parts: tuple[MovedPart, ...]
+    is_live: bool = False
 
     @property
     def partitions(self) -> Sequence[TopicPartition]:
@@ -86,6 +93,16 @@ class Move:
         return [store.changelog for part in self.parts for store in part.stores]
 
     @property
+    def announcements(self) -> Sequence[TopicPartition]:
+        """The partitions whose offset metadata announce the move. No task commits their offsets."""
+        return announcements(self.changelogs)
+
+    @property
+    def announcement(self) -> str:
+        """The metadata of `announcements`, from before the changelog topics are expanded until the end."""
+        return OffsetMetadata().encode(-1, mark=MoveMark(MovePhase.CATCH_UP, self.before, self.after))
+
+    @property
     def sources(self) -> Iterator[tuple[MovedStore, int]]:
         """Yield (store, partition of its changelog topic) for all entries that exist before the move."""
         for part in self.parts:
@@ -93,17 +110,26 @@ class Move:
                 for processor in range(self.before):
                     yield store, processor
 
+    @property
+    def producer_name(self) -> str:
+        """The transactional id of a move: a second one fences the first."""
+        return f"{self.application}-headwater-move"
+
     def task_name(self, part: MovedPart, processor: int) -> str:
         """Return the transactional id of a task (`BatchRequest.task_name`)."""
         return f"{self.application}-{part.subtopology}-{processor}"
 
     def next_step(self, committed: Mapping[TopicPartition, Committed], counts: Mapping[str, int]) -> MoveStep:
-        """Return what is done next; `counts` is changelog topic → its partition count."""
+        """Return what is done next.
+
+        `committed` has `partitions` and `announcements`, `counts` is changelog topic → its partition count.
+        """
         marks = [decode_mark(committed[each].text) for each in self.partitions]
         is_expanded = all(counts[topic] >= self.after for topic in self.changelogs)
         if any(mark is not None and mark.phase is MovePhase.CLEAR for mark in marks):
             return MoveStep.CLEAR
-        if is_expanded and not any(marks):
+        is_announced = any(decode_mark(committed[each].text) is not None for each in self.announcements)
+        if is_expanded and not any(marks) and not is_announced:
             return MoveStep.DONE
         if not all(marks):
             return MoveStep.MARK
@@ -144,7 +170,8 @@ class Move:
 
     def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata without marks."""
-        return {
+        announced = {each: "" for each in self.announcements if committed[each].text}
+        return announced | {
             each: _encoded(
                 decode(committed[each].text) or OffsetMetadata(),
                 each[1],
@@ -159,6 +186,11 @@ class Move:
     @staticmethod
     def _owner(partition: int, processors: int) -> int:
         return Processors(processors, processors).owner(partition)
+
+
+def announcements(changelogs: Iterable[str]) -> Sequence[TopicPartition]:
+    """Return the partitions that announce a move of these changelog topics."""
+    return [(topic, 0) for topic in sorted(set(changelogs))]
 
 
 def _encoded(metadata: OffsetMetadata, partition: int, before: str, owner: int, mark: MoveMark | None) -> str:

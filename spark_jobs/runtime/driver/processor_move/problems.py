@@ -9,6 +9,10 @@ from spark_jobs.runtime.driver.processor_move.moves import Move
 _not_movable = partial(Problem, code=ProblemCode.STATE_NOT_MOVABLE)
 _PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
 _AGAIN = " and run `headwater processors move --offline` again."
+_LIVE = (
+    "Wait until the application has processed its input, and until all producers know the added partitions "
+    "(`metadata.max.age.ms`). Then request the expansion again."
+)
 
 
 def not_doubled(application: str, before: int, after: int, at: Location | None) -> Problem:
@@ -112,7 +116,7 @@ def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
         found="none",
         why="It is not known which of the records are in the state. Brokers forget the offsets of partitions "
         "that are idle for `offsets.retention.minutes`.",
-        fix=_PROCESS.format(before=move.before) + "," + _AGAIN,
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
     )
 
 
@@ -139,7 +143,7 @@ def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> P
         found="a record that was written before partitions were added, or by a producer that did not know "
         "them",
         why="The state of its key would be with another processor. Nothing was changed.",
-        fix=_PROCESS.format(before=move.before) + "," + _AGAIN,
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
     )
 
 
@@ -190,4 +194,80 @@ def kafka_failed(application: str, reason: str) -> Problem:
         why="The move stopped. It can be run again at any time; until it is complete, the application does "
         "not start. A move that runs somewhere else at the same time also ends this one.",
         fix="Correct the reason," + _AGAIN,
+    )
+
+
+def only_offline(application: str, stores: Sequence[str], at: Location | None) -> Problem:
+    """Return the problem of stores whose entries name processors."""
+    return _not_movable(
+        application=application,
+        summary=f"{application} cannot get more processors while it runs.",
+        expected="no foreign-key join",
+        found=f"the subscriptions of a foreign-key join in {', '.join(stores)}",
+        why="A subscription names the processor that gets the response. So all of them have to be processed "
+        "and written again while no client runs.",
+        fix="Stop the application, declare the new number of processors, and run `headwater processors move "
+        "--offline`.",
+        location=at,
+    )
+
+
+def not_running(application: str, state: str) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} does not run.",
+        expected="the state RUNNING or REBALANCING",
+        found=state,
+        why="The application copies its state to the added processors while it runs.",
+        fix="Wait until it runs, and request the expansion again.",
+    )
+
+
+def without_processors(application: str, at: Location | None) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} has no fixed number of processors.",
+        expected="`processors` in the document",
+        found="`follow`",
+        why="Each input partition has a processor of its own.",
+        fix="Declare `processors` with the present number of partitions, and start the application again.",
+        location=at,
+    )
+
+
+def other_expansion(application: str, target: int, requested: int) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} is being expanded to {target} processors.",
+        expected="one expansion at a time",
+        found=f"a request for {requested} processors",
+        why="An expansion that has begun cannot be canceled: its changelog topics have more partitions.",
+        fix=f"Wait until the application has {target} processors, and request the expansion again.",
+    )
+
+
+def already_expanded(application: str, target: int) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"The changelog topics of {application} have {target} partitions already.",
+        expected="one partition for each processor in every changelog topic",
+        found="partitions that no expansion of this application has added",
+        why="It is not known whether they have entries. The expansion adds them itself.",
+        fix="Find the client that adds partitions to internal topics. `headwater processors status` shows "
+        "how many processors the state has.",
+    )
+
+
+def expansion_incomplete(move: Move, reason: str) -> Problem:
+    """Return the problem of an expansion that failed after its cut had begun."""
+    return Problem(
+        code=ProblemCode.MOVE_INCOMPLETE,
+        application=move.application,
+        summary=f"The expansion of {move.application} from {move.before} to {move.after} processors is not "
+        "complete.",
+        expected="brokers that answer; one client of the application",
+        found=reason,
+        why="Some entries of the state are with the old processors, others with the new ones. So the "
+        "application stops.",
+        fix="Correct the reason, and start the application again: it completes the expansion first.",
     )

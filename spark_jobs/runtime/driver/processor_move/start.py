@@ -13,12 +13,14 @@ from infra.model.problems import ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.planner import PlanPolicy, plan
+from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.processor_move import problems
 from spark_jobs.runtime.driver.processor_move.application_state import ApplicationState, ProcessorStatus
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
+from spark_jobs.runtime.driver.processor_move.entry_copy import Report
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.state_move import Report, StateMove
+from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.worker.offset_metadata import decode_mark
 
 
@@ -40,7 +42,7 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
     """
     application = document.application.id
     try:
-        with _opened(document, connection) as (state, cluster, is_active):
+        with opened(document, connection) as (state, cluster, is_active):
             if is_active:
                 raise ProblemsError([problems.client_runs(application)])
             if (move := state.move()) is None:
@@ -60,33 +62,35 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
 def processor_status(document: TopologyDocument, connection: Connection) -> ProcessorStatus:
     """Return the processors of a document's application; raises `ProblemsError`."""
     try:
-        with _opened(document, connection) as (state, _, _):
+        with opened(document, connection) as (state, _, _):
             return state.status()
     except KafkaException as error:
         raise ProblemsError([problems.kafka_failed(document.application.id, str(error.args[0]))]) from error
 
 
 @contextmanager
-def _opened(
-    document: TopologyDocument, connection: Connection
+def opened(
+    document: TopologyDocument, connection: Connection, programs: Programs | None = None
 ) -> Iterator[tuple[ApplicationState, KafkaMoveCluster, bool]]:
     """Yield the application, its cluster, and whether its consumer group has members.
+
+    `programs` are those of an application that runs.
 
     Raises:
         ProblemsError: The document cannot run, the cluster cannot be read, or the planner finds errors other
             than the number of processors.
     """
     at = document.application.at
-    runnable = check_runnable(document, Path(at.file).parent)
+    programs_of = programs or check_runnable(document, Path(at.file).parent).programs
     snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
     compiled = compile_document(document, snapshot.partitions, APPLICATION)
     planned = plan([compiled], snapshot, {}, PlanPolicy(), caller=APPLICATION)
     if wrong := [each for each in errors(planned.problems) if each.code is not ProblemCode.PROCESSOR_COUNT]:
         raise ProblemsError(wrong)
-    programs = tuple(program for program in runnable.programs(compiled) if program.has_state)
-    if not programs:
+    with_state = tuple(program for program in programs_of(compiled) if program.has_state)
+    if not with_state:
         raise ProblemsError([problems.without_state(document.application.id, at)])
     group = snapshot.groups.get(document.application.id)
     with closing(KafkaMoveCluster(connection, document.application.id)) as cluster:
-        state = ApplicationState(document, compiled, programs, snapshot.partitions, cluster)
+        state = ApplicationState(document, compiled, with_state, snapshot.partitions, cluster)
         yield state, cluster, group is not None and group.is_active

@@ -6,15 +6,23 @@ import attrs
 
 
 class MovePhase(Enum):
-    """What is done next: nothing has moved while entries are copied, everything has when they are cleared."""
+    """What is done next: nothing has moved while entries are copied, everything has when they are cleared.
 
+    CATCH_UP: entries are copied while the application runs. This mark is with the changelog topics, because
+    tasks commit the offsets of the input.
+    """
+
+    CATCH_UP = "catch-up"
     COPY = "copy"
     CLEAR = "clear"
 
 
 @attrs.frozen
 class MoveMark:
-    """The state moves from `before` to `after` processors. No client may process records meanwhile."""
+    """The state moves from `before` to `after` processors.
+
+    From COPY on, no client may process records until it has moved.
+    """
 
     phase: MovePhase
     before: int

@@ -1,0 +1,51 @@
+"""How many processors the state of an application has when it starts, and whether more are being added."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from infra.compiler.streams_config import LINEAR_HASH, StreamsConfig
+from infra.model.compiled import CompiledApplication
+from infra.model.linear_hashing import is_doubled
+from infra.model.topology import TopologyDocument
+from spark_jobs.runtime.engine.scaling.marks import MoveMark
+
+_INITIAL = "static.partitioner.initial.partitions"
+
+
+def changelog_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Mapping[str, int]:
+    """Return changelog topic → partition count, of those with a partition for each processor that exist."""
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    return {
+        topic: counts[topic] for part in parts for topic in sorted(part.changelog_topics) if topic in counts
+    }
+
+
+def present_processors(declared: int, changelogs: Mapping[str, int], announced: MoveMark | None) -> int:
+    """Return the number of processors of the state.
+
+    It may have been doubled since the document was written. Other numbers are left to the planner, which
+    refuses them.
+
+    Args:
+        declared: The number in the document.
+        changelogs: Changelog topic → partition count.
+        announced: The mark of an expansion that has begun: the partitions of added processors are not
+            complete.
+    """
+    if announced is not None:
+        return announced.before
+    found = set(changelogs.values())
+    if len(found) == 1 and is_doubled(count := found.pop(), declared):
+        return count
+    return declared
+
+
+def with_processors(document: TopologyDocument, processors: int) -> TopologyDocument:
+    """Return a document that declares a doubled number of processors: no key moves to another partition."""
+    application = document.application
+    config = dict(application.config)
+    if StreamsConfig.of(application).static_partitioner == LINEAR_HASH:
+        config[_INITIAL] = str(processors)
+    changed = attrs.evolve(application, processors=processors, config=config)
+    return attrs.evolve(document, application=changed)

@@ -1,0 +1,313 @@
+"""Add processors while the application runs.
+
+An expansion copies the entries of the keys that move to new partitions of the changelog topics, again and
+again, until few are left. Then it pauses the queries with state, and executes the steps of an offline move
+(`processor_move`): most of them are done. A mark in the offset metadata of the changelog topics announces the
+expansion from its beginning to its end, so the next start continues or completes it.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Event, Lock
+from typing import Protocol
+
+import attrs
+import structlog
+from confluent_kafka import KafkaException
+
+from infra.model.linear_hashing import is_doubled
+from infra.model.problems import Problem, ProblemsError
+from infra.observe import Connection
+from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.layout import Programs
+from spark_jobs.runtime.driver.present_processors import with_processors
+from spark_jobs.runtime.driver.processor_expansion.status import ExpansionPhase, ProcessorsStatus
+from spark_jobs.runtime.driver.processor_move import problems
+from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster
+from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from spark_jobs.runtime.driver.processor_move.moves import Move
+from spark_jobs.runtime.driver.processor_move.start import opened
+from spark_jobs.runtime.driver.processor_move.state_move import StateMove
+from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.worker.offset_metadata import decode_mark
+
+_log = structlog.get_logger(__name__)
+_POLL_SECONDS = 0.2
+_RETRY_SECONDS = 5.0
+_CUT_SECONDS = 300.0
+"""How long the queries are paused at most, if Kafka fails meanwhile."""
+_RECOVERY_LAG = "acceptable.recovery.lag"
+_DEFAULT_RECOVERY_LAG = 10_000
+_MAX_UNPROCESSED = 200_000
+"""Unprocessed records are read during the pause, to check that they are in the partition of their key."""
+
+
+class PausedQuery(Protocol):
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+class _StoppedError(Exception):
+    """The application is stopped; the next start continues the expansion."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class ProcessorExpansion:
+    """The expansions of one application. `run` executes them in its own thread; other threads may `request`.
+
+    `queries` is name → query. `layout_changes` is held while the layout changes. `on_errors` gets the
+    problems that stop the application.
+    """
+
+    _topics: ApplicationTopics
+    _connection: Connection
+    _programs: Programs
+    _specs: QuerySpecs
+    _queries: Mapping[str, PausedQuery]
+    _layout_changes: Lock
+    _on_errors: Callable[[Sequence[Problem]], None]
+    _status: ProcessorsStatus = attrs.field(init=False)
+    _request: Lock = attrs.field(factory=Lock, init=False)
+    _stopping: Event = attrs.field(factory=Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._status = ProcessorsStatus(self._topics.document.application.processors)
+
+    @property
+    def status(self) -> ProcessorsStatus:
+        return self._status
+
+    def request(self, processors: int, state: ClientState) -> None:
+        """Request an expansion to this number; nothing happens if it runs already, or has been done.
+
+        Raises:
+            ProblemsError: The application is not in a state that allows it, or cannot have this number.
+        """
+        application = self._topics.document.application
+        with self._request:
+            present, target = self._status.processors, self._status.target
+            if present is None:
+                raise ProblemsError([problems.without_processors(application.id, application.at)])
+            if processors == (target or present):
+                return
+            if target is not None:
+                raise ProblemsError([problems.other_expansion(application.id, target, processors)])
+            if state not in (ClientState.RUNNING, ClientState.REBALANCING):
+                raise ProblemsError([problems.not_running(application.id, state.value)])
+            if processors < present or not is_doubled(processors, present):
+                found = problems.not_doubled(application.id, present, processors, application.at)
+                raise ProblemsError([found])
+            self._status = ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
+
+    def complete_interrupted(self) -> bool:
+        """Complete an expansion that was killed after its cut began; return whether there was one.
+
+        Call it before the queries start. One that was killed before its cut is continued by `run`.
+
+        Raises:
+            ProblemsError: Kafka fails.
+        """
+        target = self._topics.target_processors
+        if target is None:
+            return False
+        application = self._topics.document.application.id
+        try:
+            with self._opened(target) as (move, cluster):
+                observed = cluster.committed(move.partitions, stable=False)
+                if not any(decode_mark(each.text) for each in observed.values()):
+                    return False
+                _log.warning("completing an expansion of processors", target=target)
+                StateMove(move, cluster, observed, _unreported).run()
+                self._topics.use_processors(target)
+                return True
+        except KafkaException as error:
+            raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
+
+    def started(self) -> None:
+        """Note the number of processors with which the queries start; continue what was interrupted."""
+        target = self._topics.target_processors
+        phase = ExpansionPhase.IDLE if target is None else ExpansionPhase.CATCH_UP
+        self._status = ProcessorsStatus(self._topics.document.application.processors, target, phase)
+
+    def run(self, stopping: Event) -> None:
+        """Execute expansions until `stopping` is set."""
+        self._stopping = stopping
+        while not stopping.wait(_POLL_SECONDS):
+            if (target := self._status.target) is None:
+                continue
+            try:
+                self._expand(target)
+            except _StoppedError:
+                return
+            except ProblemsError as error:
+                self._note_failure(error.problems)
+            except KafkaException as error:
+                application = self._topics.document.application.id
+                self._note_failure([problems.kafka_failed(application, str(error.args[0]))])
+
+    def _expand(self, target: int) -> None:
+        _log.info("expansion of processors", target=target, phase=self._status.phase.value)
+        with self._opened(target) as (move, cluster):
+            if self._topics.target_processors is None:
+                self._check_and_announce(move, cluster)
+            self._begin(ExpansionPhase.CATCH_UP)
+            cluster.expand(dict.fromkeys(move.changelogs, move.after))
+            copy = EntryCopy(move, cluster, self._report)
+            while True:
+                self._catch_up(move, cluster, copy)
+                if self._cut(move, cluster, copy):
+                    return
+                if self._stopping.wait(_RETRY_SECONDS):
+                    raise _StoppedError
+
+    def _check_and_announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
+        """Check all that an offline move checks; from the announcement on, the expansion is not canceled."""
+        observed = cluster.committed(move.partitions)
+        check_input(move, cluster, observed, self._checked)
+        check_entries(move, cluster, self._checked)
+        cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
+        ends = {each: cluster.bounds(*each)[1] for each in move.announcements}
+        with self._layout_changes, cluster.producer(move.producer_name) as producer:
+            producer.commit({each: (end, move.announcement) for each, end in ends.items()})
+            self._topics.target_processors = move.after
+
+    def _catch_up(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy) -> None:
+        """Copy entries until few are left, or no fewer than in the round before."""
+        limit = int(self._topics.document.application.config.get(_RECOVERY_LAG, _DEFAULT_RECOVERY_LAG))
+        before: int | None = None
+        with cluster.producer(move.producer_name) as producer:
+            while True:
+                copy.advance(producer)
+                remaining = copy.remaining()
+                is_close = remaining <= limit or (before is not None and remaining >= before)
+                if is_close and _unprocessed(move, cluster) <= _MAX_UNPROCESSED:
+                    return
+                before = remaining
+                if is_close and self._stopping.wait(_POLL_SECONDS):
+                    raise _StoppedError
+
+    def _cut(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy) -> bool:
+        """Assign the input partitions to their new processors; return False if that has to wait.
+
+        The queries with state are paused. If Kafka fails so long that they cannot continue, the application
+        stops: its next start completes the expansion.
+        """
+        with self._layout_changes:
+            started = time.monotonic()
+            self._begin(ExpansionPhase.CUT)
+            queries = [self._queries[part.subtopology] for part in move.parts]
+            for query in queries:
+                query.pause()
+            try:
+                observed = cluster.committed(move.partitions)
+                try:
+                    check_input(move, cluster, observed, _unreported)
+                except ProblemsError as error:
+                    self._begin(ExpansionPhase.CATCH_UP, error.problems)
+                    return False
+                self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
+                self._topics.use_processors(move.after)
+                self._use_layout(move)
+            finally:
+                for query in queries:
+                    query.resume()
+            self._status = ProcessorsStatus(move.after, copied=self._status.copied)
+            _log.info(
+                "processors were added",
+                processors=move.after,
+                entries=copy.copied,
+                paused_seconds=round(time.monotonic() - started, 1),
+            )
+            return True
+
+    def _move(self, execution: StateMove, move: Move, cluster: KafkaMoveCluster) -> None:
+        """Execute the steps of the move, from what is committed if Kafka has failed."""
+
+        def execute() -> None:
+            nonlocal execution
+            try:
+                execution.run()
+            except (KafkaException, ProblemsError):
+                # What it has copied may not be committed: the next execution begins again.
+                observed = cluster.committed(move.partitions, stable=False)
+                execution = StateMove(move, cluster, observed, _unreported)
+                raise
+
+        self._repeat(execute, move)
+
+    def _use_layout(self, move: Move) -> None:
+        """Let the queries use the added processors."""
+
+        def use() -> None:
+            check = self._topics.check()
+            self._specs.update(check)
+            self._topics.remember(check)
+
+        self._repeat(use, move)
+
+    def _repeat(self, step: Callable[[], None], move: Move) -> None:
+        """Execute a step until Kafka does not fail; stop the application if that takes too long."""
+        deadline = time.monotonic() + _CUT_SECONDS
+        while True:
+            try:
+                return step()
+            except (KafkaException, ProblemsError) as error:
+                reason = failure_reason(error)
+            _log.warning("expansion of processors is repeated", reason=reason)
+            if time.monotonic() > deadline or self._stopping.wait(_RETRY_SECONDS):
+                self._on_errors([problems.expansion_incomplete(move, reason)])
+                raise _StoppedError
+
+    @contextmanager
+    def _opened(self, target: int) -> Iterator[tuple[Move, KafkaMoveCluster]]:
+        """Yield the move to `target` processors, and its cluster; raises `ProblemsError`."""
+        document = with_processors(self._topics.document, target)
+        application = document.application
+        with opened(document, self._connection, self._programs) as (state, cluster, _):
+            found = state.move()
+            if found is None:
+                raise ProblemsError([problems.already_expanded(application.id, target)])
+            move = attrs.evolve(found, is_live=True)
+            naming = [store.name for part in move.parts for store in part.stores if store.has_partitions]
+            if naming:
+                raise ProblemsError([problems.only_offline(application.id, naming, application.at)])
+            yield move, cluster
+
+    def _note_failure(self, found: Sequence[Problem]) -> None:
+        """Refuse an expansion that has changed nothing; try any other one again later."""
+        for problem in found:
+            _log.warning("expansion of processors failed", problem=problem.code, summary=problem.summary)
+        present = self._topics.document.application.processors
+        if self._topics.target_processors is None:
+            self._status = ProcessorsStatus(present, problems=tuple(found))
+        else:
+            self._begin(ExpansionPhase.CATCH_UP, found)
+            self._stopping.wait(_RETRY_SECONDS)
+
+    def _report(self, _: str, done: int, total: int) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+        self._status = attrs.evolve(self._status, copied=done, remaining=total - done)
+
+    def _checked(self, _: str, done: int, total: int) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+        self._status = attrs.evolve(self._status, remaining=total - done)
+
+    def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
+        self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
+
+
+def _unprocessed(move: Move, cluster: MoveCluster) -> int:
+    """Return the number of records that were not processed yet."""
+    committed = cluster.committed(move.partitions)
+    ends = {each: cluster.bounds(*each)[1] for each in committed}
+    return sum(max(0, ends[each] - (found.offset or 0)) for each, found in committed.items())
+
+
+def _unreported(_what: str, _done: int, _total: int) -> None:
+    """Report nothing."""

@@ -1,0 +1,204 @@
+"""Copy the entries of keys that move to the changelog partitions of their new processors, and delete them."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
+from spark_jobs.runtime.worker.restore import RecordChunk
+
+Commits = Mapping[TopicPartition, tuple[int, str]]
+"""Topic partition → (next offset to read, text of the offset metadata)"""
+Report = Callable[[str, int, int], None]
+"""Called with what is being done, how many records are done, and how many there are in total."""
+_RECORDS_PER_TRANSACTION = 50_000
+_SECONDS_PER_TRANSACTION = 10.0
+_MAX_TOMBSTONES = 100_000
+_MAX_KEYS_IN_MEMORY = 1_000_000
+
+
+class MoveProducer(Protocol):
+    def send(self, records: Iterable[OutputRecord]) -> int: ...
+    def commit(self, commits: Commits) -> None: ...
+
+
+class MoveCluster(Protocol):
+    """What a move reads and changes; all methods may raise `KafkaException`."""
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, stable: bool = True
+    ) -> Mapping[TopicPartition, Committed]:
+        """Return what is committed; with `stable`, wait for the end of transactions that commit offsets.
+
+        That of a client that was killed ends when its producer is opened here.
+        """
+        ...
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return the first offset, and the one after the last committed record."""
+        ...
+
+    def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
+        """Return topic → partition count."""
+        ...
+
+    def expand(self, counts: Mapping[str, int]) -> None:
+        """Add partitions, and wait until they can be written to; raises `ProblemsError`."""
+        ...
+
+    def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
+        """Yield the committed records from `first` to the present end."""
+        ...
+
+    def producer(self, name: str) -> AbstractContextManager[MoveProducer]:
+        """Open the producer with a transactional id; earlier ones with this id cannot commit any more."""
+        ...
+
+
+class EntryCopy:
+    """Copies the entries of one move. While the application runs, `advance` again copies what is newer.
+
+    The changelog topics have the partitions of the added processors.
+    """
+
+    def __init__(self, move: Move, cluster: MoveCluster, report: Report) -> None:
+        self._move = move
+        self._cluster = cluster
+        self._report = report
+        self._positions: dict[TopicPartition, int] = {}
+        """Partition → the offset after the last record that was read."""
+        self._moved: dict[TopicPartition, dict[bytes, int]] | None = {}
+        """Old partition → keys that have to be deleted, with their times; None = too many to keep."""
+        self._has_begun = False
+        self._read = 0
+        self.copied = 0
+        """The number of entries that were written to partitions of added processors."""
+
+    def advance(self, producer: MoveProducer) -> None:
+        """Copy the entries that were written since the last call; at first delete what a former move left."""
+        if not self._has_begun:
+            self._delete_leftovers(producer)
+            self._has_begun = True
+        records = _Transactions(producer)
+        total = self._read + self.remaining()
+        for store, processor in self._move.sources:
+            source = store.changelog, processor
+            for chunk in self._cluster.read(*source, self._positions.get(source, 0)):
+                copies = list(self._copies(store, processor, chunk.records))
+                records.send(copies)
+                self._positions[source] = chunk.next_offset
+                self.copied += len(copies)
+                self._read += len(chunk.records)
+                self._report("copying entries", self._read, max(total, self._read))
+        records.commit()
+
+    def remaining(self) -> int:
+        """Return how many records of the old partitions `advance` would read now."""
+        remaining = 0
+        for store, processor in self._move.sources:
+            first, end = self._cluster.bounds(store.changelog, processor)
+            remaining += max(0, end - max(first, self._positions.get((store.changelog, processor), 0)))
+        return remaining
+
+    def clear(self, producer: MoveProducer) -> None:
+        """Delete the entries that moved from the old partitions. A tombstone has the time of its entry."""
+        records = _Transactions(producer)
+        if self._moved is None or not self._has_begun:  # or another process has copied
+            self._clear_by_reading(records)
+        else:
+            for (topic, partition), times in self._moved.items():
+                records.send(_tombstones(topic, partition, times))
+        records.commit()
+
+    def _copies(
+        self, store: MovedStore, processor: int, chunk: Iterable[InputRecord]
+    ) -> Iterator[OutputRecord]:
+        before, after = self._move.before, self._move.after
+        for _, _, _, timestamp, key, value, headers in chunk:
+            if key is None or store.processor(key, before) != processor:
+                continue  # an earlier move has deleted it here
+            owner = store.processor(key, after)
+            if owner != processor:
+                self._note_moved((store.changelog, processor), key, value, timestamp)
+            # Entries with processors in their values are all written again, in their order.
+            if owner != processor or store.has_partitions:
+                yield store.changelog, owner, key, store.value(key, value, after), timestamp, headers
+
+    def _note_moved(self, source: TopicPartition, key: bytes, value: bytes | None, timestamp: int) -> None:
+        if self._moved is None:
+            return
+        times = self._moved.setdefault(source, {})
+        if value is None:
+            times.pop(key, None)
+        else:
+            times[key] = max(timestamp, times.get(key, timestamp))
+        if len(times) > _MAX_KEYS_IN_MEMORY // len(list(self._move.sources)):
+            self._moved = None
+
+    def _delete_leftovers(self, producer: MoveProducer) -> None:
+        """Delete what an interrupted move has copied: its keys may have been deleted since then."""
+        records = _Transactions(producer)
+        counts = self._cluster.counts(self._move.changelogs)
+        for topic in sorted(counts):
+            for partition in range(self._move.before, min(counts[topic], self._move.after)):
+                times: dict[bytes, int] = {}
+                for chunk in self._cluster.read(topic, partition):
+                    for _, _, _, timestamp, key, value, _ in chunk.records:
+                        if key is not None and value is not None:
+                            times[key] = timestamp
+                        elif key is not None:
+                            times.pop(key, None)
+                records.send(_tombstones(topic, partition, times))
+        records.commit()
+
+    def _clear_by_reading(self, records: "_Transactions") -> None:
+        before, after = self._move.before, self._move.after
+        total, done = self._total(), 0
+        for store, processor in self._move.sources:
+            times: dict[bytes, int] = {}
+            for chunk in self._cluster.read(store.changelog, processor):
+                for _, _, _, timestamp, key, value, _ in chunk.records:
+                    if key is None or store.processor(key, before) != processor:
+                        continue
+                    if value is not None and store.processor(key, after) != processor:
+                        times[key] = max(timestamp, times.get(key, timestamp))
+                if len(times) >= _MAX_TOMBSTONES:
+                    records.send(_tombstones(store.changelog, processor, times))
+                    times = {}
+                done += len(chunk.records)
+                self._report("deleting copied entries", done, total)
+            records.send(_tombstones(store.changelog, processor, times))
+
+    def _total(self) -> int:
+        bounds = (self._cluster.bounds(store.changelog, each) for store, each in self._move.sources)
+        return sum(end - first for first, end in bounds)
+
+
+def _tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
+    return ((topic, partition, key, None, at, ()) for key, at in times.items())
+
+
+class _Transactions:
+    """Writes records in transactions that are not large and not long."""
+
+    def __init__(self, producer: MoveProducer) -> None:
+        self._producer = producer
+        self._sent = 0
+        self._since = 0.0
+
+    def send(self, records: Iterable[OutputRecord]) -> None:
+        """Send `records` in the running transaction; commit it if it is large or old enough."""
+        if not self._sent:
+            self._since = time.monotonic()
+        self._sent += self._producer.send(records)
+        is_old = time.monotonic() - self._since >= _SECONDS_PER_TRANSACTION
+        if self._sent >= _RECORDS_PER_TRANSACTION or (self._sent and is_old):
+            self.commit()
+
+    def commit(self) -> None:
+        if self._sent:
+            self._producer.commit({})
+            self._sent = 0
