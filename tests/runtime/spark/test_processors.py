@@ -5,12 +5,9 @@ partitioner. The results must be those of a run without added partitions.
 """
 
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import attrs
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,169 +16,17 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.partitioners import linear_partition
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.processor_move.start import move_state
-from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.states import ClientState
-from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.growing import DOCUMENT, KEYS, SOURCES, TIMEOUT_SECONDS, Growing, new_growing
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
-_TIMEOUT_SECONDS = 240.0
-_EPOCH_MS = 1_700_000_000_000
-_KEYS = 16
-_SOURCES, _SINKS = ("orders", "customers"), ("counted", "joined", "regions")
-_DOCUMENT = """
-application:
-  id: APP
-  processors: 2
-  config:
-    partition.autoscaling.enabled: true
-    processing.guarantee: exactly_once_v2
-    repartition.purge.interval.ms: 3600000
-    statestore.cache.max.bytes: 0
-topology:
-  - stream: {topic: orders-APP, serdes: TEXTS, as: orders}
-  - groupByKey:
-  - count: {materialized: counts}
-  - toStream:
-  - mapValues: {value: "string(value)", serdes: {value: string}}
-  - to: {topic: counted-APP}
-  - table: {topic: customers-APP, serdes: TEXTS, as: customers, materialized: customers}
-  - join: {from: orders, with: customers, value: "concat(left, '+', right)"}
-  - to: {topic: joined-APP}
-  - selectKey: {from: orders, key: "substring_index(value, '|', 1)"}
-  - groupByKey:
-  - count: {materialized: regions}
-  - toStream:
-  - mapValues: {value: "string(value)", serdes: {value: string}}
-  - to: {topic: regions-APP}
-""".replace("TEXTS", "{key: string, value: string}")
-
-
-@attrs.define
-class Growing:
-    """The application, its topics, and all records that were produced to them."""
-
-    spark: SparkSession
-    servers: str
-    id: str
-    folder: Path
-    topics: Topics
-    orders: list[tuple[str, str]] = attrs.field(factory=list)
-    customers: dict[str, str] = attrs.field(factory=dict)
-    joined: dict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
-    _time: int = _EPOCH_MS
-
-    def name(self, topic: str) -> str:
-        return f"{topic}-{self.id}"
-
-    @contextmanager
-    def run(self, document: str = _DOCUMENT, **settings: object) -> Iterator[StreamsApplication]:
-        loaded = load_text(document.replace("APP", self.id), "growing.yaml")
-        assert not loaded.problems, loaded.problems
-        client = StreamsApplication(
-            self.spark,
-            loaded.documents[0],
-            check_runnable(loaded.documents[0]).programs,
-            RunSettings(
-                connection=Connection(bootstrap_servers=(self.servers,)),
-                checkpoint=str(self.folder / "checkpoint"),
-                state_folder=self.folder / "state",
-                check_interval_seconds=1,
-                **settings,  # type: ignore[arg-type]
-            ),
-        )
-        client.start()
-        try:
-            yield client
-            is_running = until(lambda: client.state is ClientState.RUNNING, _TIMEOUT_SECONDS)
-            assert is_running, (client.state, client.problems, list(client.subtopology_status()))
-        finally:
-            client.close()
-
-    def name_customers(self, word: str) -> None:
-        self.put("customers", [(f"k{each}", f"{word} {each}") for each in range(_KEYS)])
-        self.customers = {f"k{each}": f"{word} {each}" for each in range(_KEYS)}
-
-    def order(self, rounds: int) -> None:
-        """Produce an order of each key in each round; regions take turns."""
-        first = len(self.orders)
-        new = [
-            (f"k{each % _KEYS}", f"r{each * 7 % 5}|{each}") for each in range(first, first + rounds * _KEYS)
-        ]
-        self.put("orders", new)
-        self.orders += new
-        for key, value in new:
-            self.joined[key].append(f"{value}+{self.customers[key]}")
-
-    def put(self, topic: str, records: Sequence[tuple[str, str]]) -> None:
-        rows = [(key.encode(), value.encode(), self._time + at) for at, (key, value) in enumerate(records)]
-        self._time += len(records)
-        name = self.name(topic)
-        count = self.topics.partitions(name)
-        self.topics.send(
-            (name, linear_partition(key, 2, count), key, value, time, ()) for key, value, time in rows
-        )
-
-    def go_back(self) -> None:
-        """Give the next records earlier times than those that were produced."""
-        self._time = _EPOCH_MS // 2
-
-    def expand(self, partitions: int, topics: Sequence[str] = (*_SINKS, *_SOURCES)) -> None:
-        """Add partitions to external topics, sinks first."""
-        for topic in topics:
-            self.topics.expand(self.name(topic), partitions)
-
-    def expand_repartition_topic(self, partitions: int) -> None:
-        self.topics.expand(f"{self.id}-regions-repartition", partitions)
-
-    def written(self, sink: str) -> Mapping[str, Sequence[str]]:
-        """Return key → values in the order in which they were written; each key is in one partition."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for record in self.topics.get(self.name(sink)):
-            found[(record[4] or b"").decode()].append((record[5] or b"").decode())
-        return found
-
-    def await_results(self, client: StreamsApplication) -> None:
-        """Wait until all orders are processed, then compare the results with those of one processor."""
-        results: dict[str, Mapping[str, Sequence[str]]] = {}
-
-        def is_done() -> bool:
-            for sink in _SINKS:
-                if sink not in results and self.topics.written(self.name(sink)) >= len(self.orders):
-                    found = self.written(sink)
-                    if sum(map(len, found.values())) >= len(self.orders):
-                        # A key is in several partitions of a sink that was expanded.
-                        results[sink] = {key: sorted(values) for key, values in found.items()}
-            return len(results) == len(_SINKS)
-
-        done = until(lambda: client.state.is_final or is_done(), _TIMEOUT_SECONDS)
-        status = (client.state, client.problems, list(client.subtopology_status()))
-        assert done, (results.keys(), len(self.orders), status)
-        assert not client.state.is_final, status
-        orders: dict[str, int] = defaultdict(int)
-        regions: dict[str, int] = defaultdict(int)
-        for key, value in self.orders:
-            orders[key] += 1
-            regions[value.partition("|")[0]] += 1
-        assert results["counted"] == _counts(orders)
-        assert results["regions"] == _counts(regions)
-        assert results["joined"] == {key: sorted(values) for key, values in self.joined.items()}
-
-
-def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
-    return {key: sorted(str(each + 1) for each in range(total)) for key, total in totals.items()}
-
 
 @pytest.fixture
 def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
-    topics = Topics(kafka.bootstrap_servers, keeps_producer=True)
-    growing = Growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, topics)
-    topics.create({growing.name(topic): 2 for topic in (*_SOURCES, *_SINKS)})
-    return growing
+    return new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
 
 
 def test_keys_stay_with_their_state_while_partitions_are_added(growing: Growing) -> None:
@@ -221,13 +66,13 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
         growing.order(1)
         growing.await_results(client)
     growing.order(15)
-    growing.expand(4, _SOURCES)
+    growing.expand(4, SOURCES)
     growing.go_back()
     growing.order(15)
     with growing.run(records_at_once=40) as client:
         growing.await_results(client)
     assert growing.written("joined") == growing.joined
-    with pytest.raises(ProblemsError) as raised, growing.run(_DOCUMENT.replace("  processors: 2\n", "")):
+    with pytest.raises(ProblemsError) as raised, growing.run(DOCUMENT.replace("  processors: 2\n", "")):
         pass
     assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNSAFE_EXPANSION}
     assert all("set `processors: 2`" in problem.fix for problem in raised.value.problems)
@@ -235,7 +80,7 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
 
 def test_linear_hash_keeps_keys_with_their_state_at_any_count(growing: Growing) -> None:
     linear_hash = "static.partitioner.class: linear-hash\n    static.partitioner.initial.partitions: 2"
-    document = _DOCUMENT.replace("statestore", f"{linear_hash}\n    statestore")
+    document = DOCUMENT.replace("statestore", f"{linear_hash}\n    statestore")
     with growing.run(document) as client:
         growing.name_customers("named")
         client.wait_until_idle()
@@ -248,7 +93,7 @@ def test_linear_hash_keeps_keys_with_their_state_at_any_count(growing: Growing) 
                 growing.order(5)
                 growing.await_results(client)
         # The application learns of the last partitions at its next topic check.
-        until(lambda: _order_and_find_added(growing, client), _TIMEOUT_SECONDS)
+        until(lambda: _order_and_find_added(growing, client), TIMEOUT_SECONDS)
     regions = growing.topics.get(f"{growing.id}-regions-repartition")
     assert {record[1] for record in regions} - {0, 1}, "keys on added partitions"
     for record in regions:
@@ -264,7 +109,7 @@ def _order_and_find_added(growing: Growing, client: StreamsApplication) -> bool:
 
 def test_processors_are_added_while_the_application_is_stopped(growing: Growing) -> None:
     """The results are those of a run that did not scale; the first processors find their local state."""
-    more = _DOCUMENT.replace("processors: 2", "processors: 4")
+    more = DOCUMENT.replace("processors: 2", "processors: 4")
     with growing.run() as client:
         growing.name_customers("named")
         client.wait_until_idle()
@@ -288,8 +133,10 @@ def test_processors_are_added_while_the_application_is_stopped(growing: Growing)
         growing.order(10)
         growing.await_results(client)
     assert {part["parallelism"] for part in client.subtopology_status()} == {4}
-    with pytest.raises(ProblemsError), growing.run():
-        pass
+    with growing.run() as client:  # the document declares 2 processors: the state has doubled them
+        growing.order(1)
+        growing.await_results(client)
+    assert {part["parallelism"] for part in client.subtopology_status()} == {4}
 
 
 _FOREIGN_KEY = """
@@ -321,7 +168,7 @@ def test_foreign_keys_find_their_rows_while_partitions_are_added(growing: Growin
     def renew(number: int) -> None:
         """Change all customers, then the orders of every other key."""
         growing.name_customers(f"name {number}")
-        orders = [(f"o{each}", f"k{(each + number) % _KEYS}|{number}") for each in range(number % 2, 60, 2)]
+        orders = [(f"o{each}", f"k{(each + number) % KEYS}|{number}") for each in range(number % 2, 60, 2)]
         growing.put("orders", orders)
         latest.update(orders)
         expected.update(
@@ -337,7 +184,7 @@ def test_foreign_keys_find_their_rows_while_partitions_are_added(growing: Growin
     latest: dict[str, str] = {}
     growth: Sequence[Sequence[str]] = (
         (),
-        [growing.name(topic) for topic in _SOURCES],
+        [growing.name(topic) for topic in SOURCES],
         [f"{growing.id}-by-customer-subscription-{kind}-topic" for kind in ("registration", "response")],
     )
     with growing.run(_FOREIGN_KEY) as client:
@@ -346,7 +193,7 @@ def test_foreign_keys_find_their_rows_while_partitions_are_added(growing: Growin
                 growing.topics.expand(topic, 4)
             renew(2 * number)
             renew(2 * number + 1)
-            assert until(is_joined, _TIMEOUT_SECONDS), list(client.subtopology_status())
+            assert until(is_joined, TIMEOUT_SECONDS), list(client.subtopology_status())
             assert not client.state.is_final, client.problems
     changelogs = [
         topic for topic in growing.topics.names() if topic.startswith(growing.id) and "changelog" in topic

@@ -1,0 +1,86 @@
+"""KIP-287: processors are added while the application runs, on real Spark and Kafka.
+
+The results must be those of a run without added processors.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.model.problems import ProblemCode, ProblemsError
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.processor_expansion.status import ExpansionPhase, ProcessorsStatus
+from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
+    return new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
+
+
+def _process_doubled_partitions(growing: Growing, client: StreamsApplication) -> None:
+    """Process orders with 2 and with 4 partitions."""
+    growing.name_customers("named")
+    client.wait_until_idle()
+    growing.order(10)
+    growing.await_results(client)
+    growing.expand(4)
+    growing.expand_repartition_topic(4)
+    growing.order(10)
+    growing.await_results(client)
+
+
+def _order_until_expanded(growing: Growing, client: StreamsApplication, processors: int) -> None:
+    def is_expanded() -> bool:
+        growing.order(1)
+        return client.state.is_final or client.processors().processors == processors
+
+    assert until(is_expanded, TIMEOUT_SECONDS), client.processors()
+    assert not client.state.is_final, client.problems
+
+
+def test_processors_are_added_while_the_application_runs(growing: Growing) -> None:
+    with growing.run() as client:
+        _process_doubled_partitions(growing, client)
+        assert client.processors() == ProcessorsStatus(2)
+        client.expand_processors(4)
+        client.expand_processors(4)  # it is requested already
+        _order_until_expanded(growing, client, 4)
+        growing.await_results(client)
+        status = client.processors()
+        assert (status.target, status.phase, status.problems) == (None, ExpansionPhase.IDLE, ())
+        growing.name_customers("renamed")
+        client.wait_until_idle()
+        growing.order(10)
+        growing.await_results(client)
+        assert {part["parallelism"] for part in client.subtopology_status()} == {4}
+    for document in (DOCUMENT, DOCUMENT.replace("processors: 2", "processors: 4")):
+        with growing.run(document) as client:
+            growing.order(5)
+            growing.await_results(client)
+            assert client.processors() == ProcessorsStatus(4)
+
+
+def test_an_expansion_that_is_refused_changes_nothing(growing: Growing) -> None:
+    with growing.run() as client:
+        for number in (1, 3, 6):
+            with pytest.raises(ProblemsError, match=f"cannot have {number} instead of 2 processors"):
+                client.expand_processors(number)
+        client.expand_processors(2)
+        assert client.processors() == ProcessorsStatus(2)
+        client.expand_processors(4)  # there are 2 partitions
+        assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
+        [problem] = client.processors().problems
+        assert problem.code is ProblemCode.STATE_NOT_MOVABLE
+        assert "fewer partitions than 4 processors" in problem.summary
+        assert client.processors().target is None
+        growing.name_customers("named")
+        growing.order(2)
+        growing.await_results(client)
+    assert growing.topics.partitions(f"{growing.id}-counts-changelog") == 2
