@@ -58,6 +58,8 @@ class BatchProcessor:
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
         self._stopping = threading.Event()
+        self._running = threading.Lock()
+        """Held while a batch is processed."""
         self._consumer_group = ""
         self._ticked_ms = 0
         self.thread_names: tuple[str, ...] = ()
@@ -79,8 +81,13 @@ class BatchProcessor:
             self._planner.start(positions)
 
     def stop(self) -> None:
-        """End the running batch before its next step."""
+        """End the running batch before its next step; process no other one."""
         self._stopping.set()
+
+    def await_end(self, seconds: float) -> None:
+        """Wait until no batch is processed; at most for so many seconds."""
+        if self._running.acquire(timeout=seconds):
+            self._running.release()
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Process and commit a batch.
@@ -93,6 +100,12 @@ class BatchProcessor:
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             BatchStoppedError: The query is being stopped.
         """
+        with self._running:
+            if self._stopping.is_set():
+                raise BatchStoppedError
+            self._process_batch(rows, batch)
+
+    def _process_batch(self, rows: DataFrame, batch: int) -> None:
         self.thread_names, self.failed_thread = (), ""
         if self._expansion is not None and self._process_expanded(self._expansion, batch):
             return

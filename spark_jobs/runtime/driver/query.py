@@ -145,10 +145,16 @@ class SubtopologyQuery:
                 self._query.stop()
             self._state = QueryState.STOPPED
 
-    def pause(self) -> None:
-        """Stop until `resume`, unless the query has failed."""
+    def pause(self, batch_seconds: float = 0.0) -> None:
+        """Stop until `resume`, unless the query has failed.
+
+        The running batch gets `batch_seconds` to end. What is left of it is canceled, but its tasks may still
+        commit.
+        """
         with self._lock:
             if self._state is not QueryState.FAILED:
+                self._process_batch.stop()
+                self._process_batch.await_end(batch_seconds)
                 self.stop()
 
     def resume(self) -> None:

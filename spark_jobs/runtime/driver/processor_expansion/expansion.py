@@ -38,6 +38,8 @@ from spark_jobs.runtime.worker.offset_metadata import decode_mark
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.2
 _RETRY_SECONDS = 5.0
+_BATCH_SECONDS = 60.0
+"""How long the cut waits for a batch that is being processed."""
 _CUT_SECONDS = 300.0
 """How long the queries are paused at most, if Kafka fails meanwhile."""
 _RECOVERY_LAG = "acceptable.recovery.lag"
@@ -47,7 +49,7 @@ _MAX_UNPROCESSED = 200_000
 
 
 class PausedQuery(Protocol):
-    def pause(self) -> None: ...
+    def pause(self, batch_seconds: float = 0.0) -> None: ...
     def resume(self) -> None: ...
 
 
@@ -201,7 +203,7 @@ class ProcessorExpansion:
             self._begin(ExpansionPhase.CUT)
             queries = [self._queries[part.subtopology] for part in move.parts]
             for query in queries:
-                query.pause()
+                query.pause(_BATCH_SECONDS)
             try:
                 observed = cluster.committed(move.partitions)
                 try:
@@ -280,7 +282,12 @@ class ProcessorExpansion:
     def _note_failure(self, found: Sequence[Problem]) -> None:
         """Refuse an expansion that has changed nothing; try any other one again later."""
         for problem in found:
-            _log.warning("expansion of processors failed", problem=problem.code, summary=problem.summary)
+            _log.warning(
+                "expansion of processors failed",
+                problem=problem.code,
+                summary=problem.summary,
+                found=problem.found,
+            )
         present = self._topics.document.application.processors
         if self._topics.target_processors is None:
             self._status = ProcessorsStatus(present, problems=tuple(found))

@@ -46,7 +46,7 @@ class KafkaMoveCluster:
         self._connection = connection
         self._application = application
         self._consumer = clients.consumer(connection, application)
-        self._reader = PartitionReader(connection, f"{application}-headwater-move")
+        self._reader = self._new_reader()
         self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
 
     def committed(
@@ -80,6 +80,9 @@ class KafkaMoveCluster:
                 reason = failed or f"added partitions are not visible after {_EXPANSION_SECONDS:g} s"
                 raise ProblemsError([kafka_failed(self._application, reason)])
             time.sleep(_POLL_SECONDS)
+        # The reader keeps its metadata for minutes: it does not know the added partitions.
+        self._reader.close()
+        self._reader = self._new_reader()
 
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         """Let the brokers check an expansion, without changing anything; raises `ProblemsError`."""
@@ -103,6 +106,9 @@ class KafkaMoveCluster:
         self._consumer.close()
         self._unstable.close()
         self._reader.close()
+
+    def _new_reader(self) -> PartitionReader:
+        return PartitionReader(self._connection, f"{self._application}-headwater-move")
 
     def _count(self, topic: str) -> int:
         found = self._consumer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
