@@ -174,11 +174,11 @@ class StreamsApplication:
             self._queries[name] = SubtopologyQuery(self._spark, self._specs.spec(name))
         if self._shutdown_requests is not None:
             self._shutdown_requests.start(self._topic_names())
+        self._expansion.started()
         self._become(ClientState.REBALANCING)
         self._rounds.start()
         for query in self._queries.values():
             query.start()
-        self._expansion.started()
         self._thread.start()
 
     def processors(self) -> ProcessorsStatus:

@@ -14,6 +14,7 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.engine.scaling.processors import Processors
@@ -98,6 +99,16 @@ class Sparkless:
             self.topics.expand(f"{topic}-{self.id}", partitions)
         self.topics.expand(f"{self.id}-regions-repartition", partitions)
 
+    def with_added_partitions(self) -> "Sparkless":
+        """Set it up with 2 processors and 4 partitions, of which all have processed records."""
+        self.set_up(2)
+        self.produce(10)
+        self.process(2)
+        self.expand(4)
+        self.produce(13)
+        self.process(2)
+        return self
+
     def process(self, processors: int) -> None:
         """Process all records, each task in a session of its own."""
         document = self.document(processors)
@@ -164,6 +175,23 @@ class Sparkless:
             if value is not None:
                 found[partition][key or b""] = value
         return found
+
+    def check_moved(self, processors: int) -> None:
+        """Check the entries of all stores, then process more records and check the results."""
+        for store in ("counts", "regions", "windows", "closed-store"):
+            for processor, entries in enumerate(self.entries(store)):
+                suffix = {"windows": 12, "closed-store": 8}.get(store, 0)
+                keys = {key[: len(key) - suffix] for key in entries}
+                assert {default_partition(key, processors) for key in keys} <= {processor}, store
+        self.produce(17)
+        self.process(processors)
+        self.produce(10)
+        self.process(processors)
+        self.check_results(40)
+        self.expand(2 * processors)
+        self.produce(3)
+        self.process(processors)
+        self.check_results(40)
 
     def check_results(self, closed_rounds: int) -> None:
         """Check all results; windows of the first `closed_rounds` rounds are closed for all keys."""

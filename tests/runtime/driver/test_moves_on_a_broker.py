@@ -1,9 +1,7 @@
 """KIP-287: `headwater processors move --offline` on a real broker, killed at each of its steps."""
 
-import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -14,83 +12,31 @@ from infra.cli.main import main
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move import start
-from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
+from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
-_STORES = ("counts", "regions", "windows", "closed-store")
-
 
 @pytest.fixture
 def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
     """Return an application with 2 processors and 4 partitions, of which all have records."""
     app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
-    app.set_up(2)
-    app.produce(10)
-    app.process(2)
-    app.expand(4)
-    app.produce(13)
-    app.process(2)
-    return app
+    return app.with_added_partitions()
 
 
 def unreported(_what: str, _done: int, _total: int) -> None:
     """Report nothing."""
 
 
-class _Killed:
-    """Ends this process with SIGKILL instead of an operation."""
-
-    left = 0
-
-    @classmethod
-    def count(cls) -> None:
-        if cls.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        cls.left -= 1
-
-
-class _DyingProducer:
-    def __init__(self, producer: MoveProducer) -> None:
-        self._producer = producer
-
-    def send(self, records: Iterable[OutputRecord]) -> int:
-        sent = self._producer.send(records)
-        if sent:
-            _Killed.count()  # within a transaction
-        return sent
-
-    def commit(self, commits: Commits) -> None:
-        self._producer.commit(commits)
-        _Killed.count()
-
-
-class _DyingCluster(KafkaMoveCluster):
-    def expand(self, counts: dict[str, int]) -> None:  # type: ignore[override]  # the mover passes a dict
-        for topic, count in counts.items():
-            super().expand({topic: count})
-            _Killed.count()
-
-    @contextmanager
-    def producer(self, name: str) -> Iterator[MoveProducer]:
-        with super().producer(name) as producer:
-            yield _DyingProducer(producer)
-
-
 def _move_and_die(text: str, servers: str, operations: int) -> None:
     """Move the state in a process of its own, which dies after some operations."""
-    _Killed.left = operations
-    setattr(start, "KafkaMoveCluster", _DyingCluster)  # noqa: B010 - in this process only
+    die_after(operations)
     document = load_text(text, "app.yaml").documents[0]
     move_state(document, Connection(bootstrap_servers=(servers,)), unreported)
 
@@ -112,26 +58,8 @@ def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None
             with pytest.raises(MoveIncompleteError):
                 app.open(mark.before)
         killed.append(phase)
-    assert set(killed) >= set(MovePhase), killed
-    _check_moved(app, 4)
-
-
-def _check_moved(app: Sparkless, processors: int) -> None:
-    """Check the entries of all stores, then process more records and check the results."""
-    for store in _STORES:
-        for processor, entries in enumerate(app.entries(store)):
-            suffix = {"windows": 12, "closed-store": 8}.get(store, 0)
-            keys = {key[: len(key) - suffix] for key in entries}
-            assert {default_partition(key, processors) for key in keys} <= {processor}, store
-    app.produce(17)
-    app.process(processors)
-    app.produce(10)
-    app.process(processors)
-    app.check_results(40)
-    app.expand(2 * processors)
-    app.produce(3)
-    app.process(processors)
-    app.check_results(40)
+    assert set(killed) >= {MovePhase.COPY, MovePhase.CLEAR}, killed
+    app.check_moved(4)
 
 
 def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path) -> None:
@@ -172,4 +100,4 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
     file.write_text(app.text(2))
     code, text = run(*moving)
     assert (code, "StateNotMovable" in text) == (1, True)
-    _check_moved(app, 4)
+    app.check_moved(4)

@@ -101,7 +101,9 @@ class ProcessorExpansion:
             if state not in (ClientState.RUNNING, ClientState.REBALANCING):
                 raise ProblemsError([problems.not_running(application.id, state.value)])
             if processors < present or not is_doubled(processors, present):
-                found = problems.not_doubled(application.id, present, processors, application.at)
+                found = problems.not_doubled(
+                    application.id, present, processors, application.at, is_live=True
+                )
                 raise ProblemsError([found])
             self._status = ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
 

@@ -15,17 +15,24 @@ _LIVE = (
 )
 
 
-def not_doubled(application: str, before: int, after: int, at: Location | None) -> Problem:
-    """Return the problem of a number that is not the present one doubled one or more times."""
+def not_doubled(
+    application: str, before: int, after: int, at: Location | None, *, is_live: bool = False
+) -> Problem:
+    """Return the problem of a number that is not the present one doubled one or more times.
+
+    `is_live`: it was requested from a running application.
+    """
     return _not_movable(
         application=application,
         summary=f"{application} cannot have {after} instead of {before} processors.",
         expected=f"{before * 2}, {before * 4}, … processors",
-        found=f"`processors: {after}`",
+        found=f"a request for {after} processors" if is_live else f"`processors: {after}`",
         why="Fewer processors are not supported, because Kafka cannot remove partitions of changelog topics. "
         "At a number between two doublings, some processors would have twice as many keys as others, and be "
         "as slow as before.",
-        fix=f"Declare `processors: {before * 2}`, or `processors: {before}` as before.",
+        fix=f"Request {before * 2} processors."
+        if is_live
+        else f"Declare `processors: {before * 2}`, or `processors: {before}` as before.",
         location=at,
     )
 

@@ -1,0 +1,136 @@
+"""KIP-287: processors are added to an application on a real broker; its process is killed at each step."""
+
+import signal
+from collections import defaultdict
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+import attrs
+import pytest
+
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_move.start import processor_status
+from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.engine.scaling.marks import MovePhase
+from spark_jobs.runtime.worker.transaction import MoveIncompleteError
+from tests.runtime.driver.dying_cluster import die_after
+from tests.runtime.driver.sparkless import Sparkless
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+_TIMEOUT_SECONDS = 120.0
+
+
+class _Query:
+    """A query of a process that processes nothing."""
+
+    def pause(self, batch_seconds: float = 0.0) -> None: ...
+    def resume(self) -> None: ...
+
+
+class _Specs:
+    def update(self, check: object) -> None: ...
+
+
+@attrs.define
+class _Client:
+    """The expansions of an application whose queries do not run."""
+
+    expansion: ProcessorExpansion
+    stopping: Event = attrs.field(factory=Event)
+
+    @classmethod
+    def of(cls, text: str, servers: str) -> "_Client":
+        document = load_text(text, "app.yaml").documents[0]
+        connection = Connection(bootstrap_servers=(servers,))
+        topics = ApplicationTopics(document, connection)
+        topics.prepare()
+        expansion = ProcessorExpansion(
+            topics=topics,
+            connection=connection,
+            programs=check_runnable(document).programs,
+            specs=_Specs(),  # type: ignore[arg-type]
+            queries=defaultdict(_Query),
+            layout_changes=Lock(),
+            on_errors=_fail,
+        )
+        expansion.complete_interrupted()
+        expansion.started()
+        return cls(expansion)
+
+    def expand(self, processors: int) -> None:
+        """Expand to this number; wait until it is reached or refused."""
+        self.expansion.request(processors, ClientState.RUNNING)
+        thread = Thread(target=self.expansion.run, args=(self.stopping,))
+        thread.start()
+        assert until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS), self.expansion.status
+        self.stopping.set()
+        thread.join()
+
+
+def _fail(problems: object) -> None:
+    raise AssertionError(problems)
+
+
+def _expand_and_die(text: str, servers: str, operations: int) -> None:
+    die_after(operations)
+    _Client.of(text, servers).expand(4)
+
+
+@pytest.fixture
+def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
+    """Return an application with 2 processors and 4 partitions, of which all have records."""
+    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    return app.with_added_partitions()
+
+
+def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start(app: Sparkless) -> None:
+    """Before the cut the application processes records with 2 processors, from then on it does not."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    killed: list[MovePhase | None] = []
+    for operations in range(100):
+        process = context.Process(target=_expand_and_die, args=(app.text(2), app.servers, operations))
+        process.start()
+        process.join(_TIMEOUT_SECONDS)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        if process.exitcode == 0:
+            break
+        mark = processor_status(app.document(4), app.connection).move
+        phase = None if mark is None else mark.phase
+        if phase not in killed:
+            if phase in (None, MovePhase.CATCH_UP):
+                app.produce(1)
+                app.process(2)
+            else:
+                with pytest.raises(MoveIncompleteError):
+                    app.open(4)
+        killed.append(phase)
+    assert set(killed) >= set(MovePhase), killed
+    app.check_moved(4)
+
+
+def test_an_expansion_waits_until_older_records_are_processed(app: Sparkless) -> None:
+    """They are in the partitions of their keys at the earlier count."""
+    app.produce(1)
+    app.expand(8)
+    client = _Client.of(app.text(2), app.servers)
+    client.expand(4)
+    assert client.expansion.status.processors == 2
+    [problem] = client.expansion.status.problems
+    assert "was written with another partition count" in problem.summary
+    assert "Then request the expansion again." in problem.fix
+    app.process(2)
+    client = _Client.of(app.text(2), app.servers)
+    client.expand(4)
+    assert client.expansion.status.processors == 4
+    assert not client.expansion.status.problems
