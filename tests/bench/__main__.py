@@ -23,7 +23,7 @@ from tests.bench import (
     start,
 )
 from tests.bench.figures import Figure, Measured, Results, shown
-from tests.bench.runtime import comparison, threads
+from tests.bench.runtime import comparison, processors, threads
 from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
 
@@ -39,6 +39,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Fig
     "start": start.run,
     "runtime": comparison.run,
     "threads": threads.run,
+    "processors": processors.run,
 }
 _SETTINGS = "HEADWATER_BENCH_"
 _BROKER = Settings(heap_mb=512, sustained_load=True)
