@@ -24,6 +24,7 @@ from spark_jobs.control.logs import configure_log
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from tests.bench.figures import Figure
 from tests.bench.runtime.comparison import session
 from toolchain import PulumiToolchain
@@ -53,19 +54,20 @@ topology:
 
 @attrs.define
 class _Results:
-    """When results arrive: times in seconds, and how many at each of them."""
+    """When results arrive, in seconds: for each processor that their keys have at the end."""
 
-    arrivals: list[tuple[float, int]] = attrs.field(factory=list)
-
-    def between(self, start: float, end: float) -> list[tuple[float, int]]:
-        return [each for each in self.arrivals if start <= each[0] <= end]
+    arrivals: tuple[list[float], ...] = attrs.field(factory=lambda: tuple([] for _ in range(_MORE)))
 
     def longest_pause(self, start: float, end: float) -> float:
-        times = [start, *(at for at, _ in self.between(start, end)), end]
-        return max(later - earlier for earlier, later in pairwise(times))
+        """Return the longest time without a result of one of the processors."""
+        return max(
+            later - earlier
+            for arrivals in self.arrivals
+            for earlier, later in pairwise([start, *(at for at in arrivals if start <= at <= end), end])
+        )
 
     def rate(self, start: float, end: float) -> float:
-        return sum(number for _, number in self.between(start, end)) / (end - start)
+        return sum(start <= at <= end for arrivals in self.arrivals for at in arrivals) / (end - start)
 
     @contextmanager
     def observed(self, servers: str, topic: str) -> Iterator[None]:
@@ -82,8 +84,10 @@ class _Results:
 
         def read() -> None:
             while not stopping.is_set():
-                if messages := reader.consume(10_000, _TICK_SECONDS):
-                    self.arrivals.append((time.monotonic(), len(messages)))
+                messages = reader.consume(10_000, _TICK_SECONDS)
+                now = time.monotonic()
+                for message in messages:
+                    self.arrivals[default_partition(message.key() or b"", _MORE)].append(now)
 
         thread = Thread(target=read)
         thread.start()
