@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.layout import Layout, Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
+from spark_jobs.runtime.driver.processor_move.moves import announcements
 from spark_jobs.runtime.driver.progress import Progress
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
@@ -186,7 +187,7 @@ class QuerySpecs:
     def source(self, subtopology: str, forgotten: Offsets) -> KafkaSource:
         layout = self.layout
         partitions = layout.input_partitions(subtopology)
-        check_no_move(self._application, self._offsets.move_mark(partitions))
+        check_no_move(self._application, self._offsets.move_mark(self._marked(subtopology)))
         processed_by = self._offsets.processors(partitions)
         check_processors(self._application, layout, subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
@@ -199,6 +200,16 @@ class QuerySpecs:
             # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
             records_at_once=self._settings.records_at_once if self.reads_single_topic(subtopology) else None,
         )
+
+    def _marked(self, subtopology: str) -> list[TopicPartition]:
+        """Return the partitions of which none may have a mark.
+
+        With a task for each partition, also those that announce an expansion: their state is not complete.
+        """
+        partitions = self.layout.input_partitions(subtopology)
+        if subtopology in self.layout.processors:
+            return partitions
+        return [*partitions, *announcements(self.layout.programs[subtopology].changelogs.values())]
 
     def read_ranges(self, subtopology: str, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
         source = KafkaSource(

@@ -1,6 +1,7 @@
 """The input of a query with processors, while partitions are added."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import pytest
@@ -11,6 +12,7 @@ from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
 from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.layout import Layout, OffsetReset, ResetKind
+from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
@@ -194,3 +196,46 @@ def test_an_application_does_not_start_while_its_state_moves() -> None:
     assert problem.code is ProblemCode.MOVE_INCOMPLETE
     assert "`processors: 8`" in problem.fix
     assert "`headwater processors move --offline`" in problem.fix
+
+
+class Announced:
+    """The offsets of an application whose changelog topics announce an expansion."""
+
+    def move_mark(self, partitions: Sequence[TopicPartition]) -> MoveMark | None:
+        is_announced = ("app-counts-changelog", 0) in partitions
+        return MoveMark(MovePhase.CATCH_UP, 2, 4) if is_announced else None
+
+    def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        raise StartedError
+
+
+class StartedError(Exception):
+    """The query was not refused because of a mark."""
+
+
+def specs_of(layout: Layout) -> QuerySpecs:
+    unused: Any = None
+    specs = QuerySpecs(
+        application="app",
+        spark=unused,
+        programs=unused,
+        settings=unused,
+        offsets=Announced(),  # type: ignore[arg-type]
+        rounds=unused,
+        threads=unused,
+        exceptions=unused,
+        exactly_once=True,
+    )
+    specs.layout = layout
+    return specs
+
+
+def test_an_announced_expansion_refuses_a_task_for_each_partition() -> None:
+    """With `follow`, the partitions of added processors would be used, but they are not complete."""
+    with pytest.raises(ProblemsError) as raised:
+        specs_of(layout_of(4, None)).source(reading("in"), {})
+    assert [problem.code for problem in raised.value.problems] == [ProblemCode.MOVE_INCOMPLETE]
+    with pytest.raises(StartedError):
+        specs_of(layout_of(4, 2)).source(reading("in"), {})
+    with pytest.raises(StartedError):
+        specs_of(layout_of(4, None)).source(reading("passed"), {})

@@ -157,7 +157,8 @@ class ProcessorExpansion:
         _log.info("expansion of processors", target=target, phase=self._status.phase.value)
         with self._opened(target) as (move, cluster):
             if self._topics.target_processors is None:
-                self._check_and_announce(move, cluster)
+                self._check(move, cluster)
+            self._announce(move, cluster)
             self._begin(ExpansionPhase.CATCH_UP)
             cluster.expand(dict.fromkeys(move.changelogs, move.after))
             copy = EntryCopy(move, cluster, self._report)
@@ -168,12 +169,15 @@ class ProcessorExpansion:
                 if self._stopping.wait(_RETRY_SECONDS):
                     raise _StoppedError
 
-    def _check_and_announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
-        """Check all that an offline move checks; from the announcement on, the expansion is not canceled."""
+    def _check(self, move: Move, cluster: KafkaMoveCluster) -> None:
+        """Check all that an offline move checks."""
         observed = cluster.committed(move.partitions)
         check_input(move, cluster, observed, self._checked)
         check_entries(move, cluster, self._checked)
         cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
+
+    def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
+        """Announce the expansion, again at each start: from here on, it is not canceled."""
         ends = {each: cluster.bounds(*each)[1] for each in move.announcements}
         with self._layout_changes, cluster.producer(move.producer_name) as producer:
             producer.commit({each: (end, move.announcement) for each, end in ends.items()})
