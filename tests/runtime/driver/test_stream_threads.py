@@ -32,6 +32,17 @@ def test_batch_has_no_limit_if_spark_has_no_more_slots() -> None:
         assert (len(taken.names), taken.limit) == (4, None)
 
 
+@pytest.mark.parametrize("tasks", range(1, 6))
+def test_as_many_threads_as_slots_run_batches_as_an_unset_number_does(tasks: int) -> None:
+    """So `num.stream.threads` costs nothing then, whatever two runs of a benchmark show."""
+    found = []
+    for count in (None, 4):
+        with StreamThreads("shop", count, lambda: 4).taken("0", tasks, threading.Event()) as taken:
+            assert taken is not None
+            found.append((taken.names, taken.limit, taken.alive))
+    assert found[0] == found[1]
+
+
 def test_threads_are_given_back_after_a_failure() -> None:
     threads = StreamThreads("shop", 1, lambda: 4)
     with pytest.raises(RuntimeError), threads.taken("0", 1, threading.Event()):
