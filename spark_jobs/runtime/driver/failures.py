@@ -60,17 +60,26 @@ def failed_thread(failure: BaseException | None, threads: Sequence[str]) -> str:
     A task notes it on its exception. If its process was killed, only its number is known: Spark's task i ran
     on thread i of `threads`, modulo their number.
     """
-    if noted := _NOTE.search(str(failure)):
+    text = failure_text(failure)
+    if noted := _NOTE.search(text):
         return noted[1]
-    found = _FAILED_TASK.search(str(failure))
+    found = _FAILED_TASK.search(text)
     return threads[int(found[1]) % len(threads)] if found and threads else ""
+
+
+def failure_text(failure: BaseException | None) -> str:
+    """Return the whole message; that of a Java exception is gone if the JVM has ended."""
+    try:
+        return str(failure)
+    except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, and the connection may fail in any way
+        return type(failure).__name__
 
 
 def failure_reason(failure: BaseException) -> str:
     """Return the message without tracebacks: the text after the last Python one, or before a Java one."""
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
-    text = _GATEWAY.sub("", str(failure).strip(), count=1)
+    text = _GATEWAY.sub("", failure_text(failure).strip(), count=1)
     if _WORKER_DIED in text:
         return _WORKER_DIED_TEXT
     _, traceback, last = text.rpartition(_TRACEBACK)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.runtime.driver.batch import BatchProcessor, BatchStoppedError
 from spark_jobs.runtime.driver.checkpoints import Checkpoint
-from spark_jobs.runtime.driver.failures import failed_thread, failure_reason
+from spark_jobs.runtime.driver.failures import failed_thread, failure_reason, failure_text
 from spark_jobs.runtime.driver.query_specs import QuerySpec
 from spark_jobs.runtime.driver.sources import read_stream, with_ticks
 from spark_jobs.runtime.driver.states import QueryState
@@ -192,7 +192,7 @@ class SubtopologyQuery:
         backoff = self._spec.backoff_ms(self.failure, thread, self._failures_in_a_row)
         reason = None if self.failure is None else failure_reason(self.failure)
         _log.warning("query failed", query=self._spec.name, thread=thread, retry_in_ms=backoff, reason=reason)
-        _log.debug("query failed", query=self._spec.name, failure=str(self.failure))
+        _log.debug("query failed", query=self._spec.name, failure=failure_text(self.failure))
         if backoff is None:
             self._state = QueryState.FAILED
         else:

@@ -7,6 +7,7 @@ from infra.model.topology import Application
 from spark_jobs.runtime.driver.failures import (
     RestartPolicy,
     connector_missing,
+    failed_thread,
     failure_reason,
     query_failed,
     spark_not_started,
@@ -138,3 +139,15 @@ def test_backoff_grows_to_its_maximum_until_the_policy_gives_up() -> None:
 def test_poison_record_is_final_and_missing_partition_never_is() -> None:
     assert RestartPolicy().backoff_ms(PoisonRecordError("bad"), 1) is None
     assert RestartPolicy(max_failures=2).backoff_ms(TaskMigrated("out", 5, 4), 1_000) == 30_000
+
+
+class _JavaError(Exception):
+    """As Py4J's: its text comes from the JVM."""
+
+    def __str__(self) -> str:
+        raise ConnectionRefusedError
+
+
+def test_a_failure_whose_text_is_lost_with_the_jvm_has_a_reason() -> None:
+    assert failure_reason(_JavaError()) == "_JavaError"
+    assert failed_thread(_JavaError(), ["shop-StreamThread-1"]) == ""
