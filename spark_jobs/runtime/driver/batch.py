@@ -73,21 +73,28 @@ class BatchProcessor:
         self.thread_names, self.failed_thread = (), ""
         # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
         self._consumer_group = token_hex(4)
-        self._starts = positions
-        # Processors may have been added since the last start.
-        self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
-        self._expansion = self._spec.expansion()
-        if self._planner is not None:
-            self._planner.start(positions)
+        self._begin_at(positions)
 
     def stop(self) -> None:
         """End the running batch before its next step; process no other one."""
         self._stopping.set()
 
-    def await_end(self, seconds: float) -> None:
-        """Wait until no batch is processed; at most for so many seconds."""
-        if self._running.acquire(timeout=seconds):
-            self._running.release()
+    def hold(self, seconds: float) -> bool:
+        """Process no batch until `release`; return False if one has not ended within so many seconds."""
+        return self._running.acquire(timeout=seconds)
+
+    def release(self, positions: "Offsets | None" = None) -> None:
+        """Process batches again; at the committed offsets `positions` if processors were added."""
+        if positions is not None:
+            self._begin_at(positions)
+        self._running.release()
+
+    def _begin_at(self, positions: "Offsets") -> None:
+        self._starts = positions
+        self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
+        self._expansion = self._spec.expansion()
+        if self._planner is not None:
+            self._planner.start(positions)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Process and commit a batch.

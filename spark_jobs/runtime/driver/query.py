@@ -145,16 +145,10 @@ class SubtopologyQuery:
                 self._query.stop()
             self._state = QueryState.STOPPED
 
-    def pause(self, batch_seconds: float = 0.0) -> None:
-        """Stop until `resume`, unless the query has failed.
-
-        The running batch gets `batch_seconds` to end. What is left of it is canceled, but its tasks may still
-        commit.
-        """
+    def pause(self) -> None:
+        """Stop until `resume`, unless the query has failed."""
         with self._lock:
             if self._state is not QueryState.FAILED:
-                self._process_batch.stop()
-                self._process_batch.await_end(batch_seconds)
                 self.stop()
 
     def resume(self) -> None:
@@ -162,6 +156,22 @@ class SubtopologyQuery:
         with self._lock:
             if self._state is QueryState.STOPPED:
                 self._state, self._restart_at = QueryState.WAITING, 0.0
+
+    def hold(self, seconds: float) -> bool:
+        """Process no batch, and do not restart the query, until the same thread calls `release`.
+
+        Return False, and hold nothing, if a batch has not ended within so many seconds.
+        """
+        self._lock.acquire()
+        is_held = self._process_batch.hold(seconds)
+        if not is_held:
+            self._lock.release()
+        return is_held
+
+    def release(self, positions: Mapping[TopicPartition, int] | None = None) -> None:
+        """Continue; at the committed offsets `positions` if processors were added meanwhile."""
+        self._process_batch.release(positions)
+        self._lock.release()
 
     @staticmethod
     def _await_two_batches(query: "StreamingQuery") -> None:

@@ -33,8 +33,10 @@ _TIMEOUT_SECONDS = 120.0
 class _Query:
     """A query of a process that processes nothing."""
 
-    def pause(self, batch_seconds: float = 0.0) -> None: ...
-    def resume(self) -> None: ...
+    def hold(self, seconds: float) -> bool:
+        return seconds > 0
+
+    def release(self, positions: object = None) -> None: ...
 
 
 class _Specs:

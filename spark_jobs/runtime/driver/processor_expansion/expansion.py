@@ -8,9 +8,9 @@ expansion from its beginning to its end, so the next start continues or complete
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event, Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 import structlog
@@ -21,6 +21,7 @@ from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.layout import Programs
+from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.present_processors import with_processors
 from spark_jobs.runtime.driver.processor_expansion.status import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.processor_move import problems
@@ -35,22 +36,23 @@ from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.worker.offset_metadata import decode_mark
 
+_Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.2
 _RETRY_SECONDS = 5.0
 _BATCH_SECONDS = 60.0
-"""How long the cut waits for a batch that is being processed."""
+"""How long the cut waits for a batch that is being processed; it is tried again later."""
 _CUT_SECONDS = 300.0
-"""How long the queries are paused at most, if Kafka fails meanwhile."""
+"""How long the queries are held at most, if Kafka fails meanwhile."""
 _RECOVERY_LAG = "acceptable.recovery.lag"
 _DEFAULT_RECOVERY_LAG = 10_000
 _MAX_UNPROCESSED = 200_000
 """Unprocessed records are read during the pause, to check that they are in the partition of their key."""
 
 
-class PausedQuery(Protocol):
-    def pause(self, batch_seconds: float = 0.0) -> None: ...
-    def resume(self) -> None: ...
+class HeldQuery(Protocol):
+    def hold(self, seconds: float) -> bool: ...
+    def release(self, positions: Offsets | None = None) -> None: ...
 
 
 class _StoppedError(Exception):
@@ -69,7 +71,7 @@ class ProcessorExpansion:
     _connection: Connection
     _programs: Programs
     _specs: QuerySpecs
-    _queries: Mapping[str, PausedQuery]
+    _queries: Mapping[str, HeldQuery]
     _layout_changes: Lock
     _on_errors: Callable[[Sequence[Problem]], None]
     _status: ProcessorsStatus = attrs.field(init=False)
@@ -201,63 +203,65 @@ class ProcessorExpansion:
     def _cut(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy) -> bool:
         """Assign the input partitions to their new processors; return False if that has to wait.
 
-        The queries with state are paused. If Kafka fails so long that they cannot continue, the application
-        stops: its next start completes the expansion.
+        The queries with state process no batch meanwhile. If Kafka fails so long that they cannot continue,
+        the application stops: its next start completes the expansion.
         """
-        with self._layout_changes:
-            started = time.monotonic()
+        started = time.monotonic()
+        with self._layout_changes, ExitStack() as held:
             self._begin(ExpansionPhase.CUT)
-            queries = [self._queries[part.subtopology] for part in move.parts]
-            for query in queries:
-                query.pause(_BATCH_SECONDS)
-            try:
-                observed = cluster.committed(move.partitions)
-                try:
-                    check_input(move, cluster, observed, _unreported)
-                except ProblemsError as error:
-                    self._begin(ExpansionPhase.CATCH_UP, error.problems)
+            positions: Offsets | None = None
+            for part in move.parts:
+                query = self._queries[part.subtopology]
+                if not query.hold(_BATCH_SECONDS):
+                    self._begin(ExpansionPhase.CATCH_UP)
                     return False
-                self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
-                self._topics.use_processors(move.after)
-                self._use_layout(move)
-            finally:
-                for query in queries:
-                    query.resume()
-            self._status = ProcessorsStatus(move.after, copied=self._status.copied)
-            _log.info(
-                "processors were added",
-                processors=move.after,
-                entries=copy.copied,
-                paused_seconds=round(time.monotonic() - started, 1),
-            )
-            return True
+                held.callback(
+                    lambda query, part: query.release(positions and part.select(positions)), query, part
+                )
+            observed = cluster.committed(move.partitions)
+            try:
+                check_input(move, cluster, observed, _unreported)
+            except ProblemsError as error:
+                self._begin(ExpansionPhase.CATCH_UP, error.problems)
+                return False
+            self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
+            self._topics.use_processors(move.after)
+            positions = self._use_layout(move, cluster)
+        self._status = ProcessorsStatus(move.after, copied=self._status.copied)
+        _log.info(
+            "processors were added",
+            processors=move.after,
+            entries=copy.copied,
+            paused_seconds=round(time.monotonic() - started, 1),
+        )
+        return True
 
-    def _move(self, execution: StateMove, move: Move, cluster: KafkaMoveCluster) -> None:
+    def _move(self, first: StateMove, move: Move, cluster: KafkaMoveCluster) -> None:
         """Execute the steps of the move, from what is committed if Kafka has failed."""
+        executions = [first]
 
         def execute() -> None:
-            nonlocal execution
-            try:
-                execution.run()
-            except (KafkaException, ProblemsError):
-                # What it has copied may not be committed: the next execution begins again.
+            # What a failed one has copied may not be committed: the next one copies again.
+            if not executions:
                 observed = cluster.committed(move.partitions, stable=False)
-                execution = StateMove(move, cluster, observed, _unreported)
-                raise
+                executions.append(StateMove(move, cluster, observed, _unreported))
+            executions.pop().run()
 
         self._repeat(execute, move)
 
-    def _use_layout(self, move: Move) -> None:
-        """Let the queries use the added processors."""
+    def _use_layout(self, move: Move, cluster: KafkaMoveCluster) -> Offsets:
+        """Let the queries use the added processors; return the committed offsets of their input."""
 
-        def use() -> None:
+        def use() -> Offsets:
+            committed = cluster.committed(move.partitions)
             check = self._topics.check()
             self._specs.update(check)
             self._topics.remember(check)
+            return {each: found.offset or 0 for each, found in committed.items()}
 
-        self._repeat(use, move)
+        return self._repeat(use, move)
 
-    def _repeat(self, step: Callable[[], None], move: Move) -> None:
+    def _repeat(self, step: Callable[[], _Result], move: Move) -> _Result:
         """Execute a step until Kafka does not fail; stop the application if that takes too long."""
         deadline = time.monotonic() + _CUT_SECONDS
         while True:

@@ -66,6 +66,10 @@ class MovedPart:
     def partitions(self) -> Sequence[TopicPartition]:
         return [(topic, each) for topic, count in sorted(self.inputs.items()) for each in range(count)]
 
+    def select(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Return the offsets of the input of this sub-topology."""
+        return {each: offsets[each] for each in self.partitions}
+
     def partitions_of(self, processor: int, processors: int) -> Sequence[TopicPartition]:
         owner = Processors(processors, processors).owner
         return [each for each in self.partitions if owner(each[1]) == processor]
