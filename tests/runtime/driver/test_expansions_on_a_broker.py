@@ -2,21 +2,28 @@
 
 import signal
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 import attrs
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.processor_expansion import expansion
 from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_move import start
+from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
+from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import processor_status
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
@@ -28,6 +35,7 @@ from toolchain.broker.readiness import until
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
 _TIMEOUT_SECONDS = 120.0
+_FAILS, _SEEMS_TO_FAIL = 3, 5
 
 
 class _Query:
@@ -48,7 +56,6 @@ class _Client:
     """The expansions of an application whose queries do not run."""
 
     expansion: ProcessorExpansion
-    stopping: Event = attrs.field(factory=Event)
 
     @classmethod
     def of(cls, text: str, servers: str) -> "_Client":
@@ -56,7 +63,7 @@ class _Client:
         connection = Connection(bootstrap_servers=(servers,))
         topics = ApplicationTopics(document, connection)
         topics.prepare()
-        expansion = ProcessorExpansion(
+        new = ProcessorExpansion(
             topics=topics,
             connection=connection,
             programs=check_runnable(document).programs,
@@ -65,18 +72,22 @@ class _Client:
             layout_changes=Lock(),
             on_errors=_fail,
         )
-        expansion.complete_interrupted()
-        expansion.started()
-        return cls(expansion)
+        new.complete_interrupted()
+        new.started()
+        return cls(new)
 
     def expand(self, processors: int) -> None:
         """Expand to this number; wait until it is reached or refused."""
         self.expansion.request(processors, ClientState.RUNNING)
-        thread = Thread(target=self.expansion.run, args=(self.stopping,))
+        stopping = Event()
+        thread = Thread(target=self.expansion.run, args=(stopping,))
         thread.start()
-        assert until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS), self.expansion.status
-        self.stopping.set()
-        thread.join()
+        try:
+            is_done = until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS)
+            assert is_done, self.expansion.status
+        finally:
+            stopping.set()
+            thread.join()
 
 
 def _fail(problems: object) -> None:
@@ -118,6 +129,44 @@ def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start
                     app.open(4)
         killed.append(phase)
     assert set(killed) >= set(MovePhase), killed
+    app.check_moved(4)
+
+
+class _FailingProducer:
+    """Of seven commits, one fails, and one succeeds but seems to fail."""
+
+    commits = 0
+
+    def __init__(self, producer: MoveProducer) -> None:
+        self._producer = producer
+
+    def send(self, records: Iterable[OutputRecord]) -> int:
+        return self._producer.send(records)
+
+    def commit(self, commits: Commits) -> None:
+        _FailingProducer.commits += 1
+        number = _FailingProducer.commits % 7
+        if number != _FAILS:
+            self._producer.commit(commits)
+        if number in (_FAILS, _SEEMS_TO_FAIL):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+class _FailingCluster(KafkaMoveCluster):
+    @contextmanager
+    def producer(self, name: str) -> Iterator[MoveProducer]:
+        with super().producer(name) as producer:
+            yield _FailingProducer(producer)
+
+
+def test_an_expansion_is_repeated_when_requests_fail(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "KafkaMoveCluster", _FailingCluster)
+    monkeypatch.setattr(expansion, "_RETRY_SECONDS", 0.05)
+    client = _Client.of(app.text(2), app.servers)
+    for _ in range(3):  # the announcement may fail: then it is refused
+        client.expand(4)
+    assert client.expansion.status.processors == 4, client.expansion.status
+    assert _FailingProducer.commits > 7
     app.check_moved(4)
 
 
