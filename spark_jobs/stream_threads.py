@@ -21,6 +21,8 @@ from typing import Protocol
 
 import attrs
 
+from spark_jobs.processor_expansion import ProcessorsStatus
+
 __all__ = [
     "RemovalTimeoutError",
     "RunningApplication",
@@ -95,6 +97,21 @@ class RunningApplication(Protocol):
 
     def threads(self) -> tuple[ThreadMetadata, ...]:
         """Return the threads that are not dead, the oldest first."""
+        ...
+
+    def processors(self) -> ProcessorsStatus:
+        """Return the number of processors, and what an expansion does (KIP-287)."""
+        ...
+
+    def expand_processors(self, processors: int) -> None:
+        """Add processors while the application runs; return when this has begun in the background.
+
+        Nothing happens if the application has this number, or is being expanded to it.
+
+        Raises:
+            ProblemsError: The application does not run, has no number of processors, cannot have this one, or
+                is being expanded to another one.
+        """
         ...
 
 

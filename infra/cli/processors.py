@@ -9,6 +9,7 @@ A processor owns the state of some keys (`application.processors`). Read more: d
 \b
 Examples:
   headwater processors status topologies/ --bootstrap-server localhost:9092
+  headwater processors expand runtime-1:9878 --to 8
   headwater processors move --offline orders.yaml --bootstrap-server localhost:9092
 """
 
@@ -16,6 +17,7 @@ processors = LazyGroup(
     "processors",
     lazy={
         "status": Lazy("infra.cli.processors_status", "status", "Show how many processors the state has."),
+        "expand": Lazy("infra.cli.processors_expand", "expand", "Add processors to a running application."),
         "move": Lazy("infra.cli.processors_move", "move", "Move state to the declared number of processors."),
     },
     help=_HELP,

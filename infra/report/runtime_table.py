@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.report.printable import printable
+from infra.report.processor_lines import problem_line, processors_line
 from infra.report.thread_lines import slots_note, thread_line
 
 _STATE_STYLES = {
@@ -48,7 +49,7 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
     if starting := status.get("starting"):
         return Group(title, Text(printable(starting), style="yellow"), *problems)
     table = _Subtopologies(status["subtopologies"])
-    return Group(title, table, *_threads(status), *failures, *waiting, *problems)
+    return Group(title, table, *_processors(status), *_threads(status), *failures, *waiting, *problems)
 
 
 class _Subtopologies:
@@ -90,6 +91,19 @@ def _cells(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
         "" if part["lag"] is None else count_text(part["lag"]),
         size_text(part["stateBytes"]),
     )
+
+
+def _processors(status: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line with the number of processors, and why an expansion was refused or is delayed."""
+    processors = status.get("processors")
+    if processors is None:
+        return
+    if line := processors_line(processors):
+        yield Text(line, style="dim" if processors["target"] is None else "yellow")
+    for problem in processors["problems"]:
+        yield Text(
+            problem_line(processors, problem), style="red" if processors["target"] is None else "yellow"
+        )
 
 
 def _threads(status: Mapping[str, Any]) -> Iterator[Text]:

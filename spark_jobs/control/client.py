@@ -14,7 +14,14 @@ _LARGEST_ANSWER = 64 * 1024 * 1024
 
 
 class NotAnsweredError(Exception):
-    """A client did not answer or refused the request; the message has the reason, not the address."""
+    """A client did not answer or refused the request; the message has the reason, not the address.
+
+    `answer` is the JSON object with which a request was refused; empty if there is none.
+    """
+
+    def __init__(self, message: str, answer: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer or {}
 
 
 def full_url(address: str) -> str:
@@ -52,7 +59,7 @@ def ask(
         with build_opener(ProxyHandler({})).open(request, timeout=timeout_seconds) as answer:
             content = json.loads(answer.read(_LARGEST_ANSWER))
     except HTTPError as error:
-        raise NotAnsweredError(_refusal(error)) from None
+        raise _refusal(error) from None
     except URLError as error:
         reason = error.reason
         raise NotAnsweredError(getattr(reason, "strerror", None) or str(reason)) from None
@@ -63,9 +70,10 @@ def ask(
     return content
 
 
-def _refusal(error: HTTPError) -> str:
-    """Return the error text of the endpoint, else the HTTP status."""
+def _refusal(error: HTTPError) -> NotAnsweredError:
+    """Return the error text of the endpoint with its answer, else the HTTP status."""
     try:
-        return str(json.loads(error.read())["error"])
+        answer = json.loads(error.read(_LARGEST_ANSWER))
+        return NotAnsweredError(str(answer["error"]), answer)
     except (OSError, ValueError, KeyError, TypeError):
-        return f"{error.code} {error.reason}"
+        return NotAnsweredError(f"{error.code} {error.reason}")

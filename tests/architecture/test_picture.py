@@ -14,6 +14,7 @@ SPLIT = ("spark_jobs.runtime",)
 
 _INTERFACES = {
     "spark_jobs.partitioners": "spark_jobs.runtime.engine",
+    "spark_jobs.processor_expansion": "spark_jobs.runtime.driver",
     "spark_jobs.processors": "spark_jobs.runtime.engine",
     "spark_jobs.stream_threads": "spark_jobs.runtime.driver",
 }

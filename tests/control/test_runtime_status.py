@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from infra.cli.exit_codes import ExitCode
 from infra.cli.main import main
+from infra.model.problems import Problem, ProblemCode
 from spark_jobs.control import Access, ControlServer, Surface
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
@@ -39,6 +41,10 @@ class _Application:
     stall: str = ""
     starting: str = ""
     slots: int = 2
+    expansion: ProcessorsStatus = attrs.field(factory=lambda: ProcessorsStatus(None))
+
+    def processors(self) -> ProcessorsStatus:
+        return self.expansion
 
     def threads(self) -> tuple[ThreadMetadata, ...]:
         return (ThreadMetadata(name="shop-StreamThread-1", state="RUNNING", runs=("0",)),)
@@ -75,6 +81,39 @@ def test_a_running_application_is_shown_as_a_table(url: str) -> None:
         "orders",
     ]
     assert done.stdout.splitlines()[3].split() == ["shop-StreamThread-1", "RUNNING", "sub-topology", "0"]
+
+
+@pytest.mark.parametrize(
+    ("expansion", "line"),
+    [
+        (ProcessorsStatus(4), "processors: 4"),
+        (
+            ProcessorsStatus(4, 8, ExpansionPhase.CATCH_UP, 300_000, 1_234_567),
+            "processors: 4 (expanding to 8: catch-up, 1.2 million records remaining)",
+        ),
+        (
+            ProcessorsStatus(4, 16, ExpansionPhase.CUT, 300_000, 1_234),
+            "processors: 4 (expanding to 16: cut, 1,234 records remaining)",
+        ),
+    ],
+)
+def test_processors_and_their_expansion_are_shown(
+    url: str, application: _Application, expansion: ProcessorsStatus, line: str
+) -> None:
+    application.expansion = expansion
+    assert _run(url).stdout.splitlines()[3] == line
+
+
+def test_expansion_that_was_refused_or_is_delayed_is_shown(url: str, application: _Application) -> None:
+    problem = Problem(code=ProblemCode.STATE_NOT_MOVABLE, summary="A record waits.", fix="Wait.")
+    application.expansion = ProcessorsStatus(4, problems=(problem,))
+    assert "expansion refused: A record waits." in _run(url).stdout
+    application.expansion = ProcessorsStatus(4, 8, ExpansionPhase.CATCH_UP, problems=(problem,))
+    assert "expansion delayed: A record waits." in _run(url).stdout
+
+
+def test_application_without_a_number_of_processors_shows_none(url: str) -> None:
+    assert "processors" not in _run(url).stdout
 
 
 def test_json_and_exit_code_are_for_programs(url: str, application: _Application) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from infra.cli.exit_codes import ExitCode
 from infra.cli.main import main
 from spark_jobs.control import Access, ControlServer, Surface
+from spark_jobs.processor_expansion import ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.starting import StartingApplication
 from spark_jobs.runtime.driver.states import ClientState
@@ -43,6 +44,12 @@ class _Application:
 
     def threads(self) -> tuple[ThreadMetadata, ...]:
         return self.stream_threads.metadata()
+
+    def processors(self) -> ProcessorsStatus:
+        return ProcessorsStatus(None)
+
+    def expand_processors(self, processors: int) -> None:
+        raise NotImplementedError(processors)
 
     def add_stream_thread(self) -> str | None:
         return self.stream_threads.add(lambda: self.state)

@@ -12,6 +12,7 @@ from spark_jobs.agent.instruments import AgentInstruments
 from spark_jobs.agent.lag import LagWatch
 from spark_jobs.agent.state import Outcome, TopicResult
 from spark_jobs.control import Surface
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
@@ -58,6 +59,9 @@ class _Application:
 
     def threads(self) -> tuple[ThreadMetadata, ...]:
         return (ThreadMetadata(name="orders-app-StreamThread-1", state="RUNNING"),)
+
+    def processors(self) -> ProcessorsStatus:
+        return ProcessorsStatus(4, 8, ExpansionPhase.CATCH_UP)
 
     def stall_reason(self) -> str:
         return ""

@@ -8,6 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from infra.model.problems import Problem
 from spark_jobs.control import Health, Section, Surface
+from spark_jobs.processor_expansion import ProcessorsStatus
+from spark_jobs.runtime.driver.processor_control import processors_route, processors_status
 from spark_jobs.runtime.driver.states import ClientState, ThreadState
 from spark_jobs.runtime.driver.stream_threads import StreamThreads, client_id
 from spark_jobs.runtime.driver.thread_control import threads_route
@@ -77,6 +79,10 @@ class MonitoredApplication(Protocol):
 
     def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None: ...
 
+    def processors(self) -> ProcessorsStatus: ...
+
+    def expand_processors(self, processors: int) -> None: ...
+
 
 class Instruments:
     """Reads the status of an application at each request."""
@@ -92,12 +98,15 @@ class Instruments:
         threads.on_failed = self._count_failed_thread
 
     def added_to(self, surface: Surface) -> Surface:
-        """Return `surface` with the section `runtime`, the metrics and the control of stream threads."""
+        """Return `surface` with the section `runtime`, the metrics, and control of threads and processors."""
         surface.registry.register(_Collector(self))
         self._count_failed_thread = surface.failed_stream_threads.inc
-        return surface.with_section(
-            Section(name="runtime", status=self.status, ready=self.ready, live=self.live)
-        ).with_route(threads_route(lambda: self._application))
+        section = Section(name="runtime", status=self.status, ready=self.ready, live=self.live)
+        return (
+            surface.with_section(section)
+            .with_route(threads_route(lambda: self._application))
+            .with_route(processors_route(lambda: self._application))
+        )
 
     def status(self) -> Mapping[str, Any]:
         application = self._application
@@ -109,6 +118,7 @@ class Instruments:
             "subtopologies": list(application.subtopology_status()),
             "threads": [attrs.asdict(thread) for thread in application.threads()],
             "slots": application.slots,
+            "processors": processors_status(application.processors()),
         }
 
     def ready(self) -> Health:
@@ -139,6 +149,7 @@ class _Collector:
         status = self._instruments.status()
         yield _states(status)
         yield _alive_threads(status, self._instruments.client_id)
+        yield from _processors(status["application"], status["processors"])
         labels = ["application_id", "subtopology_id"]
         for field, (name, text) in _COUNTERS.items():
             counter = CounterMetricFamily(name, text, labels=labels)
@@ -160,6 +171,34 @@ def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:
     alive = [thread for thread in status["threads"] if thread["state"] != ThreadState.PENDING_SHUTDOWN]
     gauge.add_metric([client], len(alive))
     return gauge
+
+
+def _processors(application: str, status: Mapping[str, Any]) -> Iterable[Metric]:
+    """Yield the numbers of processors, and what an expansion has still to read.
+
+    An application without a number of processors has no samples.
+    """
+    present, target = status["processors"], status["target"]
+    labels = ["application_id"]
+    processors = GaugeMetricFamily(
+        "headwater_runtime_processors", "Processors of each sub-topology with state (KIP-287).", labels=labels
+    )
+    wanted = GaugeMetricFamily(
+        "headwater_runtime_processors_target",
+        "Processors after the expansion that runs; without one, the present number.",
+        labels=labels,
+    )
+    remaining = GaugeMetricFamily(
+        "headwater_runtime_expansion_remaining_records",
+        "Records of changelog topics that the expansion of processors has still to read, by its phase.",
+        labels=[*labels, "phase"],
+    )
+    if present is not None:
+        processors.add_metric([application], present)
+        wanted.add_metric([application], target or present)
+    if target is not None:
+        remaining.add_metric([application, status["phase"]], status["remaining"])
+    yield from (processors, wanted, remaining)
 
 
 def _states(status: Mapping[str, Any]) -> Metric:

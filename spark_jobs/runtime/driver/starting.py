@@ -6,7 +6,9 @@ from typing import Any
 
 import structlog
 
-from infra.model.problems import Problem
+from infra.model.problems import Problem, ProblemsError
+from spark_jobs.processor_expansion import ProcessorsStatus
+from spark_jobs.runtime.driver.processor_move.problems import not_running
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.stream_threads import ThreadMetadata
 
@@ -55,3 +57,12 @@ class StartingApplication:
         """Return None: the state is CREATED."""
         del timeout_seconds
         return None
+
+    def processors(self) -> ProcessorsStatus:
+        """Return no number of processors: it is read when the topics are checked."""
+        return ProcessorsStatus(None)
+
+    def expand_processors(self, processors: int) -> None:
+        """Raise `ProblemsError`: the state is CREATED."""
+        del processors
+        raise ProblemsError([not_running(self.id, self.state.value)])
