@@ -10,8 +10,10 @@ from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument
 from infra.cli.processors_move import declared_documents
+from infra.model.linear_hashing import is_doubled
 from infra.observe.command_line import connection
 from spark_jobs.runtime.driver.command import runtime_installed
+from spark_jobs.runtime.engine.scaling.marks import MovePhase
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.driver.processor_move.application_state import ProcessorStatus
@@ -73,13 +75,31 @@ def _lines(status: "ProcessorStatus") -> Iterator[str]:
         inputs = ", ".join(f"{topic} ({count})" for topic, count in part.inputs.items())
         has = "no state yet" if part.processors is None else f"{part.processors} processors"
         yield f"{status.application}: sub-topology {part.subtopology}: {has}, partitions of {inputs}"
-    if (move := status.move) is not None:
+    move = status.move
+    if move is not None and move.phase is MovePhase.CATCH_UP:
+        yield (
+            f"{status.application}: it is being expanded from {move.before} to {move.after} processors. The "
+            "expansion continues while the application runs."
+        )
+    elif move is not None:
         yield (
             f"{status.application}: the move from {move.before} to {move.after} processors is not complete. "
             "Run `headwater processors move --offline` again."
         )
     elif status.needs_move:
-        yield (
-            f"{status.application}: {status.declared} processors are declared. Stop the application and run "
-            "`headwater processors move --offline`."
+        yield f"{status.application}: {_remedy(status)}"
+
+
+def _remedy(status: "ProcessorStatus") -> str:
+    """Return what to do if the state has another number of processors than declared."""
+    declared = status.declared
+    present = {part.processors for part in status.parts if part.processors is not None}
+    if len(present) == 1 and declared < (count := present.pop()) and is_doubled(count, declared):
+        return (
+            f"{declared} processors are declared. Declare `processors: {count}`, as the state has, and run "
+            "`pulumi up`."
         )
+    return (
+        f"{declared} processors are declared. If the application runs, `headwater processors expand --to "
+        f"{declared}` adds them. Or stop it, and run `headwater processors move --offline`."
+    )

@@ -70,6 +70,16 @@ def test_transactions_need_transactional_ids_with_the_application_id_as_prefix()
     }
 
 
+@pytest.mark.parametrize("named_by", ["literal", "prefixed"])
+def test_an_application_with_processors_adds_partitions_to_its_changelog_topics(named_by: str) -> None:
+    document = APPLICATION.replace("{id: shop,", "{id: shop, processors: 4,") % (
+        "processing.guarantee: exactly_once_v2",
+        f"acls: {{principals: ['User:shop'], internalTopics: {named_by}}}",
+    )
+    altered = {text for text in texts(compiled(document)) if text.startswith("Alter")}
+    assert altered == {"Alter Topic shop-totals-changelog"}
+
+
 @pytest.mark.parametrize("handler", ["shutdown-application", "shop.failures:Handler"])
 def test_clients_that_may_stop_all_others_read_a_group_of_their_own(handler: str) -> None:
     assert texts(shop(f"uncaught.exception.handler: '{handler}'")) == SHOP_RIGHTS | {

@@ -10,6 +10,8 @@
 | checks their existence and end offsets | `InternalTopicManager` | Describe, which Read implies |
 | begins and commits transactions | `StreamsProducer` (exactly once) | Write on its transactional ids |
 
+`headwater run` also adds partitions to changelog topics of applications with a number of processors: Alter.
+
 DescribeConfigs is never needed: nothing calls the checks of settings in `InternalTopicManager#validate`.
 Since Kafka 3.0 an idempotent producer needs only Write on a topic (KIP-679).
 Transactional ids are `<application.id>-<process id>-<thread>`.
@@ -101,6 +103,14 @@ def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) ->
         yield from topic(name, Operation.DELETE, reason="deletes what it has read")
     for name in changelogs:
         yield from topic(name, Operation.READ, Operation.WRITE, reason="changelog")
+    for name in _expandable(compiled):
+        yield from topic(name, Operation.ALTER, reason="headwater processors expand")
+
+
+def _expandable(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the changelog topics to which an application adds partitions when it gets more processors."""
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    return frozenset(topic for part in parts for topic in part.changelog_topics)
 
 
 def _coordination(compiled: CompiledApplication) -> Iterator[Need]:

@@ -94,8 +94,8 @@ def _more(declared: int, have: int) -> str:
     """Return how to get more processors; their number is the present one, doubled one or more times."""
     if is_doubled(declared, have):
         return (
-            "Stop the application, run `headwater processors move --offline` with the document, then this "
-            "command again."
+            f"If the application runs, run `headwater processors expand --to {declared}`. Or stop it, and "
+            "run `headwater processors move --offline` with the document. Then run this command again."
         )
     return f"The number can only be doubled: declare `processors: {have * 2}`."
 
