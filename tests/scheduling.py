@@ -18,6 +18,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_topics_while_running.py",
         "tests/runtime/spark/test_processors.py",
         "tests/runtime/spark/test_processor_expansion.py",
+        "tests/runtime/spark/test_processor_commands.py",
         "tests/runtime/spark/test_application.py",
         "tests/runtime/spark/test_back_ends.py",
         "tests/runtime/spark/test_benchmark_sides.py",
