@@ -164,9 +164,13 @@ class ApplicationTopics:
         known = self._topic_ids(self._ids)  # read first: the next check finds what changes meanwhile
         records = {record.application_id: record} if record is not None else {}
         request = snapshot_request([self._document], records)
+        # The application need not have permission to read the settings of topics that it only reads.
+        managed = {sink.topic for sink in self._document.sinks}
+        read = frozenset(name for name in request.names - managed if not name.startswith(request.prefixes))
         # The group is our own. A coordinator that starts answers late, and librdkafka (2.16) aborts then.
+        request = attrs.evolve(request, groups=(), streams_groups=frozenset(), sources=read)
         with self._cluster_reader() as reader:
-            snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
+            snapshot = reader.read(request)
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
         planned = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
         required = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)

@@ -21,7 +21,7 @@ class _GlobalTask:
         self._topics = tuple(program.sources)
         self._state = MemoryState()
         self._task = Task(program, _PARTITION, self._state)
-        self._reader = PartitionReader(request.connection, f"{request.group}-global")
+        self._reader = PartitionReader(request.connection, request.group)
         self._next_offsets: dict[TopicPartition, int] = {}
 
     def read_new_records(self, partition_counts: Mapping[str, int]) -> None:

@@ -57,7 +57,7 @@ def _restore_from_changelogs(
         return 0
     restored = 0
     task = Task(request.program, partition, state)
-    with closing(PartitionReader(request.connection, f"{request.group}-restore")) as reader:
+    with closing(PartitionReader(request.connection, request.group)) as reader:
         for topic, range_ in ranges.items():
             for chunk in reader.read(topic, partition, range_):
                 task.restore(topic, chunk.records)
@@ -96,11 +96,14 @@ class RecordChunk:
 
 
 class PartitionReader:
-    """Reads ranges of partitions one after another, committed records only (`StoreChangelogReader`)."""
+    """Reads ranges of partitions one after another, committed records only (`StoreChangelogReader`).
 
-    def __init__(self, connection: Connection, client: str) -> None:
+    `group` is that of the application, which it may read: librdkafka looks for the coordinator of any group.
+    """
+
+    def __init__(self, connection: Connection, group: str) -> None:
         settings = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
-        self._consumer = clients.consumer(connection, client, settings)
+        self._consumer = clients.consumer(connection, group, settings)
 
     def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
         """Yield the records of the range; offsets that retention or compaction removed are skipped.

@@ -151,7 +151,7 @@ class Sparkless:
     def records(self, topic: str) -> Sequence[InputRecord]:
         """Return all committed records, when the partitions show them; faster than `Topics.get`."""
         assert until(lambda: self.topics.is_settled(topic), _COMMIT_SECONDS)
-        with closing(PartitionReader(self.connection, "tests")) as reader:
+        with closing(PartitionReader(self.connection, self.id)) as reader:
             return [
                 record
                 for partition in range(self.topics.partitions(topic))

@@ -131,8 +131,8 @@ class Changelogs:
     seen: list[tuple[int, Mapping[str, int], int | None]] = attrs.field(factory=list)
     """(version, offsets, lineage) of the state after each chunk."""
 
-    def __call__(self, connection: Connection, client: str) -> "Changelogs":
-        assert (connection, client) == (CONNECTION, "counted-restore")
+    def __call__(self, connection: Connection, group: str) -> "Changelogs":
+        assert (connection, group) == (CONNECTION, "counted")
         self.is_open = True
         return self
 
@@ -286,12 +286,12 @@ def read(
     consumer = FakeConsumer(low, 10, iter(answers))
 
     def open_consumer(connection: Connection, group: str, settings: dict[str, object]) -> FakeConsumer:
-        assert (connection, group) == (CONNECTION, "app-restore")
+        assert (connection, group) == (CONNECTION, "app")
         assert settings["enable.partition.eof"] is True, "the end of a partition is an event"
         return consumer
 
     monkeypatch.setattr(clients, "consumer", open_consumer)
-    reader = PartitionReader(CONNECTION, "app-restore")
+    reader = PartitionReader(CONNECTION, "app")
     chunks = list(reader.read("changelog", 2, range_))
     reader.close()
     assert consumer.is_closed

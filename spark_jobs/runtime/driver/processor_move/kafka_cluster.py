@@ -108,7 +108,7 @@ class KafkaMoveCluster:
         self._reader.close()
 
     def _new_reader(self) -> PartitionReader:
-        return PartitionReader(self._connection, f"{self._application}-headwater-move")
+        return PartitionReader(self._connection, self._application)
 
     def _count(self, topic: str) -> int:
         found = self._consumer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]

@@ -198,9 +198,10 @@ def kafka_failed(application: str, reason: str) -> Problem:
         expected="brokers that answer; permission to read and write the changelog topics and to add "
         "partitions to them, and to use the transactional ids of the application",
         found=reason,
-        why="The move stopped. It can be run again at any time; until it is complete, the application does "
-        "not start. A move that runs somewhere else at the same time also ends this one.",
-        fix="Correct the reason," + _AGAIN,
+        why="A move can be run again at any time; until it is complete, the application does not start. A "
+        "move that runs somewhere else at the same time also ends this one.",
+        fix="Correct the reason. If the application is stopped, run `headwater processors move --offline` "
+        "again. If it runs, request the expansion again, unless it continues by itself.",
     )
 
 

@@ -1,0 +1,71 @@
+"""A client that adds processors on a real broker, without Spark and without queries."""
+
+from collections import defaultdict
+from threading import Event, Lock, Thread
+
+import attrs
+
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.topics import ApplicationTopics
+from toolchain.broker.readiness import until
+
+_TIMEOUT_SECONDS = 120.0
+
+
+class _Query:
+    """A query of a process that processes nothing."""
+
+    def hold(self, seconds: float) -> bool:
+        return seconds > 0
+
+    def release(self, positions: object = None) -> None: ...
+
+
+class _Specs:
+    def update(self, check: object) -> None: ...
+
+
+@attrs.define
+class ExpandingClient:
+    """The expansions of an application whose queries do not run."""
+
+    expansion: ProcessorExpansion
+
+    @classmethod
+    def of(cls, text: str, connection: Connection) -> "ExpandingClient":
+        document = load_text(text, "app.yaml").documents[0]
+        topics = ApplicationTopics(document, connection)
+        topics.prepare()
+        new = ProcessorExpansion(
+            topics=topics,
+            connection=connection,
+            programs=check_runnable(document).programs,
+            specs=_Specs(),  # type: ignore[arg-type]
+            queries=defaultdict(_Query),
+            layout_changes=Lock(),
+            on_errors=_fail,
+        )
+        new.complete_interrupted()
+        new.started()
+        return cls(new)
+
+    def expand(self, processors: int) -> None:
+        """Expand to this number; wait until it is reached or refused."""
+        self.expansion.request(processors, ClientState.RUNNING)
+        stopping = Event()
+        thread = Thread(target=self.expansion.run, args=(stopping,))
+        thread.start()
+        try:
+            is_done = until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS)
+            assert is_done, self.expansion.status
+        finally:
+            stopping.set()
+            thread.join()
+
+
+def _fail(problems: object) -> None:
+    raise AssertionError(problems)
