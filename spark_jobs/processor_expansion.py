@@ -14,7 +14,7 @@ class ExpansionPhase(Enum):
     """What an expansion does.
 
     CHECK: nothing has changed. CATCH_UP: entries are copied while the application runs. CUT: the
-    sub-topologies with state are paused.
+    sub-topologies with state process no batch.
     """
 
     IDLE = "idle"
