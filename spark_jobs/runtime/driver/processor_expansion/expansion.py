@@ -2,8 +2,8 @@
 
 An expansion copies the entries of the keys that move to new partitions of the changelog topics, again and
 again, until few are left. Then it holds the queries with state between two batches, and executes the steps of
-an offline move (`processor_move`), of which most is done. A mark in the offset metadata of the changelog topics announces the
-expansion from its beginning to its end, so the next start continues or completes it.
+an offline move (`processor_move`), of which most is done. A mark in the offset metadata of the changelog
+topics announces the expansion from its beginning to its end, so the next start continues or completes it.
 """
 
 import time

@@ -72,6 +72,7 @@ class EntryCopy:
         """Partition → the offset after the last record that was read."""
         self._moved: dict[TopicPartition, dict[bytes, int]] | None = {}
         """Old partition → keys that have to be deleted, with their times; None = too many to keep."""
+        self._max_keys = _MAX_KEYS_IN_MEMORY // len(list(move.sources))
         self._has_begun = False
         self._read = 0
         self.copied = 0
@@ -135,7 +136,7 @@ class EntryCopy:
             times.pop(key, None)
         else:
             times[key] = max(timestamp, times.get(key, timestamp))
-        if len(times) > _MAX_KEYS_IN_MEMORY // len(list(self._move.sources)):
+        if len(times) > self._max_keys:
             self._moved = None
 
     def _delete_leftovers(self, producer: MoveProducer) -> None:
