@@ -172,7 +172,9 @@ class ProcessorExpansion:
                     raise _StoppedError
 
     def _check(self, move: Move, cluster: KafkaMoveCluster) -> None:
-        """Check all that an offline move checks."""
+        """Check all that an offline move checks, and that the topics can be checked during the cut."""
+        with self._layout_changes:
+            self._topics.check()
         observed = cluster.committed(move.partitions)
         check_input(move, cluster, observed, self._checked)
         check_entries(move, cluster, self._checked)
