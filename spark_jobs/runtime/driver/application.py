@@ -16,12 +16,12 @@ from infra.model.compiled import Backend
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
+from spark_jobs.processor_expansion import ProcessorsStatus
 from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
 from spark_jobs.runtime.driver.idle import wait_until_idle
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
-from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
-from spark_jobs.runtime.driver.processor_expansion.status import ProcessorsStatus
+from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery

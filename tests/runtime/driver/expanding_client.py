@@ -8,7 +8,7 @@ import attrs
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from toolchain.broker.readiness import until

@@ -1,36 +1,28 @@
 """KIP-287: processors are added to an application on a real broker; its process is killed at each step."""
 
 import signal
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from threading import Event, Lock, Thread
 
-import attrs
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.processor_expansion import expansion
-from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver import processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import processor_status
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
+from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
@@ -38,65 +30,9 @@ _TIMEOUT_SECONDS = 120.0
 _FAILS, _SEEMS_TO_FAIL = 3, 5
 
 
-class _Query:
-    """A query of a process that processes nothing."""
-
-    def hold(self, seconds: float) -> bool:
-        return seconds > 0
-
-    def release(self, positions: object = None) -> None: ...
-
-
-class _Specs:
-    def update(self, check: object) -> None: ...
-
-
-@attrs.define
-class _Client:
-    """The expansions of an application whose queries do not run."""
-
-    expansion: ProcessorExpansion
-
-    @classmethod
-    def of(cls, text: str, servers: str) -> "_Client":
-        document = load_text(text, "app.yaml").documents[0]
-        connection = Connection(bootstrap_servers=(servers,))
-        topics = ApplicationTopics(document, connection)
-        topics.prepare()
-        new = ProcessorExpansion(
-            topics=topics,
-            connection=connection,
-            programs=check_runnable(document).programs,
-            specs=_Specs(),  # type: ignore[arg-type]
-            queries=defaultdict(_Query),
-            layout_changes=Lock(),
-            on_errors=_fail,
-        )
-        new.complete_interrupted()
-        new.started()
-        return cls(new)
-
-    def expand(self, processors: int) -> None:
-        """Expand to this number; wait until it is reached or refused."""
-        self.expansion.request(processors, ClientState.RUNNING)
-        stopping = Event()
-        thread = Thread(target=self.expansion.run, args=(stopping,))
-        thread.start()
-        try:
-            is_done = until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS)
-            assert is_done, self.expansion.status
-        finally:
-            stopping.set()
-            thread.join()
-
-
-def _fail(problems: object) -> None:
-    raise AssertionError(problems)
-
-
 def _expand_and_die(text: str, servers: str, operations: int) -> None:
     die_after(operations)
-    _Client.of(text, servers).expand(4)
+    ExpandingClient.of(text, Connection(bootstrap_servers=(servers,))).expand(4)
 
 
 @pytest.fixture
@@ -161,8 +97,8 @@ class _FailingCluster(KafkaMoveCluster):
 
 def test_an_expansion_is_repeated_when_requests_fail(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "KafkaMoveCluster", _FailingCluster)
-    monkeypatch.setattr(expansion, "_RETRY_SECONDS", 0.05)
-    client = _Client.of(app.text(2), app.servers)
+    monkeypatch.setattr(processor_expansion, "_RETRY_SECONDS", 0.05)
+    client = ExpandingClient.of(app.text(2), app.connection)
     for _ in range(3):  # the announcement may fail: then it is refused
         client.expand(4)
     assert client.expansion.status.processors == 4, client.expansion.status
@@ -174,14 +110,14 @@ def test_an_expansion_waits_until_older_records_are_processed(app: Sparkless) ->
     """They are in the partitions of their keys at the earlier count."""
     app.produce(1)
     app.expand(8)
-    client = _Client.of(app.text(2), app.servers)
+    client = ExpandingClient.of(app.text(2), app.connection)
     client.expand(4)
     assert client.expansion.status.processors == 2
     [problem] = client.expansion.status.problems
     assert "was written with another partition count" in problem.summary
     assert "Then request the expansion again." in problem.fix
     app.process(2)
-    client = _Client.of(app.text(2), app.servers)
+    client = ExpandingClient.of(app.text(2), app.connection)
     client.expand(4)
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems

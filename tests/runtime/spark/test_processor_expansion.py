@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemCode, ProblemsError
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.processor_expansion.status import ExpansionPhase, ProcessorsStatus
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until

@@ -19,11 +19,11 @@ from confluent_kafka import KafkaException
 from infra.model.linear_hashing import is_doubled
 from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.present_processors import with_processors
-from spark_jobs.runtime.driver.processor_expansion.status import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.processor_move import problems
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster
