@@ -47,10 +47,11 @@ _STARTED = ("RUNNING", "REBALANCING")
 def expand(context: click.Context, url: str | None, *, target: int, no_wait: bool) -> None:
     """Add processors to a running application.
 
-    The application copies the state of the keys that move while it runs, then pauses its queries with state
-    for a moment. Shows the progress on standard error, and waits until the application has the processors;
-    Ctrl-C ends the command only. Afterwards declare the number, and run `pulumi up`. Exit code 1: the
-    request is refused, or the application has ended. The token of HEADWATER_CONTROL_TOKEN is sent.
+    The application copies the state of the keys that move while it runs; then its sub-topologies with state
+    process no batch for some seconds. Shows the progress on standard error, and waits until the application
+    has the processors; Ctrl-C ends the command only. Afterwards declare the number, and run `pulumi up`. Exit
+    code 1: the request is refused, or the application has ended. The token of HEADWATER_CONTROL_TOKEN is
+    sent.
 
     URL is the address of the application's endpoint (--http), as a URL, HOST or HOST:PORT; the default is the
     endpoint on this machine.
