@@ -61,6 +61,7 @@ _LONG = (
     "tests/coordination/",
     "tests/runtime/worker/test_refused_records.py",
     "tests/runtime/worker/test_transaction.py",
+    "tests/runtime/driver/test_expansions_on_a_broker.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
     "tests/runtime/driver/test_offsets.py",
     "tests/runtime/spark/test_task_batches.py",
