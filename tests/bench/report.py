@@ -27,6 +27,7 @@ _LONGEST_BAR = 2.0
 TITLES = {
     "runtime": "Runtime",
     "threads": "Stream threads",
+    "processors": "Added processors",
     "start": "Start of `headwater run`",
     "previews": "`pulumi preview`",
     "drift": "`headwater drift`",

@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from tests.bench import report
+from tests.bench.__main__ import main
 from tests.bench.check import changes, slower
 from tests.bench.figures import Figure, Measured, Results, number, shown
 
@@ -35,6 +36,10 @@ def test_speed_is_larger_for_smaller_times() -> None:
     assert TIME.speed == pytest.approx(1 / 1.2)
     assert RATE.speed == pytest.approx(0.9)
     assert ALONE.speed is None
+
+
+def test_each_benchmark_has_a_title() -> None:
+    assert set(main.params[0].type.choices) == set(report.TITLES)  # type: ignore[attr-defined]  # click's Choice
 
 
 def test_lines() -> None:
