@@ -18,7 +18,7 @@ from spark_jobs.control.surface import Refused, Surface
 
 _AT_ONCE = 16  # answers other than health
 _REQUEST_SECONDS = 10.0  # for the whole request, and for the whole answer
-_POLL_SECONDS = 0.5  # how often the idle server checks whether to stop
+_POLL_SECONDS = 0.1  # how often the idle server checks whether to stop
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the loopback interface is one of all
 
 

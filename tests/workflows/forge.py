@@ -95,7 +95,7 @@ def running_forge() -> Iterator[Forge]:
     handler = type("Handler", (_Handler,), {"forge": forge})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         forge.address = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield forge

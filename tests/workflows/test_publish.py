@@ -118,7 +118,7 @@ def test_the_token_follows_no_redirect(
             """Discard the log line."""
 
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         for name in ("GITHUB_API_URL", "CI_API_V4_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}")
