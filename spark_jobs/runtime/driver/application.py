@@ -2,12 +2,10 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
-from confluent_kafka import KafkaException
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
@@ -18,7 +16,7 @@ from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.processor_expansion import ProcessorsStatus
 from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
-from spark_jobs.runtime.driver.idle import wait_until_idle
+from spark_jobs.runtime.driver.idle import await_commits, wait_until_idle
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
 from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
@@ -42,7 +40,6 @@ from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
-_COMMIT_SECONDS, _COMMIT_POLL_SECONDS = 30.0, 1.0
 _READ_TO_SECONDS = 5.0
 _REQUESTS_SECONDS = 1.0
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
@@ -292,24 +289,15 @@ class StreamsApplication:
         )
 
     def _await_commits(self) -> None:
-        """Wait until queries can read all that tasks have committed, but not for transactions that hang."""
-        if not self._exactly_once:
-            return
-        deadline = time.monotonic() + _COMMIT_SECONDS
-        while time.monotonic() < deadline:
-            with self._offsets_open:
-                if self._stopping.is_set():
-                    return
-                with suppress(KafkaException):
-                    self._offsets.stable_end_offsets(
-                        self._specs.layout.own_partitions(), _COMMIT_POLL_SECONDS
-                    )
-                    return
+        if self._exactly_once:
+            await_commits(
+                self._offsets, self._offsets_open, self._stopping, self._specs.layout.own_partitions()
+            )
 
     def _run(self) -> None:
         threads = [
-            threading.Thread(target=self._watch_topics, name=f"{self.id}-topics", daemon=True),
-            threading.Thread(target=self._expand_processors, name=f"{self.id}-processors", daemon=True),
+            threading.Thread(target=self._execute, args=(each,), name=f"{self.id}-{name}", daemon=True)
+            for name, each in (("topics", self._topic_watch.run), ("processors", self._expansion.run))
         ]
         for thread in threads:
             thread.start()
@@ -324,15 +312,10 @@ class StreamsApplication:
             thread.join()
         self._end()
 
-    def _watch_topics(self) -> None:
+    def _execute(self, run: Callable[[threading.Event], None]) -> None:
+        """Execute what runs until the application stops; stop the application if it fails."""
         try:
-            self._topic_watch.run(self._stopping)
-        except Exception as error:  # noqa: BLE001 - same
-            self._stop_because_of(error)
-
-    def _expand_processors(self) -> None:
-        try:
-            self._expansion.run(self._stopping)
+            run(self._stopping)
         except Exception as error:  # noqa: BLE001 - same
             self._stop_because_of(error)
 

@@ -1,9 +1,18 @@
 """Wait until the queries of an application have processed all records."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Event, Lock
 from typing import Protocol
 
+from confluent_kafka import KafkaException
+
+from spark_jobs.runtime.driver.offsets import GroupOffsets
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.engine.records import TopicPartition
+
+_COMMIT_SECONDS, _COMMIT_POLL_SECONDS = 30.0, 1.0
 
 
 class AwaitedQuery(Protocol):
@@ -42,3 +51,20 @@ def wait_until_idle(
             return
         before = now
         pause()
+
+
+def await_commits(
+    offsets: GroupOffsets, open_offsets: Lock, stopping: Event, partitions: Sequence[TopicPartition]
+) -> None:
+    """Wait until queries can read all that tasks have committed, but not for transactions that hang.
+
+    `open_offsets` is held while `offsets` are read: they must not be closed meanwhile.
+    """
+    deadline = time.monotonic() + _COMMIT_SECONDS
+    while time.monotonic() < deadline:
+        with open_offsets:
+            if stopping.is_set():
+                return
+            with suppress(KafkaException):
+                offsets.stable_end_offsets(partitions, _COMMIT_POLL_SECONDS)
+                return

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaException
 
 from infra.model.linear_hashing import is_doubled
 from infra.model.problems import Problem, ProblemsError
+from infra.model.topology import Application
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.failures import failure_reason
@@ -42,6 +43,8 @@ _POLL_SECONDS = 0.2
 _RETRY_SECONDS = 5.0
 _BATCH_SECONDS = 60.0
 """How long the cut waits for a batch that is being processed; it is tried again later."""
+_HOLD_SECONDS = 1.0
+"""How often that wait looks whether the application stops."""
 _CUT_SECONDS = 300.0
 """How long the queries are held at most, if Kafka fails meanwhile."""
 _RECOVERY_LAG = "acceptable.recovery.lag"
@@ -91,23 +94,10 @@ class ProcessorExpansion:
         Raises:
             ProblemsError: The application is not in a state that allows it, or cannot have this number.
         """
-        application = self._topics.document.application
         with self._request:
-            present, target = self._status.processors, self._status.target
-            if present is None:
-                raise ProblemsError([problems.without_processors(application.id, application.at)])
-            if processors == (target or present):
-                return
-            if target is not None:
-                raise ProblemsError([problems.other_expansion(application.id, target, processors)])
-            if state not in (ClientState.RUNNING, ClientState.REBALANCING):
-                raise ProblemsError([problems.not_running(application.id, state.value)])
-            if processors < present or not is_doubled(processors, present):
-                found = problems.not_doubled(
-                    application.id, present, processors, application.at, is_live=True
-                )
-                raise ProblemsError([found])
-            self._status = ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
+            self._status = requested_status(
+                self._status, processors, state, self._topics.document.application
+            )
 
     def complete_interrupted(self) -> bool:
         """Complete an expansion that was killed after its cut began; return whether there was one.
@@ -214,7 +204,7 @@ class ProcessorExpansion:
             positions: Offsets | None = None
             for part in move.parts:
                 query = self._queries[part.subtopology]
-                if not query.hold(_BATCH_SECONDS):
+                if not self._hold(query):
                     self._begin(ExpansionPhase.CATCH_UP)
                     return False
                 held.callback(
@@ -236,6 +226,16 @@ class ProcessorExpansion:
             entries=copy.copied,
             paused_seconds=round(time.monotonic() - started, 1),
         )
+        return True
+
+    def _hold(self, query: HeldQuery) -> bool:
+        """Hold a query; return False if its batch does not end in time."""
+        deadline = time.monotonic() + _BATCH_SECONDS
+        while not query.hold(_HOLD_SECONDS):
+            if self._stopping.is_set():
+                raise _StoppedError
+            if time.monotonic() > deadline:
+                return False
         return True
 
     def _move(self, first: StateMove, move: Move, cluster: KafkaMoveCluster) -> None:
@@ -319,6 +319,29 @@ class ProcessorExpansion:
 
     def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
         self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
+
+
+def requested_status(
+    status: ProcessorsStatus, processors: int, state: ClientState, application: Application
+) -> ProcessorsStatus:
+    """Return the status after a request for this number; the same if it is reached or being reached.
+
+    Raises:
+        ProblemsError: The client is not RUNNING or REBALANCING, or cannot have this number.
+    """
+    present, target = status.processors, status.target
+    if present is None:
+        raise ProblemsError([problems.without_processors(application.id, application.at)])
+    if processors == (target or present):
+        return status
+    if target is not None:
+        raise ProblemsError([problems.other_expansion(application.id, target, processors)])
+    if state not in (ClientState.RUNNING, ClientState.REBALANCING):
+        raise ProblemsError([problems.not_running(application.id, state.value)])
+    if processors < present or not is_doubled(processors, present):
+        found = problems.not_doubled(application.id, present, processors, application.at, is_live=True)
+        raise ProblemsError([found])
+    return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
 
 
 def _unprocessed(move: Move, cluster: MoveCluster) -> int:

@@ -16,11 +16,15 @@ from toolchain.broker.readiness import until
 _TIMEOUT_SECONDS = 120.0
 
 
+@attrs.define
 class _Query:
-    """A query of a process that processes nothing."""
+    """A query of a process that processes nothing. The first `busy` attempts to hold it meet a batch."""
+
+    busy: int = 0
 
     def hold(self, seconds: float) -> bool:
-        return seconds > 0
+        self.busy -= 1
+        return seconds > 0 and self.busy < 0
 
     def release(self, positions: object = None) -> None: ...
 
@@ -36,7 +40,7 @@ class ExpandingClient:
     expansion: ProcessorExpansion
 
     @classmethod
-    def of(cls, text: str, connection: Connection) -> "ExpandingClient":
+    def of(cls, text: str, connection: Connection, *, busy: int = 0) -> "ExpandingClient":
         document = load_text(text, "app.yaml").documents[0]
         topics = ApplicationTopics(document, connection)
         topics.prepare()
@@ -45,7 +49,7 @@ class ExpandingClient:
             connection=connection,
             programs=check_runnable(document).programs,
             specs=_Specs(),  # type: ignore[arg-type]
-            queries=defaultdict(_Query),
+            queries=defaultdict(lambda: _Query(busy)),
             layout_changes=Lock(),
             on_errors=_fail,
         )

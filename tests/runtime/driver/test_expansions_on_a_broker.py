@@ -5,16 +5,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from infra.observe import Connection
+from spark_jobs.processor_expansion import ExpansionPhase
 from spark_jobs.runtime.driver import processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import processor_status
+from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
@@ -23,6 +26,7 @@ from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
@@ -121,3 +125,27 @@ def test_an_expansion_waits_until_older_records_are_processed(app: Sparkless) ->
     client.expand(4)
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems
+
+
+def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_expansion, "_BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(processor_expansion, "_RETRY_SECONDS", 0.05)
+    client = ExpandingClient.of(app.text(2), app.connection, busy=3)
+    client.expand(4)
+    assert client.expansion.status.processors == 4
+    app.check_moved(4)
+
+
+def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) -> None:
+    client = ExpandingClient.of(app.text(2), app.connection, busy=1_000_000)
+    stopping = Event()
+    client.expansion.request(4, ClientState.RUNNING)
+    thread = Thread(target=client.expansion.run, args=(stopping,))
+    thread.start()
+    assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, 60)
+    stopping.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    continued = ExpandingClient.of(app.text(2), app.connection)
+    continued.expand(4)
+    app.check_moved(4)
