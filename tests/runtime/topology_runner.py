@@ -68,6 +68,10 @@ class PythonProgram:
             for topic in node.topics
         }
 
+    @staticmethod
+    def processor_of_key(_key: bytes) -> int | None:
+        return None
+
     def source(self, topic: str) -> str:
         return self.sources[topic]
 

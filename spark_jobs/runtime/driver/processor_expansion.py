@@ -285,11 +285,7 @@ class ProcessorExpansion:
             found = state.move()
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
-            move = attrs.evolve(found, is_live=True)
-            naming = [store.name for part in move.parts for store in part.stores if store.has_partitions]
-            if naming:
-                raise ProblemsError([problems.only_offline(application.id, naming, application.at)])
-            yield move, cluster
+            yield attrs.evolve(found, is_live=True), cluster
 
     def _note_failure(self, found: Sequence[Problem]) -> None:
         """Refuse an expansion that has changed nothing; try any other one again later."""

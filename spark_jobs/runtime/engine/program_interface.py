@@ -71,6 +71,10 @@ class Program(Protocol):
     @property
     def settings(self) -> EngineSettings: ...
 
+    def processor_of_key(self, key: bytes) -> int | None:
+        """Return the processor of a serialized record key (KIP-287); None = each partition has a task."""
+        ...
+
     def source(self, topic: str) -> str:
         """Return the source node that reads a topic. Raises KeyError if none does."""
         ...

@@ -4,12 +4,23 @@ import attrs
 import pytest
 
 from infra.model.problems import ProblemCode, ProblemsError
+from spark_jobs.runtime.driver.processor_move.checks import check_input
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
+from spark_jobs.runtime.engine.serdes.plain import PLAIN
 from spark_jobs.runtime.worker.offset_metadata import (
     OffsetMetadata,
 )
-from tests.runtime.driver.counting_application import CHANGELOG, INPUT, KEYS, Application, execute, moved
+from tests.runtime.driver.counting_application import (
+    CHANGELOG,
+    INPUT,
+    KEYS,
+    Application,
+    execute,
+    moved,
+    unreported,
+)
 
 
 def refusal(app: Application, move: Move) -> str:
@@ -75,8 +86,15 @@ def test_partitions_of_other_processors_are_refused() -> None:
     )
 
 
-def test_unprocessed_subscriptions_are_refused() -> None:
+def test_unprocessed_subscriptions_are_refused_if_they_name_a_processor() -> None:
     app, move = moved()
-    app.produce(KEYS[0])
-    part = attrs.evolve(move.parts[0], drained=frozenset({INPUT}))
-    assert refusal(app, attrs.evolve(move, parts=(part,))).endswith("has records that are not processed.")
+    part = attrs.evolve(move.parts[0], subscriptions=frozenset({INPUT}))
+    move = attrs.evolve(move, parts=(part,))
+    serde = subscription_serde(PLAIN["string"])
+    subscriptions = Subscription(None, 1, "left", None, 0), Subscription(None, 1, "left", 1)
+    for number, subscription in enumerate(subscriptions):
+        key = KEYS[number]
+        app.cluster.write([(INPUT, default_partition(key, 4), key, serde.serialize(subscription), 1, ())])
+        if number == 0:
+            check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+    assert refusal(app, move).endswith("has subscriptions that name a processor.")

@@ -114,8 +114,8 @@ class ApplicationState:
             for node in program.nodes
             if isinstance(node, SourceNode) and node.reads and node.reads.foreign_key == "subscription"
         }
-        drained = frozenset(topic for topic, node in program.sources.items() if node in subscriptions)
-        return MovedPart(program.name, inputs, stores, drained)
+        topics = frozenset(topic for topic, node in program.sources.items() if node in subscriptions)
+        return MovedPart(program.name, inputs, stores, topics)
 
     def _inputs(self, program: SubtopologyProgram) -> Mapping[str, int]:
         """Return source topic → its present partition count, also of topics that match a pattern."""

@@ -8,12 +8,13 @@ from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.driver.processor_move.problems import (
     forgotten_offset,
     misplaced_entry,
-    names_processors,
+    names_old_processor,
     other_owner,
     unprocessed_record,
 )
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 from spark_jobs.runtime.worker.offset_metadata import decode_processor
 
 _SAMPLE = 1_000
@@ -72,8 +73,8 @@ def check_input(
         is_newest = partition >= move.before and partition >= count // 2
         start = max(0, offset - _SAMPLE) if is_newest else offset
         for chunk in cluster.read(topic, partition, start):
-            for _, _, at, _, key, _, _ in chunk.records:
-                if at >= offset and topic in part.drained:
-                    raise ProblemsError([names_processors(move, topic, partition)])
+            for _, _, at, _, key, value, _ in chunk.records:
+                if at >= offset and topic in part.subscriptions and value and names_processor(value):
+                    raise ProblemsError([names_old_processor(move, topic, partition)])
                 if key is not None and linear_partition(key, move.after, count) != partition:
                     raise ProblemsError([unprocessed_record(move, topic, partition, at)])

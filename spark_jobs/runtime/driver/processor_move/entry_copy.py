@@ -72,6 +72,8 @@ class EntryCopy:
         """Partition → the offset after the last record that was read."""
         self._moved: dict[TopicPartition, dict[bytes, int]] | None = {}
         """Old partition → keys that have to be deleted, with their times; None = too many to keep."""
+        self._outdated: set[TopicPartition] = set()
+        """Old partitions with an entry that stays and is outdated (`MovedStore.is_outdated`)."""
         self._max_keys = _MAX_KEYS_IN_MEMORY // len(list(move.sources))
         self._has_begun = False
         self._read = 0
@@ -104,6 +106,24 @@ class EntryCopy:
             remaining += max(0, end - max(first, self._positions.get((store.changelog, processor), 0)))
         return remaining
 
+    def rewrite_outdated(self, producer: MoveProducer) -> None:
+        """Write the outdated entries that stay again; no task may write them meanwhile."""
+        records = _Transactions(producer)
+        for store, processor in self._move.sources:
+            source = store.changelog, processor
+            if source not in self._outdated:
+                continue
+            found: dict[bytes, OutputRecord] = {}
+            for chunk in self._cluster.read(*source):
+                for _, _, _, timestamp, key, value, headers in chunk.records:
+                    if key is None or store.processor(key, self._move.after) != processor:
+                        continue
+                    found.pop(key, None)
+                    if store.is_outdated(value):
+                        found[key] = (*source, key, store.value(value), timestamp, headers)
+            records.send(found.values())
+        records.commit()
+
     def clear(self, producer: MoveProducer) -> None:
         """Delete the entries that moved from the old partitions. A tombstone has the time of its entry."""
         records = _Transactions(producer)
@@ -124,9 +144,9 @@ class EntryCopy:
             owner = store.processor(key, after)
             if owner != processor:
                 self._note_moved((store.changelog, processor), key, value, timestamp)
-            # Entries with processors in their values are all written again, in their order.
-            if owner != processor or store.has_partitions:
-                yield store.changelog, owner, key, store.value(key, value, after), timestamp, headers
+                yield store.changelog, owner, key, store.value(value), timestamp, headers
+            elif store.is_outdated(value):
+                self._outdated.add((store.changelog, processor))
 
     def _note_moved(self, source: TopicPartition, key: bytes, value: bytes | None, timestamp: int) -> None:
         if self._moved is None:

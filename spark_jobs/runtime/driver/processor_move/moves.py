@@ -59,8 +59,8 @@ class MovedPart:
     subtopology: str
     inputs: Mapping[str, int]
     stores: tuple[MovedStore, ...]
-    drained: frozenset[str] = frozenset()
-    """Inputs of which all records must be processed before: they name processors."""
+    subscriptions: frozenset[str] = frozenset()
+    """Inputs of foreign-key joins whose records may name processors: these must be processed before."""
 
     @property
     def partitions(self) -> Sequence[TopicPartition]:

@@ -154,16 +154,15 @@ def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> P
     )
 
 
-def names_processors(move: Move, topic: str, partition: int) -> Problem:
+def names_old_processor(move: Move, topic: str, partition: int) -> Problem:
     return _not_movable(
         application=move.application,
         topic=topic,
-        summary=f"Partition {partition} of {topic} has records that are not processed.",
-        expected="no unprocessed subscription of a foreign-key join",
-        found="unprocessed records",
-        why="A subscription names the processor that gets the response. Nothing was changed.",
-        fix=f"Run the application with `processors: {move.before}` and `headwater run --until-idle`,"
-        + _AGAIN,
+        summary=f"Partition {partition} of {topic} has subscriptions that name a processor.",
+        expected="subscriptions of a foreign-key join that name none, or are processed",
+        found="an unprocessed subscription that was written before `processors` was declared",
+        why="The response would go to a processor that does not have the row any more. Nothing was changed.",
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
     )
 
 
@@ -202,21 +201,6 @@ def kafka_failed(application: str, reason: str) -> Problem:
         "move that runs somewhere else at the same time also ends this one.",
         fix="Correct the reason. If the application is stopped, run `headwater processors move --offline` "
         "again. If it runs, request the expansion again, unless it continues by itself.",
-    )
-
-
-def only_offline(application: str, stores: Sequence[str], at: Location | None) -> Problem:
-    """Return the problem of stores whose entries name processors."""
-    return _not_movable(
-        application=application,
-        summary=f"{application} cannot get more processors while it runs.",
-        expected="no foreign-key join",
-        found=f"the subscriptions of a foreign-key join in {', '.join(stores)}",
-        why="A subscription names the processor that gets the response. So all of them have to be processed "
-        "and written again while no client runs.",
-        fix="Stop the application, declare the new number of processors, and run `headwater processors move "
-        "--offline`.",
-        location=at,
     )
 
 

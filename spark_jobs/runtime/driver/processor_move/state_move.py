@@ -55,6 +55,7 @@ class StateMove:
                         self._cluster.expand(dict.fromkeys(self._move.changelogs, self._move.after))
                     case MoveStep.COPY:
                         self._copy.advance(producer)
+                        self._copy.rewrite_outdated(producer)
                         self._commit(producer, committed, self._move.assigned(committed))
                     case MoveStep.CLEAR:
                         self._copy.clear(producer)

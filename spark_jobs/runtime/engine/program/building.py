@@ -13,6 +13,7 @@ from spark_jobs.runtime.engine.program.formats import Defaults
 from spark_jobs.runtime.engine.program.partitioning import partitioning_of
 from spark_jobs.runtime.engine.program.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import engine_settings
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
 
 
@@ -52,6 +53,11 @@ class _Building:
         self._settings = engine_settings(document.application.config)
         self._defaults = Defaults.of(document.application.config)
         self._tasks = {part.id: part.tasks for part in compiled.subtopologies}
+        self._processors = {
+            part.id: Processors(part.processors, part.processors)
+            for part in compiled.subtopologies
+            if part.processors is not None
+        }
         self._counts = {topic.name: topic.partitions for topic in compiled.internal_topics} | {
             sink.topic: sink.partitions for sink in compiled.sinks if sink.partitions is not None
         }
@@ -92,6 +98,7 @@ class _Building:
             schema_of=self._schema_of,
             counts=self._counts,
             tasks=self._tasks.get(group.id, 0),
+            processors=self._processors.get(group.id),
             is_global=group.is_global,
         )
 

@@ -18,15 +18,16 @@ from spark_jobs.runtime.engine.partitioners.static import (
 )
 from spark_jobs.runtime.engine.program_interface import Partition
 from spark_jobs.runtime.engine.records import Value, Windowed
+from spark_jobs.runtime.engine.scaling.processors import Processors
 
 
 class PartitionRule(Enum):
     """The rule by which a sink chooses partitions.
 
     DEFAULT: murmur2 of the key bytes. INNER_KEY: murmur2 of the key inside a windowed key. ANSWER: the
-    response of a foreign-key join goes to the task that subscribed. STATIC: a static partitioner (KIP-878),
-    of the application or the sink. CUSTOM: a class with `partition(topic, key, value, num_partitions)`, which
-    returns None for the default.
+    response of a foreign-key join goes to the task of the left row (`by_message`). STATIC: a static
+    partitioner (KIP-878), of the application or the sink. CUSTOM: a class with `partition(topic, key, value,
+    num_partitions)`, which returns None for the default.
     """
 
     DEFAULT = "default"
@@ -61,8 +62,26 @@ def partitioning_of(
     return SinkPartitioning()
 
 
-def by_message(_topic: str, _key: Value, _key_bytes: bytes | None, value: Value) -> int | None:
-    """Return the partition in a response; None in responses to messages before 3.4 (`Partition`)."""
+def by_message(processors: Processors | None, counts: Mapping[str, int]) -> Partition:
+    """Use the partition in a response; None in responses to messages before 3.4 (`Partition`).
+
+    With `processors`, a response that names none, or the processor of its key, goes to the partition of its
+    key: there it is also found by a processor that is added before it is processed.
+    """
+    if processors is None:
+        return _named_partition
+    by_key = by_linear_hash(LinearHash(processors.initial), counts, 0)
+
+    def partition(topic: str, key: Value, key_bytes: bytes | None, value: Value) -> int | None:
+        named: int | None = value.partition
+        if named is None or (key_bytes is not None and processors.owner_of_key(key_bytes) == named):
+            return by_key(topic, key, key_bytes, value)
+        return named
+
+    return partition
+
+
+def _named_partition(_topic: str, _key: Value, _key_bytes: bytes | None, value: Value) -> int | None:
     partition: int | None = value.partition
     return partition
 

@@ -18,6 +18,7 @@ from spark_jobs.runtime.engine.program.formats import Defaults
 from spark_jobs.runtime.engine.program.partitioning import PartitionRule, SinkPartitioning
 from spark_jobs.runtime.engine.program_interface import EngineSettings, Partition, Serde
 from spark_jobs.runtime.engine.records import CurrentRecord, Value
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry, serde_of
 
 _WINDOW_BYTES = {"time": 8, "session": 16}
@@ -39,6 +40,7 @@ class SubtopologyProgram:
         schema_of: Returns schemas of the schema registry by id. It is pickled with the program.
         counts: Topic → number of partitions, as far as known; partitioners use it.
         tasks: The number of tasks.
+        processors: The processors, if the document declares their number and the sub-topology has state.
     """
 
     application: Application
@@ -57,6 +59,7 @@ class SubtopologyProgram:
     schema_of: SchemaOf = no_registry
     counts: Mapping[str, int] = attrs.field(factory=dict)
     tasks: int = 0
+    processors: Processors | None = None
     is_global: bool = False
 
     @property
@@ -84,6 +87,9 @@ class SubtopologyProgram:
     def application_id(self) -> str:
         return self.application.id
 
+    def processor_of_key(self, key: bytes) -> int | None:
+        return None if self.processors is None else self.processors.owner_of_key(key)
+
     def source_changelog(self, store: str) -> str | None:
         return self.source_changelogs.get(store)
 
@@ -109,7 +115,7 @@ class SubtopologyProgram:
             case PartitionRule.DEFAULT:
                 return None
             case PartitionRule.ANSWER:
-                return partitioning.by_message
+                return partitioning.by_message(self.processors, self.counts)
             case PartitionRule.INNER_KEY:
                 return partitioning.by_inner_key(self.counts, self._window_bytes(sink))
         name = chosen.partitioner or ""

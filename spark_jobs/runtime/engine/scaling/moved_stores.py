@@ -13,11 +13,11 @@ from infra.model.behaviors import RunProcessor, TableTransformValues
 from infra.model.nodes import ProcessorNode, SourceNode, StateStore
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program_interface import Program
+from spark_jobs.runtime.engine.serdes.internal_topics import VERSION_WITHOUT_PARTITION
 
 _TIME, _SEQUENCE, _SIDE, _LENGTH = 8, 4, 1, 4
 _WINDOW_BYTES = {"time": _TIME, "session": 2 * _TIME}
 _PARTITION = struct.Struct(">i")
-_VERSION_WITH_PARTITION = 1
 _NULL_HASH = 0x80
 _AROUND_KEY: dict[str, tuple[int, int]] = {
     "keyValue": (0, 0),
@@ -43,21 +43,34 @@ class MovedStore:
     record_key: Callable[[bytes], bytes]
     """Returns the key of the input record, from the key of an entry of the changelog topic."""
     counts: tuple[str, ...] = ()
-    has_partitions: bool = False
-    """Values contain the processor of the left key of a foreign-key join, which may change, too."""
+    has_subscriptions: bool = False
+    """Values are subscriptions of a foreign-key join, which may name a processor of the left table."""
 
     def processor(self, entry_key: bytes, processors: int) -> int:
         """Return the processor of an entry."""
         return processor_of(self.record_key(entry_key), processors)
 
-    def value(self, entry_key: bytes, value: bytes | None, processors: int) -> bytes | None:
-        """Return the value of an entry for this number of processors."""
-        if not self.has_partitions or value is None:
-            return value
-        if value[0] & ~_NULL_HASH & 0xFF != _VERSION_WITH_PARTITION:
-            return value  # of a version before 3.4: without a partition
-        left = entry_key[_LENGTH + int.from_bytes(entry_key[:_LENGTH], "big") :]
-        return value[: -_PARTITION.size] + _PARTITION.pack(processor_of(left, processors))
+    def is_outdated(self, value: bytes | None) -> bool:
+        """Return whether a value names a processor: it has another number when the state has moved."""
+        return self.has_subscriptions and value is not None and names_processor(value)
+
+    def value(self, value: bytes | None) -> bytes | None:
+        """Return the value of an entry for any number of processors."""
+        return without_processor(value) if value is not None and self.is_outdated(value) else value
+
+
+def names_processor(subscription: bytes) -> bool:
+    """Return whether a subscription names the processor that gets the response.
+
+    Those of applications with `processors` name none. Others were written before the document declared them.
+    """
+    return subscription[0] & ~_NULL_HASH != VERSION_WITHOUT_PARTITION
+
+
+def without_processor(subscription: bytes) -> bytes:
+    """Return a subscription whose response goes to the partition of the left key."""
+    first = subscription[0] & _NULL_HASH | VERSION_WITHOUT_PARTITION
+    return bytes((first,)) + subscription[1 : -_PARTITION.size]
 
 
 def processor_of(key: bytes, processors: int) -> int:
@@ -86,7 +99,7 @@ def moved_stores(program: Program) -> tuple[tuple[MovedStore, ...], tuple[tuple[
         elif window is not None and has_windowed_input:
             others.append((store, "its keys and the keys of the input are windowed"))
         elif keeps.kind == _SUBSCRIPTION:
-            movable.append(MovedStore(store.name, changelog, _foreign_key, has_partitions=True))
+            movable.append(MovedStore(store.name, changelog, _foreign_key, has_subscriptions=True))
         else:
             before, after = _AROUND_KEY[keeps.kind]
             key = _Slice(before, after + (_WINDOW_BYTES[window] if window is not None else 0))

@@ -74,7 +74,8 @@ DELETE_QUIETLY, DELETE_AND_PROPAGATE, NULL_IF_MISSING, ONLY_IF_PRESENT = range(4
 _HASH_BYTES = 16
 _HASH_IS_NULL = 0x80
 _PARTITION = struct.Struct(">i")
-_LATEST_VERSION = 1
+VERSION_WITHOUT_PARTITION, LATEST_VERSION = 0, 1
+"""Versions of subscriptions; those before Kafka Streams 3.4 have no partition."""
 
 
 class Subscription(NamedTuple):
@@ -84,8 +85,8 @@ class Subscription(NamedTuple):
     instruction: int
     key: Value
     partition: int | None
-    """The partition of the left task, for the response; None in messages before 3.4 (version 0)."""
-    version: int = _LATEST_VERSION
+    """The partition of the left task, for the response; None in version 0: that of the key."""
+    version: int = LATEST_VERSION
 
 
 class Response(NamedTuple):
@@ -103,14 +104,16 @@ def subscription_serde(left_key: Serde) -> Plain:
     def write(message: Value) -> bytes:
         first = message.version | (_HASH_IS_NULL if message.hash is None else 0)
         head = bytes((first, message.instruction)) + (message.hash or b"") + serialize(message.key)
-        return head if message.version == 0 else head + _PARTITION.pack(message.partition)
+        if message.version == VERSION_WITHOUT_PARTITION:
+            return head
+        return head + _PARTITION.pack(message.partition)
 
     def read(data: bytes) -> Value:
         version, hashed, start = _head(data, 2)
-        end = len(data) if version == 0 else len(data) - _PARTITION.size
-        if end < start or version > _LATEST_VERSION or data[1] > ONLY_IF_PRESENT:
+        end = len(data) if version == VERSION_WITHOUT_PARTITION else len(data) - _PARTITION.size
+        if end < start or version > LATEST_VERSION or data[1] > ONLY_IF_PRESENT:
             raise DeserializationError("subscription", f"version {version}, {len(data)} byte(s)")
-        partition = None if version == 0 else _PARTITION.unpack_from(data, end)[0]
+        partition = None if version == VERSION_WITHOUT_PARTITION else _PARTITION.unpack_from(data, end)[0]
         return Subscription(hashed, data[1], deserialize(data[start:end]), partition, version)
 
     return Plain(write, read)

@@ -59,7 +59,7 @@ def test_the_window_is_no_part_of_the_record_key() -> None:
         assert not stores["counts"].counts
 
 
-def test_a_subscription_belongs_to_its_foreign_key_and_names_the_processor_of_the_left_key() -> None:
+def test_a_subscription_belongs_to_its_foreign_key_and_names_no_processor_when_it_has_moved() -> None:
     document = load_text(
         f"""
 application: {{id: app}}
@@ -74,17 +74,21 @@ topology:
     ).documents[0]
     nodes = build_nodes(document)
     programs = build_programs(document, nodes, compile_document(document, {"in": 2, "other": 2, "out": 2}))
-    (store,) = (store for program in programs for store in moved_stores(program)[0] if store.has_partitions)
+    stores = [store for program in programs for store in moved_stores(program)[0]]
+    (store,) = (store for store in stores if store.has_subscriptions)
     key = struct.pack(">i", 3) + b"rowleft"
     assert store.record_key(key) == b"row"
     serde = subscription_serde(PLAIN["string"])
-    before = serde.serialize(Subscription(bytes(16), 1, "left", 1))
-    after = store.value(key, before, 8)
-    assert after is not None
-    assert serde.deserialize(after) == Subscription(bytes(16), 1, "left", default_partition(b"left", 8))
-    assert store.value(key, None, 8) is None
-    without_partition = serde.serialize(Subscription(bytes(16), 1, "left", None, 0))
-    assert store.value(key, without_partition, 8) == without_partition
+    for hashed in (bytes(16), None):
+        before = serde.serialize(Subscription(hashed, 1, "left", 1))
+        assert store.is_outdated(before)
+        after = store.value(before)
+        assert after is not None
+        assert serde.deserialize(after) == Subscription(hashed, 1, "left", None, 0)
+        assert not store.is_outdated(after)
+        assert store.value(after) == after
+    assert store.value(None) is None
+    assert not store.is_outdated(None)
 
 
 @pytest.mark.parametrize(

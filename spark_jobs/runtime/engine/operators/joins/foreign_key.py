@@ -3,6 +3,10 @@
 The left task sends a *subscription* to the task of the foreign key, with a hash of the left value. That task
 stores it and responds with its current value, and with each later value. The left task joins a response only
 if its current value has the hash in the response: outdated responses are dropped.
+
+A subscription names the left task, which gets the response. If the application has a number of processors
+(KIP-287), that task may be another one when the response is sent. So the subscription names none, as those
+before Kafka Streams 3.4: the response goes to the partition of its key.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +30,10 @@ from spark_jobs.runtime.engine.serdes import Response, Subscription, subscriptio
 from spark_jobs.runtime.engine.serdes.internal_topics import (
     DELETE_AND_PROPAGATE,
     DELETE_QUIETLY,
+    LATEST_VERSION,
     NULL_IF_MISSING,
     ONLY_IF_PRESENT,
+    VERSION_WITHOUT_PARTITION,
     murmur3_128,
 )
 from spark_jobs.runtime.engine.stores.key_value import TimestampedKeyValueBytes
@@ -42,6 +48,7 @@ def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
     serialize_foreign = context.key_serde(behavior.foreign.key).serialize
     serialize_left = context.value_serde(behavior.left.value).serialize
     forward, task, name, versioned = context.forward, context.task, context.node.name, behavior.versioned
+    follows_key = _follows_key(behavior.left.key, context)
 
     def serialized(foreign_key: Value) -> bytes | None:
         return None if foreign_key is None else serialize_foreign(foreign_key)
@@ -59,11 +66,23 @@ def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
             task.drop(name, "null foreign key")
             return
         hashed = None if new is None else murmur3_128(serialize_left(new))
+        to = (None, VERSION_WITHOUT_PARTITION) if follows_key(key) else (task.partition, LATEST_VERSION)
         for foreign_key, instruction in messages:
-            message = Subscription(hashed, instruction, key, task.partition)
-            forward(foreign_key, message, timestamp, headers)
+            forward(foreign_key, Subscription(hashed, instruction, key, *to), timestamp, headers)
 
     return process
+
+
+def _follows_key(left: Format | None, context: OperatorContext) -> Callable[[Value], bool]:
+    """Return whether the task of a left row is always the one of its key, whatever their number is.
+
+    It is not if each partition has a task, or if the input is not partitioned by the hash of the key's bytes.
+    """
+    if left is not None and left.window is not None:
+        return lambda _key: False
+    serialize, own = context.key_serde(left).serialize, context.task.partition
+    processor_of_key = context.task.program.processor_of_key
+    return lambda key: processor_of_key(serialize(key)) == own
 
 
 Messages = tuple[tuple[Value, int], ...]

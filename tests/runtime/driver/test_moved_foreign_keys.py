@@ -1,0 +1,133 @@
+"""KIP-287: foreign-key joins get more processors while subscriptions and responses are on their way."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.model.problems import ProblemsError
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
+from tests.runtime.driver.joining_application import RESPONSES, STORE, SUBSCRIPTIONS, Joining
+
+_KEYS = [f"o{each}" for each in range(10)]
+_CUSTOMERS = [f"c{each}" for each in range(4)]
+_CHANGES = st.one_of(
+    st.tuples(st.just("order"), st.sampled_from(_KEYS), st.sampled_from([*_CUSTOMERS, None])),
+    st.tuples(st.just("name"), st.sampled_from(_CUSTOMERS), st.booleans()),
+    st.tuples(st.just("process"), st.integers(0, 30), st.integers(1, 4)),
+    st.tuples(st.just("copy"), st.none(), st.none()),
+    st.tuples(st.just("expand"), st.booleans(), st.none()),
+)
+
+
+def _apply(app: Joining, change: tuple[str, object, object]) -> None:
+    match change:
+        case ("order", str(key), str() | None as customer):
+            app.order(key, customer)
+        case ("name", str(customer), bool(is_deleted)):
+            app.name(customer, is_deleted=is_deleted)
+        case ("process", int(which), int(number)):
+            for _ in range(number):
+                if waiting := app.waiting():
+                    app.process_one(waiting[which % len(waiting)])
+        case ("copy", _, _) if app.processors < app.partitions:
+            app.copy()
+        case ("expand", bool(keep), _) if app.processors < app.partitions:
+            app.expand(keep=keep)
+
+
+@given(st.lists(_CHANGES, max_size=60))
+def test_results_are_those_of_the_join_whenever_processors_are_added(
+    changes: list[tuple[str, object, object]],
+) -> None:
+    """No expansion has to wait: each unprocessed response is in the partition of its key."""
+    app = Joining(processors=2, is_declared=True)
+    for change in changes:
+        _apply(app, change)
+    app.process_all()
+    app.check_results()
+
+
+@given(st.lists(_CHANGES, max_size=40), st.lists(_CHANGES, max_size=40))
+def test_subscriptions_that_name_processors_are_written_again(
+    before: list[tuple[str, object, object]], after: list[tuple[str, object, object]]
+) -> None:
+    """They were written before the document declared `processors`."""
+    app = Joining(processors=2, partitions=2)
+    for change in before:
+        if change[0] != "expand":
+            _apply(app, change)
+    app.process_all()
+    app.declare()
+    app.grow(8)
+    for change in after:
+        _apply(app, change)
+    app.process_all()
+    if app.processors == 2:
+        app.expand(keep=True)
+    for partition in app.cluster.topics[STORE]:
+        last = {record[4]: record[5] for record in partition}
+        assert not any(value is not None and names_processor(value) for value in last.values())
+    for customer in _CUSTOMERS:
+        app.name(customer)
+    app.process_all()
+    app.check_results()
+
+
+def test_responses_to_subscriptions_that_name_a_processor_need_not_be_processed_first() -> None:
+    app = Joining(processors=2, partitions=2)
+    for key in _KEYS:
+        app.order(key, _CUSTOMERS[0])
+    app.process_all()
+    app.declare()
+    app.grow(8)
+    app.name(_CUSTOMERS[0])
+    [customers] = app.waiting()
+    app.process_one(customers)
+    assert {topic for topic, _ in app.waiting()} == {RESPONSES}
+    app.expand(keep=True)
+    app.process_all()
+    app.check_results()
+
+
+def test_messages_are_in_the_partitions_of_their_keys_and_name_no_processor() -> None:
+    app = Joining(processors=2, is_declared=True)
+    for key in _KEYS:
+        app.order(key, _CUSTOMERS[0])
+    app.process_all()
+    subscriptions = [record for partition in app.cluster.topics[SUBSCRIPTIONS] for record in partition]
+    assert len(subscriptions) == len(_KEYS)
+    assert not any(names_processor(record[5] or b"") for record in subscriptions)
+    responses = [record for partition in app.cluster.topics[RESPONSES] for record in partition]
+    assert {record[1] for record in responses} - {0, 1}, "not only those of the first processors"
+    assert all(record[1] == default_partition(record[4] or b"", 8) for record in responses)
+
+
+def test_a_row_in_another_partition_than_that_of_its_key_gets_its_responses() -> None:
+    """Of a producer with another partitioner: such an application cannot get more processors."""
+    app = Joining(processors=2, partitions=2, is_declared=True)
+    key = next(key for key in _KEYS if default_partition(key.encode(), 2) == 1)
+    app.cluster.write([("orders", 0, key.encode(), b"c0-1", 1, ())])
+    app.orders[key] = "c0-1"
+    app.process_all()
+    app.name("c0")
+    app.process_all()
+    app.check_results()
+    [subscription] = [record for partition in app.cluster.topics[SUBSCRIPTIONS] for record in partition]
+    assert names_processor(subscription[5] or b"")
+    app.grow(4)
+    with pytest.raises(ProblemsError, match="has an entry whose key belongs to processor 1"):
+        app.expand(keep=True)
+
+
+def test_an_application_without_processors_names_the_task() -> None:
+    app = Joining(processors=2, partitions=2)
+    for key in _KEYS:
+        app.order(key, _CUSTOMERS[0])
+    app.process_all()
+    for partition in app.cluster.topics[SUBSCRIPTIONS]:
+        for record in partition:
+            value = record[5] or b""
+            assert names_processor(value)
+            left = value[18:-4]  # after version, instruction and hash
+            assert int.from_bytes(value[-4:], "big") == default_partition(left, 2)
