@@ -37,6 +37,8 @@ Commits = Mapping[TopicPartition, tuple[int, str]]
 
 _POLL_EVERY = 10_000
 _GRACE_SECONDS = 5.0
+_ABORT_SECONDS = 5.0
+"""An abort that takes longer is left to the next producer with the transactional id, or to the brokers."""
 _REPORT_SECONDS = 1.0
 _DELIVERY_SECONDS = 0.1
 _ANY_PARTITION = -1
@@ -262,14 +264,23 @@ class TransactionalProducer:
         if self._is_open:
             self._is_open = False
             with suppress(KafkaException):  # fenced, or no broker: the next producer with this id aborts it
-                self._call("abort", self._producer.abort_transaction)
+                self._call("abort", self._abort, min(_ABORT_SECONDS, clients.REQUEST_SECONDS))
+
+    def _abort(self, seconds: float) -> None:
+        """Abort the transaction, without waiting for its requests.
+
+        The brokers refuse the requests that follow a refused one. librdkafka (2.16) queues their records
+        again; it does not send them any more, but its abort waits for them until it times out. Once they
+        are purged, it aborts by a new epoch of the producer: brokers refuse requests that arrive later.
+        """
+        self._producer.purge()
+        self._producer.abort_transaction(seconds)
 
     @staticmethod
-    def _call(what: str, request: Callable[[float], None]) -> None:
+    def _call(what: str, request: Callable[[float], None], seconds: float | None = None) -> None:
         """Call a function that takes its time-out as last argument, and may exceed it."""
-        clients.call_with_timeout(
-            clients.REQUEST_SECONDS + _GRACE_SECONDS, what, lambda: request(clients.REQUEST_SECONDS)
-        )
+        seconds = clients.REQUEST_SECONDS if seconds is None else seconds
+        clients.call_with_timeout(seconds + _GRACE_SECONDS, what, lambda: request(seconds))
 
     def _begin(self) -> None:
         if not self._is_open:

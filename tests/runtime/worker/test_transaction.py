@@ -1,5 +1,6 @@
 """The producers of both guarantees: refused records, full queues, new partitions."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import attrs
@@ -10,6 +11,7 @@ from infra.observe import Connection
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.worker import clients, delivery_reports, transaction
+from spark_jobs.runtime.worker.refusals import RecordsRefusedError
 from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
@@ -18,6 +20,9 @@ pytestmark = [pytest.mark.broker, pytest.mark.every_broker]
 
 _TIME = 1_700_000_000_000
 _METADATA = "metadata"
+_MANY = 30_000
+"""Records whose sending takes longer than the answer to the first request."""
+_EXACTLY_ONCE = pytest.mark.parametrize("cluster", [True], indirect=True, ids=["exactly once"])
 
 
 @attrs.frozen
@@ -38,10 +43,10 @@ class Cluster:
     def sink(self) -> str:
         return f"sink-{self.id}"
 
-    def open(self) -> TaskProducer:
+    def open(self, *, single: bool = False) -> TaskProducer:
         """Open a producer, as each attempt of a failed task does."""
         producer = TransactionalProducer if self.exactly_once else AtLeastOnceProducer
-        return producer(self.connection, self.id, self.reader)
+        return producer(self.connection, self.id, self.reader, single=single)
 
     def commits(self, offset: int) -> transaction.Commits:
         return {(f"in-{self.id}", 0): (offset, _METADATA)}
@@ -97,6 +102,46 @@ def test_refused_record_fails_the_batch_and_the_next_attempt_is_clean(cluster: C
     assert cluster.committed() == (5, _METADATA)
     assert cluster.values(cluster.small_sink) == [b"small"]
     assert cluster.values(cluster.sink) == [*kept, b"one"]
+
+
+@_EXACTLY_ONCE
+def test_abort_does_not_wait_for_the_records_behind_a_refused_one(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It depends on the moment whether requests are under way, so there are several attempts."""
+    monkeypatch.setattr(transaction, "_ABORT_SECONDS", 60.0)
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 60.0)
+    large, small = record(cluster.small_sink, b"x" * 2_000), record(cluster.small_sink, b"small")
+    for _ in range(6):
+        failing = cluster.open(single=True)
+        with pytest.raises(RecordsRefusedError):  # noqa: PT012 - either call may notice it
+            failing.send([large, *([small] * _MANY)])
+            failing.commit(cluster.commits(5))
+        started = time.monotonic()
+        failing.abort()
+        assert time.monotonic() - started < 30.0
+    assert cluster.committed() is None
+
+    again = cluster.open(single=True)
+    again.send([record(cluster.small_sink, b"again")])
+    again.commit(cluster.commits(6))
+    assert cluster.committed() == (6, _METADATA)
+    assert cluster.values(cluster.small_sink) == [b"again"]
+
+
+@_EXACTLY_ONCE
+def test_next_producer_finishes_an_abort_that_timed_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = cluster.open()
+    failing.send([record(cluster.sink, b"one")])
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "_ABORT_SECONDS", 0.001)
+        failing.abort()
+    again = cluster.open()
+    again.send([record(cluster.sink, b"two")])
+    again.commit(cluster.commits(2))
+    assert cluster.values(cluster.sink) == [b"two"]
 
 
 def test_one_producer_commits_batch_after_batch(cluster: Cluster) -> None:
