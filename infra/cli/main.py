@@ -70,12 +70,12 @@ class _Headwater(LazyGroup):
     def __call__(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run as the only command of the process; a brief one runs without garbage collection."""
         command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-        if command not in self.lazy or not self.lazy[command].is_brief:
-            return self.main(*args, **extra)
-        gc.disable()
+        if command in self.lazy and self.lazy[command].is_brief:
+            gc.disable()
         try:
             return self.main(*args, **extra)
         finally:
+            # The garbage collections at the end of a process take a tenth of a second and free nothing.
             gc.freeze()
 
     def main(
