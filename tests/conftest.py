@@ -1,5 +1,6 @@
 """Fixtures of all tests. One shared broker serves all xdist workers of a test run."""
 
+import gc
 import os
 import shutil
 import sys
@@ -27,6 +28,9 @@ local.down(pathlib.Path(sys.argv[1]), delete_data=True)
 _GUARD = pytest.StashKey[Guard]()
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
 _SHARED_BROKER = Settings(overrides={"broker.session.timeout.ms": "60000"})
+
+# With Python's own threshold, imports and collection spend a tenth of their time on garbage collections.
+gc.set_threshold(20_000)
 
 # Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
 # `--hypothesis-profile=default` draws new examples.
@@ -105,6 +109,11 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKER)
     config.stash[_GUARD].watch(str(_shared_broker_folder()))
+
+
+def pytest_collection_finish() -> None:
+    # Garbage collections during the tests skip modules and collected tests, which the run keeps.
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

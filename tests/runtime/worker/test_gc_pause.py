@@ -12,8 +12,9 @@ from spark_jobs.runtime.worker.gc_pause import paused_gc
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gc_pause, "_frozen", set())
-    yield
     gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_nothing_is_collected_during_a_batch() -> None:
